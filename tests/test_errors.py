@@ -2,9 +2,11 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from glbandits.errors import InvalidInput, Parameter, check_float, check_int, parameter
+from glbandits.errors import InvalidInput, Parameter, check_float, check_int, parameter, value_text
+from glbandits.features import FeatureMap
 
 MESSAGE = f"no column 'age'. Set {parameter('Columns.context')}, or {parameter('missing', 'impute')}"
 
@@ -38,3 +40,28 @@ def test_checks_of_values_carry_the_field(check: Callable[..., Any]) -> None:
     with pytest.raises(InvalidInput, match="jobs must be .*; got 'x'") as caught:
         check("jobs", "x", at_least=1)
     assert caught.value.fields == ("jobs",)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float64(0.1), "0.1"),
+        (np.str_("a"), "'a'"),
+        ([np.int64(3), np.bool_(True)], "[3, True]"),
+        ({"x": np.float32(0.5)}, "{'x': 0.5}"),
+        (0.1, "0.1"),
+        ("x" * 100, "'" + "x" * 59),
+    ],
+)
+def test_messages_show_numpy_scalars_as_plain_values(value: object, text: str) -> None:
+    assert value_text(value) == text
+
+
+def test_column_with_mixed_types_shows_plain_values() -> None:
+    with pytest.raises(InvalidInput, match=r"contains numbers and text \(0\.1 and 'b'\)"):
+        FeatureMap.learn({"c": [np.float64(0.1), "b"]}, context=("c",))
+
+
+def test_check_of_a_number_shows_a_plain_value() -> None:
+    with pytest.raises(InvalidInput, match=r"at least 1; got 0$"):
+        check_int("jobs", np.int64(0), at_least=1)

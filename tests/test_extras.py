@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from glbandits.environments.classification import ClassificationTable
 from glbandits.evaluation import Columns, SklearnReward, estimate_propensities, evaluate, read_table
 from glbandits.extras import needed_for
 from glbandits.parallel import check_engine
+from glbandits.serving.storage.open_store import open_store
 from glbandits.simulation import simulate
 
 
@@ -57,23 +59,83 @@ def test_missing_module_names_the_extra_in_one_line(name: str, monkeypatch: pyte
 BLOCK = "import sys\nfor name in {modules!r}: sys.modules[name] = None\nimport {package}\n"
 
 
+def last_line_without(module: str, code: str) -> str:
+    """The last line on stderr of a Python process that runs the code and cannot import the module."""
+    code = f"import sys\nsys.modules[{module!r}] = None\n{code}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    return run.stderr.strip().splitlines()[-1]
+
+
 @pytest.mark.parametrize(
-    ("package", "module"),
+    ("package", "module", "extra"),
     [
-        ("glbandits.evaluation", "polars"),
-        ("glbandits.evaluation", "joblib"),
-        ("glbandits.experiments", "polars"),
-        ("glbandits.reports", "plotly"),
-        ("glbandits.reports", "matplotlib"),
-        ("glbandits.simulation", "joblib"),
-        ("glbandits.parallel", "joblib"),
+        ("glbandits.evaluation", "polars", "lab"),
+        ("glbandits.evaluation", "joblib", "lab"),
+        ("glbandits.experiments", "polars", "lab"),
+        ("glbandits.reports", "plotly", "lab"),
+        ("glbandits.reports", "matplotlib", "lab"),
+        ("glbandits.simulation", "joblib", "lab"),
+        ("glbandits.parallel", "joblib", "lab"),
+        ("glbandits.serving.client", "msgspec", "serve"),
     ],
 )
-def test_package_without_its_dependency_names_the_extra(package: str, module: str) -> None:
-    code = BLOCK.format(modules=[module], package=package)
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
-    last = run.stderr.strip().splitlines()[-1]
-    assert last == f"glbandits.errors.MissingExtra: {package} needs {module}. Run pip install 'glbandits[lab]'."
+def test_package_without_its_dependency_names_the_extra(package: str, module: str, extra: str) -> None:
+    message = f"{package} needs {module}. Run pip install 'glbandits[{extra}]'."
+    assert last_line_without(module, f"import {package}") == f"glbandits.errors.MissingExtra: {message}"
+
+
+OPEN_POSTGRES = """
+from glbandits.serving.storage.open_store import open_store
+open_store("postgresql://host/shop", durability="process")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "message"),
+    [
+        (
+            "starlette",
+            "from glbandits.serving import create_app",
+            "glbandits.serving needs starlette. Run pip install 'glbandits[serve]'.",
+        ),
+        (
+            "msgspec",
+            "import glbandits.serving.storage.open_store",
+            "the store of a service needs msgspec. Run pip install 'glbandits[serve]'.",
+        ),
+        ("psycopg", OPEN_POSTGRES, "a PostgreSQL store needs psycopg. Run pip install 'glbandits[postgres]'."),
+        (
+            "psycopg_pool",
+            OPEN_POSTGRES,
+            "a PostgreSQL store needs psycopg-pool. Run pip install 'glbandits[postgres]'.",
+        ),
+    ],
+)
+def test_service_without_its_dependency_names_the_extra(module: str, code: str, message: str) -> None:
+    assert last_line_without(module, code) == f"glbandits.errors.MissingExtra: {message}"
+
+
+def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "glbandits.serving.storage.postgres_store"
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))  # importing PostgresStore from it raises ImportError
+    with pytest.raises(MissingExtra, match=r"needs libpq .*Run pip install 'glbandits\[postgres\]'"):
+        open_store("postgresql://host/shop", durability="process")
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("polars", "glb: glb evaluate needs polars. Run pip install 'glbandits[lab]'."),
+        (
+            "typer",
+            "glb: the command line needs typer. Run pip install 'glbandits[lab]', or pip install 'glbandits[serve]' "
+            "for the service only.",
+        ),
+    ],
+)
+def test_command_without_its_dependency_names_the_extra(module: str, message: str) -> None:
+    code = "sys.argv = ['glb', 'evaluate', 'log.csv']\nfrom glbandits.cli.main import main\nmain()"
+    assert last_line_without(module, code) == message
 
 
 def test_core_needs_no_extra() -> None:

@@ -7,6 +7,7 @@ Every message names the requirement, the value received and what to do. A messag
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -110,6 +111,20 @@ class MissingExtra(GlbanditsError, ModuleNotFoundError):
     """A module that an extra of the package installs, such as `glbandits[lab]`, is missing."""
 
 
+def value_text(value: object, length: int = 60) -> str:
+    """Return the `repr` of a value for a message, cut to `length` characters. NumPy scalars print as plain values.
+
+    >>> import numpy as np
+    >>> value_text(np.float64(0.1)), value_text([np.str_("a"), np.int64(3)])
+    ('0.1', "['a', 3]")
+    """
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return repr(value)[:length]
+    with numpy.printoptions(legacy="1.25"):  # later versions print np.float64(0.1)
+        return repr(value)[:length]
+
+
 def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
     """Return the entry of this name. Raises UnknownName with the closest known names.
 
@@ -121,7 +136,7 @@ def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
         return table[name]
     nearest = get_close_matches(str(name).lower(), list(table), n=2, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else "."
-    raise UnknownName(f"unknown {kind} {name!r}{hint} Known: {', '.join(sorted(table))}")
+    raise UnknownName(f"unknown {kind} {value_text(name, 200)}{hint} Known: {', '.join(sorted(table))}")
 
 
 def check_float(
@@ -148,7 +163,7 @@ def check_float(
         wanted += [f"at most {at_most:g}"] if at_most < MAX_ABS or checked > at_most else []
         bounds = f" {' and '.join(wanted)}" if wanted else ""
         bounds += "".join(f", or {word!r}" for word in words)
-        raise InvalidInput(f"{_reference(name)} must be a finite number{bounds}; got {repr(value)[:40]}")
+        raise InvalidInput(f"{_reference(name)} must be a finite number{bounds}; got {value_text(value, 40)}")
     return checked
 
 
@@ -157,7 +172,7 @@ def check_int(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> 
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not (is_whole and at_least <= value <= at_most):
         wanted = f"of at least {at_least}" + (f" and at most {at_most}" if is_whole and value > at_most else "")
-        raise InvalidInput(f"{_reference(name)} must be a whole number {wanted}; got {repr(value)[:40]}")
+        raise InvalidInput(f"{_reference(name)} must be a whole number {wanted}; got {value_text(value, 40)}")
     return int(value)
 
 

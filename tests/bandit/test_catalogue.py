@@ -1,4 +1,4 @@
-"""What users do with a catalogue, and what it refuses. Its decisions are tested in tests/laws/test_catalogue.py."""
+"""Operations of a catalogue and its errors. tests/laws/test_catalogue.py tests its decisions."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_ids_and_features_keep_their_order(catalogue: Catalogue) -> None:
     np.testing.assert_array_equal(catalogue.features, [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
 
 
-def test_last_row_takes_the_place_of_a_retired_one(catalogue: Catalogue) -> None:
+def test_last_row_replaces_a_retired_row(catalogue: Catalogue) -> None:
     catalogue.retire(["a"])
     assert catalogue.ids == ("c", "b")
     assert "a" not in catalogue
@@ -46,7 +46,7 @@ def test_features_of_an_arm_are_a_copy(catalogue: Catalogue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "features", "sentence"),
+    ("ids", "features", "message"),
     [
         (["a"], [[1.0, 2.0]], "arm 'a' is in the catalogue already. Retire it first"),
         (["x", "x"], [[1.0, 2.0], [1.0, 2.0]], "ids must differ from each other; got 'x' twice"),
@@ -57,10 +57,10 @@ def test_features_of_an_arm_are_a_copy(catalogue: Catalogue) -> None:
         ("x", [[1.0, 2.0]], "ids must be a list of ids; got the text 'x'"),
     ],
 )
-def test_unusable_arms_are_refused_and_change_nothing(
-    catalogue: Catalogue, ids: Any, features: Any, sentence: str
+def test_invalid_arms_are_an_error_and_change_nothing(
+    catalogue: Catalogue, ids: Any, features: Any, message: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match=message):
         catalogue.add(ids, features)
     assert catalogue.ids == ("a", "b", "c")
 
@@ -71,12 +71,12 @@ def test_retiring_an_unknown_arm_changes_nothing(catalogue: Catalogue) -> None:
     assert len(catalogue) == 3
 
 
-def test_catalogue_of_another_dimension_is_refused(catalogue: Catalogue) -> None:
-    with pytest.raises(InvalidInput, match="takes arms of 3 features; those of .*dim=2.* have 2"):
+def test_catalogue_of_another_dimension_is_an_error(catalogue: Catalogue) -> None:
+    with pytest.raises(InvalidInput, match="arms must have 3 features, as the bandit has; those of .*dim=2.* have 2"):
         Bandit(Optimist(), 3).choose_from(catalogue)
 
 
-def test_decision_among_no_arm_is_refused(catalogue: Catalogue) -> None:
+def test_decision_without_arms_is_an_error(catalogue: Catalogue) -> None:
     bandit = Bandit(Optimist(), 2)
     with pytest.raises(InvalidInput, match="at least one arm; got none of the 3 of the catalogue"):
         bandit.choose_from(catalogue, excluded="abc")
@@ -86,12 +86,12 @@ def test_decision_among_no_arm_is_refused(catalogue: Catalogue) -> None:
 
 def test_only_and_excluded_limit_the_choice(catalogue: Catalogue) -> None:
     bandit = Bandit(Optimist(), 2, seed=1)
-    assert bandit.choose_from(catalogue, only=["c", "a"], excluded=["a", "long gone"]) == "c"
+    assert bandit.choose_from(catalogue, only=["c", "a"], excluded=["a", "unknown"]) == "c"
     probabilities = bandit.probabilities_from(catalogue, only=["c", "b"])
     np.testing.assert_array_equal(probabilities, [0.0, 0.5, 0.5])
 
 
-def test_probabilities_are_estimated_without_exact_form(catalogue: Catalogue) -> None:
+def test_probabilities_without_an_exact_form_are_estimated(catalogue: Catalogue) -> None:
     bandit = Bandit(SgdTs(block_length=2, draw="decision", exploration_a1=0.5), 2, seed=1)
     for arm in ("a", "b"):
         bandit.learn(catalogue[arm], 1.0)
@@ -119,7 +119,7 @@ def test_few_arms_of_a_large_catalogue_are_contenders(monkeypatch: pytest.Monkey
         bandit.learn(catalogue[bandit.choose_from(catalogue)], float(rng.integers(2)))
     assert len(counts) == 299  # the first decision is uniform
     assert np.median(counts) < 20
-    assert max(counts) <= arm_bounds.MANY
+    assert max(counts) <= arm_bounds.TIGHTEN_ABOVE
 
 
 def test_features_of_an_arm_in_a_context() -> None:
@@ -128,25 +128,25 @@ def test_features_of_an_arm_in_a_context() -> None:
     np.testing.assert_array_equal(catalogue["a"], [1.0, 2.0])
 
 
-def test_context_is_needed_with_combine_and_refused_without(catalogue: Catalogue) -> None:
+def test_context_and_combine_require_each_other(catalogue: Catalogue) -> None:
     with pytest.raises(InvalidInput, match="must be None without combine; got 1"):
         Bandit(Optimist(), 2).choose_from(catalogue, 1.0)
     crossed = Catalogue(["a"], [[1.0]], combine=cross_features)
-    with pytest.raises(InvalidInput, match="is needed, because it has combine; got None"):
+    with pytest.raises(InvalidInput, match="is required with combine; got None"):
         Bandit(Optimist(), 3).choose_from(crossed)
 
 
 @pytest.mark.parametrize(
-    ("combine", "sentence"),
+    ("combine", "message"),
     [
         (lambda features, context: features**2 + context, "combine must be linear in the features of an arm"),
-        (lambda features, context: features[:1] + context, "combine must give a row for each of the .* arms"),
+        (lambda features, context: features[:1] + context, "combine must return .* rows, one for each arm"),
         (lambda features, context: features + np.nan * context, "must hold finite numbers"),
     ],
 )
-def test_unusable_combine_is_refused(monkeypatch: pytest.MonkeyPatch, combine: Any, sentence: str) -> None:
+def test_invalid_combine_is_an_error(monkeypatch: pytest.MonkeyPatch, combine: Any, message: str) -> None:
     monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
     catalogue, bandit = Catalogue(range(9), np.arange(9.0)[:, np.newaxis], combine=combine), Bandit(Optimist(), 1)
     bandit.learn([1.0], 1.0)
-    with pytest.raises(InvalidInput, match=sentence):
+    with pytest.raises(InvalidInput, match=message):
         bandit.choose_from(catalogue, [1.0])

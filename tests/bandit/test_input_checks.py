@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Optimist
-from glbandits.bandit.entries import arms_check_recipe
+from glbandits.bandit.entry_points import arms_check_recipe
 from glbandits.compilation import EntryPoint
 from glbandits.errors import InvalidInput
 

@@ -1,8 +1,10 @@
 """Comparisons and tuning in several processes and on Ray give the same bits as in one process."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -75,27 +77,33 @@ def tuned(log: Log, jobs: int, engine: str = "local") -> TuningResult:
     return tune(Optimist(link="logistic"), log, grid={"floor": (0.05, 0.1, 0.2)}, seeds=2, jobs=jobs, engine=engine)
 
 
-def assert_same(one: PolicyComparison, other: PolicyComparison) -> None:
-    """All numbers are the same, to the last bit."""
-    assert repr(one.promotion) == repr(other.promotion)
-    for mine, yours in zip(one.policies, other.policies, strict=True):
-        assert mine.label == yours.label
-        assert repr(mine.evaluation.headline) == repr(yours.evaluation.headline)
+def assert_same(result: PolicyComparison, expected: PolicyComparison) -> None:
+    """Assert that all numbers are equal, to the last bit."""
+    assert_equal_fields(result.promotion, expected.promotion)
+    for policy, expected_policy in zip(result.policies, expected.policies, strict=True):
+        assert policy.label == expected_policy.label
+        assert_equal_fields(policy.evaluation.headline, expected_policy.evaluation.headline)
         for name in SETTINGS.estimators:
-            left, right = mine.evaluation[name], yours.evaluation[name]
-            assert (left.value, left.standard_error, left.normal) == (right.value, right.standard_error, right.normal)
-            np.testing.assert_array_equal(left.running, right.running)
-        assert (mine.learning_curve is None) == (yours.learning_curve is None)
-        if mine.learning_curve is not None and yours.learning_curve is not None:
-            np.testing.assert_array_equal(mine.learning_curve.at_values, yours.learning_curve.at_values)
-            np.testing.assert_array_equal(
-                mine.learning_curve.at_standard_errors, yours.learning_curve.at_standard_errors
-            )
+            assert_equal_fields(policy.evaluation[name], expected_policy.evaluation[name])
+        curve, expected_curve = policy.learning_curve, expected_policy.learning_curve
+        assert (curve is None) == (expected_curve is None)
+        if curve is not None and expected_curve is not None:
+            np.testing.assert_array_equal(curve.at_values, expected_curve.at_values)
+            np.testing.assert_array_equal(curve.at_standard_errors, expected_curve.at_standard_errors)
 
 
-def assert_same_tuning(one: TuningResult, other: TuningResult) -> None:
-    assert [played.value for played in one.candidates] == [played.value for played in other.candidates]
-    assert (one.best, one.gain, one.gain_standard_error) == (other.best, other.gain, other.gain_standard_error)
+def assert_equal_fields(result: Any, expected: Any) -> None:
+    """Assert that the fields of two dataclasses are equal, to the last bit. NaN equals NaN."""
+    assert result is not None
+    np.testing.assert_equal(asdict(result), asdict(expected))
+
+
+def assert_same_tuning(result: TuningResult, expected: TuningResult) -> None:
+    assert [candidate.value for candidate in result.candidates] == [
+        candidate.value for candidate in expected.candidates
+    ]
+    assert (result.best, result.gain) == (expected.best, expected.gain)
+    assert result.gain_standard_error == expected.gain_standard_error
 
 
 @pytest.mark.slow

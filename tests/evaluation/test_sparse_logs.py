@@ -96,7 +96,7 @@ def test_the_gate_reads_sparse_rows() -> None:
 
 def test_policies_without_a_sparse_form_are_rejected() -> None:
     _, log = dense_and_sparse(20)
-    with pytest.raises(InvalidInput, match="lin-ucb has no sparse form; those that have one are"):
+    with pytest.raises(InvalidInput, match="lin-ucb has no sparse form; policies with one are"):
         play_log(LinUcb(), log, seed=1)
     with pytest.raises(InvalidInput, match="lin-ucb has no sparse form"):
         train(log, LinUcb())

@@ -1,4 +1,4 @@
-"""A decision from a catalogue is the decision on the matrix of its features."""
+"""A decision from a catalogue equals the decision on the matrix of its features."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ DIM = 5
 @pytest.fixture(autouse=True)
 def bounds_for_small_catalogues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
-    monkeypatch.setattr(arm_bounds, "MANY", 8)
+    monkeypatch.setattr(arm_bounds, "TIGHTEN_ABOVE", 8)
 
 
 def normal_features(rng: np.random.Generator, count: int, dim: int) -> Floats:
@@ -109,7 +109,7 @@ def test_every_policy_decides_as_on_the_matrix(policy: Policy) -> None:
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("link", ["logistic", "identity"])
-def test_optimist_decides_as_on_the_matrix_of_any_features(make: Any, link: str) -> None:
+def test_optimist_decides_as_on_the_matrix(make: Any, link: str) -> None:
     for seed in range(3):
         play(Optimist(link=link), make, seed=seed, rounds=150)
 
@@ -121,7 +121,7 @@ def test_optimist_with_settings_decides_as_on_the_matrix(policy: Policy) -> None
 
 @pytest.mark.parametrize("context_dim", [2, 25])  # one block of features, and several
 @pytest.mark.parametrize("policy", [Optimist(), Optimist(link="identity", floor=0.2), SgdTs(block_length=20)])
-def test_decisions_in_contexts_are_those_on_the_matrix(policy: Policy, context_dim: int) -> None:
+def test_decisions_in_contexts_equal_those_on_the_matrix(policy: Policy, context_dim: int) -> None:
     rng = np.random.default_rng(1)
     bandit = Bandit(policy, DIM + context_dim + DIM * context_dim, seed=1)
     catalogue = Catalogue(range(200), rng.normal(size=(200, DIM)), combine=cross_features)

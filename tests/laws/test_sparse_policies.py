@@ -1,4 +1,4 @@
-"""What every sparse form of a policy promises. A new one is tested by adding it to FORMS."""
+"""Tests of every sparse form of a policy. Add a new one to FORMS."""
 
 import pickle
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from glbandits import (
     Uniform,
     as_sparse_rows,
 )
-from glbandits.bandit.sparse_entries import play_recipe
+from glbandits.bandit.sparse_entry_points import play_recipe
 from glbandits.compilation import entry_point
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
@@ -49,7 +49,7 @@ FORMS: dict[str, Policy] = {
 
 
 def in_groups(forms: dict[str, Policy]) -> list[Any]:
-    """All variants of a policy go to one process, which compiles it once."""
+    """Run all variants of a policy in one process, which compiles it once."""
     return [pytest.param(policy, id=name, marks=pytest.mark.xdist_group(policy.name)) for name, policy in forms.items()]
 
 
@@ -57,7 +57,7 @@ every_form = pytest.mark.parametrize("policy", in_groups(FORMS))
 
 
 def rounds(link: str, count: int = ROUNDS, seed: int = 0) -> Iterator[tuple[Floats, Floats]]:
-    """Arms of which a quarter of the features is set, and the reward of each arm."""
+    """Yield arms with a quarter of their features nonzero, and the reward of each arm."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=DIM)
     for _ in range(count):
@@ -72,7 +72,7 @@ def rounds(link: str, count: int = ROUNDS, seed: int = 0) -> Iterator[tuple[Floa
 
 
 def learned(policy: Policy, count: int = 60, dim: int = DIM, shift: int = 0) -> Bandit:
-    """A sparse Bandit that has learned something, of features that begin at `shift`."""
+    """Return a sparse Bandit that has played `count` rounds. The indices of its features start at `shift`."""
     bandit = Bandit(policy, dim, seed=5, sparse=True)
     for arms, rewards in rounds("logistic", count):
         rows = shifted(as_sparse_rows(arms, DIM), shift)
@@ -87,19 +87,19 @@ def shifted(rows: SparseRows, shift: int) -> SparseRows:
 
 @every_form
 @pytest.mark.parametrize("link", LINKS)
-def test_dense_and_sparse_make_the_same_choices(policy: Any, link: str) -> None:
+def test_dense_and_sparse_forms_make_the_same_choices(policy: Any, link: str) -> None:
     if "link" in settings_of(policy):
         policy = replace(policy, link=link)
     elif link != "identity":
-        pytest.skip("it has no other link")
+        pytest.skip("the policy has a fixed link")
     dense, sparse = Bandit(policy, DIM, seed=1), Bandit(policy, DIM, seed=1, sparse=True)
     for t, (arms, rewards) in enumerate(rounds(link)):
         rows = as_sparse_rows(arms, DIM)
         if t % 10 == 0:
-            expected, found = dense.exact_probabilities(arms), sparse.exact_probabilities(rows)
-            assert (expected is None) == (found is None)
-            if expected is not None and found is not None:
-                np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9)
+            expected, exact = dense.exact_probabilities(arms), sparse.exact_probabilities(rows)
+            assert (expected is None) == (exact is None)
+            if expected is not None and exact is not None:
+                np.testing.assert_allclose(exact, expected, rtol=0.0, atol=1e-9)
         arm = dense.choose(arms)
         assert sparse.choose(rows) == arm, t
         dense.learn(arms[arm], rewards[arm])
@@ -111,39 +111,40 @@ def test_dense_and_sparse_make_the_same_choices(policy: Any, link: str) -> None:
 
 
 @every_form
-def test_compiled_plays_as_plain_python_does(policy: Policy) -> None:
-    given = [(as_sparse_rows(arms, DIM), rewards) for arms, rewards in rounds("logistic", 120)]
-    together = as_sparse_rows(np.concatenate([arms for arms, _ in rounds("logistic", 120)]), DIM)
-    rewards_of_rows = np.concatenate([rewards for _, rewards in given])
-    everything = (np.arange(0, together.row_count + 1, ARMS), *together, rewards_of_rows)
+def test_compiled_code_plays_as_plain_python(policy: Policy) -> None:
+    played = [(as_sparse_rows(arms, DIM), rewards) for arms, rewards in rounds("logistic", 120)]
+    all_rows = as_sparse_rows(np.concatenate([arms for arms, _ in rounds("logistic", 120)]), DIM)
+    rewards_of_rows = np.concatenate([rewards for _, rewards in played])
+    arguments = (np.arange(0, all_rows.row_count + 1, ARMS), *all_rows, rewards_of_rows)
     form = sparse_form(policy, DIM)
     play = entry_point(play_recipe, form.implementation(DIM), find_link(policy.link))
     results = []
     for function in (play.compiled(), play.recipe.function):
-        choices, rng = np.empty(len(given), dtype=np.int64), generator(3)
+        choices, rng = np.empty(len(played), dtype=np.int64), generator(3)
         with np.errstate(all="ignore"):
-            state = function(form.init(DIM), form.packed_settings(DIM), *everything, rng, choices)
+            state = function(form.init(DIM), form.packed_settings(DIM), *arguments, rng, choices)
         results.append((choices, state, rng))
     for compiled, plain in zip(*results, strict=True):
         np.testing.assert_array_equal(compiled, plain)
-    bandit, by_hand = Bandit(policy, DIM, seed=3, sparse=True), []
-    for rows, rewards in given:
-        by_hand.append(bandit.choose(rows))
-        bandit.learn(rows.row(by_hand[-1]), rewards[by_hand[-1]])
-    np.testing.assert_array_equal(results[0][0], by_hand)
+    bandit, bandit_choices = Bandit(policy, DIM, seed=3, sparse=True), []
+    for rows, rewards in played:
+        arm = bandit.choose(rows)
+        bandit.learn(rows.row(arm), rewards[arm])
+        bandit_choices.append(arm)
+    np.testing.assert_array_equal(results[0][0], bandit_choices)
 
 
 @every_form
-def test_choosing_changes_neither_state_nor_size(policy: Policy) -> None:
+def test_choosing_does_not_change_the_state(policy: Policy) -> None:
     bandit = learned(policy, dim=2**40 // 30 * 30, shift=2**30 // 30 * 30)
-    before, fresh = bandit.state, shifted(as_sparse_rows(np.ones((2, DIM)), DIM), 17)
-    bandit.choose(fresh)
-    bandit.probabilities(fresh, draws=10)
+    before, unseen = bandit.state, shifted(as_sparse_rows(np.ones((2, DIM)), DIM), 17)
+    bandit.choose(unseen)
+    bandit.probabilities(unseen, draws=10)
     np.testing.assert_array_equal(bandit.state, before)
 
 
 @every_form
-def test_cost_does_not_depend_on_the_number_of_features(policy: Policy) -> None:
+def test_state_size_does_not_depend_on_dim(policy: Policy) -> None:
     few, many = learned(policy), learned(policy, dim=2**40 // 30 * 30, shift=2**20 // 30 * 30)
     assert few.state.size == many.state.size
     assert Bandit(policy, 2**40 // 30 * 30, sparse=True).state.nbytes < 20_000
@@ -151,59 +152,59 @@ def test_cost_does_not_depend_on_the_number_of_features(policy: Policy) -> None:
 
 @every_form
 @pytest.mark.parametrize("save_at", [0, 40, 90])
-def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: Policy, save_at: int, tmp_path: Path) -> None:
-    straight, broken = Bandit(policy, DIM, seed=2, sparse=True), Bandit(policy, DIM, seed=2, sparse=True)
+def test_loaded_bandit_continues_with_identical_choices(policy: Policy, save_at: int, tmp_path: Path) -> None:
+    continuous, reloaded = Bandit(policy, DIM, seed=2, sparse=True), Bandit(policy, DIM, seed=2, sparse=True)
     for t, (arms, rewards) in enumerate(rounds("logistic", 120)):
         rows = as_sparse_rows(arms, DIM)
-        arm = straight.choose(rows)
-        assert broken.choose(rows) == arm
-        straight.learn(rows.row(arm), rewards[arm])
-        broken.learn(rows.row(arm), rewards[arm])
+        arm = continuous.choose(rows)
+        assert reloaded.choose(rows) == arm
+        continuous.learn(rows.row(arm), rewards[arm])
+        reloaded.learn(rows.row(arm), rewards[arm])
         if t == save_at:
-            broken.save(tmp_path / "model.safetensors")
-            broken = Bandit.load(tmp_path / "model.safetensors")
-            broken = pickle.loads(pickle.dumps(broken.copy()))
-            assert broken.sparse
-    np.testing.assert_array_equal(straight.state, broken.state)
+            reloaded.save(tmp_path / "model.safetensors")
+            reloaded = Bandit.load(tmp_path / "model.safetensors")
+            reloaded = pickle.loads(pickle.dumps(reloaded.copy()))
+            assert reloaded.sparse
+    np.testing.assert_array_equal(continuous.state, reloaded.state)
 
 
 @every_form
-def test_learning_a_batch_is_learning_row_by_row(policy: Policy) -> None:
+def test_batch_learning_equals_learning_row_by_row(policy: Policy) -> None:
     features = np.concatenate([arms for arms, _ in rounds("logistic", 10)])
     rewards = np.concatenate([rewards for _, rewards in rounds("logistic", 10)])
-    one, other, third = (Bandit(policy, DIM, seed=4, sparse=True) for _ in range(3))
+    by_row, by_batch, by_dense_batch = (Bandit(policy, DIM, seed=4, sparse=True) for _ in range(3))
     for x, reward in zip(features, rewards, strict=True):
-        one.learn(x, reward)
-    other.learn_batch(as_sparse_rows(features, DIM), rewards)
-    third.learn_batch(features, rewards)
-    np.testing.assert_array_equal(one.state, other.state)
-    np.testing.assert_array_equal(one.state, third.state)
+        by_row.learn(x, reward)
+    by_batch.learn_batch(as_sparse_rows(features, DIM), rewards)
+    by_dense_batch.learn_batch(features, rewards)
+    np.testing.assert_array_equal(by_row.state, by_batch.state)
+    np.testing.assert_array_equal(by_row.state, by_dense_batch.state)
 
 
 @every_form
-def test_zeros_that_are_stored_say_nothing(policy: Policy) -> None:
-    one, other = learned(policy), learned(policy)
+def test_stored_zeros_are_ignored(policy: Policy) -> None:
+    with_zeros, without_zeros = learned(policy), learned(policy)
     rows = SparseRows(np.array([0, 3]), np.array([1, 2, 3]), np.array([0.5, 0.0, 1.0]))
-    one.learn(rows, 1.0)
-    other.learn(as_sparse_rows([[0.0, 0.5, 0.0, 1.0] + [0.0] * (DIM - 4)], DIM), 1.0)
-    np.testing.assert_array_equal(one.state, other.state)
+    with_zeros.learn(rows, 1.0)
+    without_zeros.learn(as_sparse_rows([[0.0, 0.5, 0.0, 1.0] + [0.0] * (DIM - 4)], DIM), 1.0)
+    np.testing.assert_array_equal(with_zeros.state, without_zeros.state)
 
 
 @every_form
-def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy) -> None:
+def test_probabilities_match_frequencies_of_choices(policy: Policy) -> None:
     bandit, draws = learned(policy), 2000
     arms = as_sparse_rows(next(rounds("logistic", seed=9))[0], DIM)
-    stated = bandit.probabilities(arms, draws=20_000)
-    seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=ARMS) / draws
+    probabilities = bandit.probabilities(arms, draws=20_000)
+    frequencies = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=ARMS) / draws
     exact = bandit.exact_probabilities(arms) is not None
-    p = stated if exact else (20_000 * stated + 1) / 20_002
-    # Five standard errors for each of 7 arms: all cases leave it once in 10,000 sets of seeds.
+    p = probabilities if exact else (20_000 * probabilities + 1) / 20_002
+    # Five standard errors for each of 7 arms. Over all cases, one set of seeds in 10,000 exceeds them.
     margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 20_000)))
-    assert (np.abs(seen - stated) <= margin + 1e-12).all(), (stated, seen)
+    assert (np.abs(frequencies - probabilities) <= margin + 1e-12).all(), (probabilities, frequencies)
 
 
 @every_form
-def test_empty_rows_and_hard_rewards_leave_a_finite_state(policy: Policy) -> None:
+def test_state_stays_finite_with_empty_rows(policy: Policy) -> None:
     bandit, arms = (
         Bandit(policy, DIM, seed=3, sparse=True),
         np.vstack([np.zeros((2, DIM)), np.eye(DIM)[:2], -np.ones(DIM)]),
@@ -216,7 +217,7 @@ def test_empty_rows_and_hard_rewards_leave_a_finite_state(policy: Policy) -> Non
 
 
 @every_form
-def test_a_state_that_cannot_be_is_refused(policy: Policy) -> None:
+def test_invalid_states_are_rejected(policy: Policy) -> None:
     for count in (3, 60):
         bandit = learned(policy, count)
         state, form = bandit.state, sparse_form(policy, DIM)
@@ -227,61 +228,61 @@ def test_a_state_that_cannot_be_is_refused(policy: Policy) -> None:
             broken = state.copy()
             broken[position] = np.nan
             assert not form.is_valid_state(broken, DIM)
-            broken[position] = 1e9  # if it is taken, compiled code must survive it
+            broken[position] = 1e9  # if the state is valid, compiled code must not crash
             if form.is_valid_state(broken, DIM):
                 bandit.state = broken
                 bandit.choose(np.eye(DIM)[:3])
                 bandit.learn(np.eye(DIM)[4], 1.0)
 
 
-def test_policies_without_a_sparse_form_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="lin-ts has no sparse form; those that have one are optimist"):
+def test_policy_without_a_sparse_form_is_an_error() -> None:
+    with pytest.raises(InvalidInput, match="lin-ts has no sparse form; policies with one are optimist"):
         Bandit(POLICIES["lin-ts"](), 4, sparse=True)
 
 
-def test_a_dense_bandit_refuses_sparse_rows() -> None:
+def test_sparse_rows_for_a_dense_bandit_are_an_error() -> None:
     with pytest.raises(InvalidInput, match="arms must be dense for a dense Bandit"):
         Bandit(Uniform(), 2).choose(as_sparse_rows([[1.0, 0.0]], 2))
 
 
-def test_a_model_file_of_dense_rows_is_not_a_sparse_one() -> None:
+def test_changed_sparsity_of_a_model_file_is_an_error() -> None:
     content = learned(Optimist()).to_bytes()
     with pytest.raises(ModelFileError, match="changed or damaged"):
         Bandit.from_bytes(content.replace(b'"rows":"sparse"', b'"rows":"dense" '))
 
 
-def test_a_half_life_that_is_selected_has_no_sparse_form() -> None:
+def test_automatic_half_life_has_no_sparse_form() -> None:
     with pytest.raises(InvalidInput, match='half_life="auto" has no sparse form'):
         Bandit(Optimist(half_life="auto"), 4, sparse=True)
 
 
-def test_epsilon_greedy_must_learn_online() -> None:
+def test_epsilon_greedy_with_exact_fit_has_no_sparse_form() -> None:
     with pytest.raises(InvalidInput, match='has no sparse form; use fit="online"'):
         Bandit(EpsilonGreedy(), 4, sparse=True)
 
 
-def test_the_first_block_of_sgd_ts_must_be_short() -> None:
+def test_too_long_first_block_of_sgd_ts_is_an_error() -> None:
     with pytest.raises(InvalidInput, match=r"would have 10,485,760 rewards for dim=1048576.*set block_length"):
         Bandit(SgdTs(), 2**20, sparse=True)
 
 
-def test_too_many_features_are_refused() -> None:
+def test_too_many_features_are_an_error() -> None:
     with pytest.raises(InvalidInput, match="dim must be a whole number of at least 1 and at most 1099511627776"):
         Bandit(Optimist(), 2**41, sparse=True)
 
 
 @every_form
-def test_state_stays_within_a_bound(policy: Policy) -> None:
-    bandit, rng, most = Bandit(policy, 10_000, seed=0, sparse=True), np.random.default_rng(0), 1500
+def test_state_stays_within_its_maximum_size(policy: Policy) -> None:
+    bandit, rng, max_size = Bandit(policy, 10_000, seed=0, sparse=True), np.random.default_rng(0), 1500
     known = np.array([0, 5, 10, 15])
-    for number in range(200):
-        drawn = known if number % 10 == 0 else np.unique(rng.integers(20, 10_000, 6))
-        row = SparseRows(np.array([0, drawn.size]), drawn, np.ones(drawn.size))
-        fitting = bandit.learnable(row, most)
-        assert np.isin(fitting.indices, drawn).all()
-        bandit.learn(fitting, float(number % 2))
-        assert bandit.state.size <= most
-    learned = bandit.coefficients()
-    if learned is not None and learned.indices is not None:
-        assert 20 <= learned.indices.size < 200 * 6
-        assert np.isin(known, learned.indices).all()
+    for t in range(200):
+        indices = known if t % 10 == 0 else np.unique(rng.integers(20, 10_000, 6))
+        row = SparseRows(np.array([0, indices.size]), indices, np.ones(indices.size))
+        learnable = bandit.learnable(row, max_size)
+        assert np.isin(learnable.indices, indices).all()
+        bandit.learn(learnable, float(t % 2))
+        assert bandit.state.size <= max_size
+    theta = bandit.coefficients()
+    if theta is not None and theta.indices is not None:
+        assert 20 <= theta.indices.size < 200 * 6
+        assert np.isin(known, theta.indices).all()

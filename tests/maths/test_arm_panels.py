@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits.bandit.entries import bound_scores_recipe, scan_panels_recipe
+from glbandits.bandit.entry_points import bound_scores_recipe, scan_panels_recipe
 from glbandits.compilation import compile_now
 from glbandits.maths.arm_panels import WIDTH, bound_scores, largest_error, pack_columns, pack_panels, scan_panels
 from glbandits.records import Floats
@@ -51,9 +51,9 @@ def test_scores_at_both_ends_of_the_bonus() -> None:
     levels, variances, norms = rng.normal(size=ARMS), rng.random(ARMS), 1.0 + rng.random(ARMS)
     numbers = (0.1, 0.2, 0.3, 0.4, 0.6, 1.1)
     for function in (bound_scores, compile_now(bound_scores_recipe())):
-        lowest, highest = np.empty(ARMS), np.empty(ARMS)
-        function(levels, variances, norms, *numbers, lowest, highest)
+        at_low, at_high = np.empty(ARMS), np.empty(ARMS)
+        function(levels, variances, norms, *numbers, at_low, at_high)
         v = variances + 0.2 * norms**2
         bonus = np.sqrt(v * (0.3 + 0.4 * v))
-        np.testing.assert_allclose(lowest, levels + 0.1 * norms + 0.6 * bonus, rtol=1e-14)
-        np.testing.assert_allclose(highest, levels + 0.1 * norms + 1.1 * bonus, rtol=1e-14)
+        np.testing.assert_allclose(at_low, levels + 0.1 * norms + 0.6 * bonus, rtol=1e-14)
+        np.testing.assert_allclose(at_high, levels + 0.1 * norms + 1.1 * bonus, rtol=1e-14)

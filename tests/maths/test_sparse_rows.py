@@ -20,24 +20,24 @@ def rows_of(indptr: list[int], indices: list[int], values: list[float]) -> Spars
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(-3, 3)), max_size=6), min_size=1, max_size=5))
-def test_unsorted_and_double_indices_are_sorted_and_added_up(rows: list[list[tuple[int, int]]]) -> None:
+def test_indices_are_sorted_and_duplicates_summed(rows: list[list[tuple[int, int]]]) -> None:
     expected = np.zeros((len(rows), 10))
     for row, entries in enumerate(rows):
         for index, value in entries:
             expected[row, index] += value
     flat = [entry for entries in rows for entry in entries]
     indptr = np.cumsum([0, *map(len, rows)]).tolist()
-    found = as_sparse_rows(rows_of(indptr, [i for i, _ in flat], [v for _, v in flat]), 10)
-    np.testing.assert_array_equal(dense(found, 10), expected)
-    assert are_usable_rows(*found, 10)
+    converted = as_sparse_rows(rows_of(indptr, [i for i, _ in flat], [v for _, v in flat]), 10)
+    np.testing.assert_array_equal(dense(converted, 10), expected)
+    assert are_usable_rows(*converted, 10)
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.csr_matrix, np.array])
-def test_every_kind_of_matrix_is_taken(make: type) -> None:
+def test_all_matrix_types_are_accepted(make: type) -> None:
     matrix = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, -3.0]])
-    found = as_sparse_rows(make(matrix), 3)
-    np.testing.assert_array_equal(dense(found, 3), matrix)
-    assert [part.dtype for part in found] == [np.int64, np.int64, np.float64]
+    converted = as_sparse_rows(make(matrix), 3)
+    np.testing.assert_array_equal(dense(converted, 3), matrix)
+    assert [part.dtype for part in converted] == [np.int64, np.int64, np.float64]
 
 
 def test_input_is_not_changed() -> None:
@@ -57,7 +57,7 @@ def test_input_is_not_changed() -> None:
         (rows_of([0, 1], [0], [np.nan]), "finite numbers no larger than 1e\\+50; got nan for feature 0"),
         (rows_of([0, 1], [0], [1e60]), "finite numbers"),
         (rows_of([0], [], []), "at least one row"),
-        (rows_of([0, 2], [1], [1.0]), "indptr must rise from 0 to 1"),
+        (rows_of([0, 2], [1], [1.0]), "indptr must increase from 0 to 1"),
         (rows_of([0, 1], [1], []), "a number for each index"),
         (SparseRows(np.array([0, 1]), np.array([0.5]), np.array([1.0])), "two vectors of integers"),
         (sparse.csr_array((2, 5)), r"4 columns, one for each feature; got shape \(2, 5\)"),
@@ -66,13 +66,13 @@ def test_input_is_not_changed() -> None:
         (["text"], "array of numbers"),
     ],
 )
-def test_bad_rows_get_one_sentence(rows: object, message: str) -> None:
+def test_invalid_rows_are_an_error(rows: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         as_sparse_rows(rows, 4)
 
 
-def test_rows_that_compiled_code_must_not_see_are_not_usable() -> None:
-    bad = [
+def test_invalid_rows_are_not_usable() -> None:
+    invalid = [
         rows_of([0, 2], [1, 1], [1.0, 1.0]),
         rows_of([0, 2], [2, 1], [1.0, 1.0]),
         rows_of([0, 1], [9], [1.0]),
@@ -84,5 +84,5 @@ def test_rows_that_compiled_code_must_not_see_are_not_usable() -> None:
         rows_of([0], [], []),
         rows_of([], [], []),
     ]
-    assert not any(are_usable_rows(*rows, 9) for rows in bad)
+    assert not any(are_usable_rows(*rows, 9) for rows in invalid)
     assert are_usable_rows(*rows_of([0, 0, 2], [1, 8], [1.0, 0.0]), 9)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownName
-from glbandits.bandit.entries import learn_batch_recipe
+from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.compilation import entry_point
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.maths.links import LINKS, find_link

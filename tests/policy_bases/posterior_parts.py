@@ -140,3 +140,14 @@ def unit_prior(X: Floats) -> Floats:
     prior = np.full(X.shape[1], typical)
     prior[seen] = size / share
     return prior * max(float(frequency[seen] @ share), 1 / LARGEST_SHARE)
+
+
+def is_valid(state: Floats, dim: int) -> bool:
+    return Optimist().is_valid_state(state, dim)
+
+
+def linear_problem(rounds: int, dim: int, seed: int, deviation: float = 0.5) -> tuple[Floats, Floats, Floats]:
+    """Features, theta, and rewards with normal noise."""
+    rng = np.random.default_rng(seed)
+    X, theta = rng.uniform(-1, 1, (rounds, dim)), rng.uniform(-1, 1, dim)
+    return X, theta, X @ theta + deviation * rng.normal(size=rounds)

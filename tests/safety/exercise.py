@@ -16,7 +16,7 @@ import numpy as np
 
 from glbandits import POLICIES, Bandit, Catalogue, SparseRows
 from glbandits.bandit import catalogue_decisions
-from glbandits.bandit.sparse_entries import play_recipe
+from glbandits.bandit.sparse_entry_points import play_recipe
 from glbandits.compilation import entry_point
 from glbandits.environments import SparseHashed, Synthetic
 from glbandits.evaluation import LoggedData, SparseArms

@@ -17,7 +17,7 @@ from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
 from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
@@ -162,12 +162,12 @@ class Bandit(Displayed):
         if new_state is not None:
             self._state = new_state
 
-    def learnable(self, x: SparseRows, most_numbers: int) -> SparseRows:
-        """The features of a sparse row that fit in a state of at most `most_numbers` numbers.
+    def learnable(self, x: SparseRows, max_size: int) -> SparseRows:
+        """The features of a sparse row that fit in a state of at most `max_size` numbers.
 
         Returns all features while there is room, and afterwards only features that were learned before. A state grows
         with every new feature, 8 bytes a number. A service that learns features from clients can bound its memory by
-        `learn(learnable(x, most_numbers), reward)`.
+        `learn(learnable(x, max_size), reward)`.
 
         >>> from glbandits import Bandit, Optimist, SparseRows
         >>> bandit = Bandit(Optimist(), dim=2**20, seed=7, sparse=True)
@@ -176,7 +176,7 @@ class Bandit(Displayed):
         >>> bandit.learnable(rows.row(1), 10_000).indices.size, bandit.learnable(rows.row(1), 300).indices.size
         (9, 0)
         """
-        has_room = self._form.has_room(self._state, self.dim, x.indices, most_numbers)
+        has_room = self._form.has_room(self._state, self.dim, x.indices, max_size)
         if has_room.all():
             return x
         return SparseRows(np.array([0, has_room.sum()]), x.indices[has_room], x.values[has_room])

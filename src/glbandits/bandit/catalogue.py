@@ -1,4 +1,4 @@
-"""Catalogue: arms that are stored once and referred to by an id."""
+"""Catalogue: arms that are stored once and selected by their ids."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
@@ -8,17 +8,17 @@ from numpy.typing import ArrayLike
 
 from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.bandit.packed_arms import PackedArms
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 from glbandits.records import Floats, Ints
 
 Combine: TypeAlias = Callable[[Floats, Floats], ArrayLike]
-"""From the features of arms, (n, dim), and a context to the features that a bandit sees, (n, its dim)."""
+"""A function of the features of n arms, (n, dim), and a context. Returns n rows of features for the bandit."""
 SAMPLE = 16
-"""Arms, about, on which it is checked that a function is linear."""
+"""The approximate number of arms on which `combining_matrix` checks that `combine` is linear."""
 
 
 def cross_features(features: Floats, context: Floats) -> Floats:
-    """The features of arms, those of the context, and all products of the two: (n, p + q + p q).
+    """Return the features of arms, those of the context, and all products of the two, (n, p + q + p q).
 
     >>> cross_features(np.array([[1.0, 2.0]]), np.array([3.0]))
     array([[1., 2., 3., 3., 6.]])
@@ -28,18 +28,20 @@ def cross_features(features: Floats, context: Floats) -> Floats:
 
 
 class Catalogue:
-    """Arms with their ids and features, stored once for many decisions: see `Bandit.choose_from`.
+    """Arms with ids and features, stored once for many decisions by `Bandit.choose_from`.
 
-    Arms are added and retired between decisions. The order of rows is that of adding, except that the last row takes
-    the place of one that is retired. Not for use by several threads at the same time.
+    Arms can be added and retired between decisions. Rows are in the order in which arms were added, except that the
+    last row moves to the index of a row that is retired. A catalogue must not be used by several threads at once.
 
-    With `combine` the arms have features of their own here, and the bandit sees those of the arm in a context.
+    Without `combine` the bandit receives the stored features. With `combine` it receives features that are computed
+    from the stored features and a context.
 
     Args:
-        ids: the name of each arm: text, a number or anything else that can be the key of a dict.
+        ids: the id of each arm: text, a number or any other value that can be the key of a dict.
         features: (K, dim), a row for each id. With `np.empty((0, dim))` the catalogue starts empty.
-        combine: gives the features that the bandit sees, (n, its dim), from those of n arms and a context. It must be
-            linear in the features of an arm, apart from a constant: `cross_features` is.
+        combine: a function of the features of n arms and a context that returns the features for the bandit,
+            (n, dim of the bandit). It must be linear in the features of an arm, plus a constant. `cross_features` is
+            such a function.
 
     >>> from glbandits import Bandit, Catalogue, Optimist
     >>> catalogue = Catalogue(["news", "sports"], [[1.0, 0.0], [0.0, 1.0]])
@@ -69,7 +71,7 @@ class Catalogue:
         self.version = 0
         """The number of changes so far."""
         self.add(ids, rows)
-        self._packed.update(self.features, self.rows_changed_since(-1))  # now, so that no decision has to wait for it
+        self._packed.update(self.features, self.rows_changed_since(-1))  # here, so that no decision waits for it
         self._packed_version = self.version
 
     def __len__(self) -> int:
@@ -82,35 +84,36 @@ class Catalogue:
         return iter(self._ids)
 
     def __getitem__(self, arm: Hashable) -> Floats:
-        """A copy of the features of an arm. Raises InvalidInput if the id is unknown."""
+        """Return a copy of the features of an arm. Raises InvalidInput if the id is unknown."""
         features: Floats = self._features[self.row(arm)].copy()
         return features
 
     def features_for(self, arm: Hashable, context: ArrayLike | None = None) -> Floats:
-        """The features of an arm in a context, as the bandit learns them."""
+        """Return the features of an arm in a context, as `Bandit.learn` takes them."""
         features: Floats = self.combined(self[arm][np.newaxis], context)[0]
         return features
 
     def combined(self, rows: Floats, context: ArrayLike | None) -> Floats:
-        """The features that the bandit sees of arms with these features, in a context.
+        """Return the features that the bandit receives for arms with these stored features.
 
-        Raises InvalidInput if a context is missing, or if there is one and no `combine`.
+        Raises InvalidInput if the catalogue has `combine` and the context is None, or if it has no `combine` and the
+        context is not None.
         """
         if (context is None) != (self._combine is None):
-            needed = "must be None without combine" if self._combine is None else "is needed, because it has combine"
-            raise InvalidInput(f"context of a catalogue {needed}; got {repr(context)[:80]}")
+            rule = "must be None without combine" if self._combine is None else "is required with combine"
+            raise InvalidInput(f"context of a catalogue {rule}; got {value_text(context, 80)}")
         if self._combine is None:
             return rows
         combined = as_floats("combine(features, context)", self._combine(rows, as_floats("context", context)))
         if combined.ndim != 2 or len(combined) != len(rows):
-            raise InvalidInput(f"combine must give a row for each of the {len(rows)} arms; got shape {combined.shape}")
+            raise InvalidInput(f"combine must return {len(rows)} rows, one for each arm; got shape {combined.shape}")
         check_usable("combine(features, context)", combined)
         return combined
 
     def combining_matrix(self, context: ArrayLike) -> Floats:
-        """The matrix that turns (features, 1) of any arm into (combined features, 1) in this context.
+        """Return the matrix M with (combined features, 1) = M (features, 1) for every arm, in this context.
 
-        Raises InvalidInput if `combine` is not linear in some of the arms.
+        Raises InvalidInput if `combine` is not linear on a sample of the arms.
         """
         sample = self.features[:: max(1, len(self) // SAMPLE)]
         units = np.maximum(np.abs(sample).max(axis=0), 1e-100)
@@ -119,9 +122,9 @@ class Catalogue:
         slopes = (rows[1 : 1 + self.dim] - constant) / units[:, np.newaxis]
         matrix = np.zeros((rows.shape[1] + 1, self.dim + 1))
         matrix[:-1, :-1], matrix[:-1, -1], matrix[-1, -1] = slopes.T, constant, 1.0
-        sizes = np.abs(sample) @ np.abs(slopes) + np.abs(constant)
-        if (np.abs(combined - (sample @ slopes + constant)) > 1e-9 * sizes).any():
-            raise InvalidInput("combine must be linear in the features of an arm, apart from a constant; it is not")
+        magnitudes = np.abs(sample) @ np.abs(slopes) + np.abs(constant)
+        if (np.abs(combined - (sample @ slopes + constant)) > 1e-9 * magnitudes).any():
+            raise InvalidInput("combine must be linear in the features of an arm, plus a constant. It is not linear")
         return matrix
 
     def __repr__(self) -> str:
@@ -134,13 +137,13 @@ class Catalogue:
 
     @property
     def features(self) -> Floats:
-        """The features, (K, dim), in the order of the ids: a read-only view that the next change makes invalid."""
+        """The features, (K, dim), in the order of the ids. A read-only view that is valid until the next change."""
         view = self._features[: len(self)]
         view.flags.writeable = False
         return view
 
-    def first_of_equals(self, rows: Ints) -> Ints:
-        """These rows, in order, without those whose features are equal to those of a row before."""
+    def without_duplicates(self, rows: Ints) -> Ints:
+        """Return the rows without those whose features equal the features of an earlier row."""
         if len(rows) < len(self):
             return rows[np.sort(np.unique(self._digests[rows], return_index=True)[1])]
         if self._distinct is None:
@@ -149,29 +152,31 @@ class Catalogue:
 
     @property
     def packed(self) -> PackedArms:
-        """The arms as float32 panels, made when they are needed first and up to date with the last change."""
+        """The arms as float32 panels, updated here if the catalogue has changed."""
         if self._packed_version != self.version:
             self._packed.update(self.features, self.rows_changed_since(self._packed_version))
             self._packed_version = self.version
         return self._packed
 
     def rows_changed_since(self, version: int) -> Ints:
-        """The rows whose features changed after this version."""
+        """Return the rows whose features changed after this version."""
         return np.flatnonzero(self._changes[: len(self)] > version)
 
     def row(self, arm: Hashable) -> int:
-        """The row of an arm. Raises InvalidInput if the id is unknown."""
+        """Return the row of an arm. Raises InvalidInput if the id is unknown."""
         try:
             return self._rows[arm]
         except (KeyError, TypeError):
-            raise InvalidInput(f"no arm {arm!r} in the catalogue of {len(self)} arms. Add it first.") from None
+            raise InvalidInput(
+                f"no arm {value_text(arm)} in the catalogue of {len(self)} arms. Add it first."
+            ) from None
 
     def id_of(self, row: int) -> Hashable:
-        """The id of a row."""
+        """Return the id of the arm in a row."""
         return self._ids[row]
 
     def add(self, ids: Iterable[Hashable], features: ArrayLike) -> None:
-        """Add arms at the end: all of them or none. Raises InvalidInput if an id is in the catalogue already."""
+        """Append arms: all of them or none. Raises InvalidInput if an id is in the catalogue already."""
         new_ids, rows = _as_ids(ids), as_floats("features", features)
         if rows.shape != (len(new_ids), self.dim):
             raise InvalidInput(
@@ -180,7 +185,9 @@ class Catalogue:
         check_usable("features", rows)
         for arm in new_ids:
             if arm in self._rows:
-                raise InvalidInput(f"arm {arm!r} is in the catalogue already. Retire it first to change its features.")
+                raise InvalidInput(
+                    f"arm {value_text(arm)} is in the catalogue already. Retire it first to change its features."
+                )
         start, end = len(self), len(self) + len(new_ids)
         self._reserve(end)
         self.version, self._distinct = self.version + 1, None
@@ -205,7 +212,7 @@ class Catalogue:
                 self._changes[row] = self.version
 
     def _reserve(self, count: int) -> None:
-        """Make room for so many arms; doubles the arrays, so that adding one by one costs O(1) each."""
+        """Enlarge the arrays to at least `count` rows. Doubles them, so that adding an arm takes amortised O(1)."""
         if count <= len(self._features):
             return
         size = max(count, 2 * len(self._features))
@@ -215,24 +222,26 @@ class Catalogue:
 
 
 def _enlarged(array: Any, size: int) -> Any:
-    """The array with zeros behind it."""
+    """Return a copy with `size` rows; the added ones are zeros."""
     enlarged = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
     enlarged[: len(array)] = array
     return enlarged
 
 
 def _as_ids(ids: Iterable[Hashable]) -> list[Hashable]:
-    """The ids as a list; an error if they cannot be keys of a dict, or if one occurs twice."""
+    """Return the ids as a list. Raises InvalidInput if an id is not hashable, or occurs twice."""
     if isinstance(ids, str | bytes):
         raise InvalidInput(f"ids must be a list of ids; got the text {ids!r}. Put it in a list.")
-    listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    arms = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
     seen: set[Hashable] = set()
-    for arm in listed:
+    for arm in arms:
         try:
-            repeated = arm in seen
+            is_repeated = arm in seen
             seen.add(arm)
         except TypeError:
-            raise InvalidInput(f"an id must be text or a number, not {type(arm).__name__}; got {arm!r}") from None
-        if repeated:
-            raise InvalidInput(f"ids must differ from each other; got {arm!r} twice")
-    return listed
+            raise InvalidInput(
+                f"an id must be text or a number, not {type(arm).__name__}; got {value_text(arm)}"
+            ) from None
+        if is_repeated:
+            raise InvalidInput(f"ids must differ from each other; got {value_text(arm)} twice")
+    return arms

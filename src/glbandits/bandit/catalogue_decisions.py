@@ -1,4 +1,7 @@
-"""Decisions of a bandit among the arms of a catalogue: the same as on the matrix of its features, but faster."""
+"""Decisions of a bandit among the arms of a catalogue.
+
+They equal the decisions of the bandit on the matrix of all features, and take less time.
+"""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
@@ -9,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from glbandits.bandit.arm_bounds import ArmBounds
 from glbandits.bandit.catalogue import Catalogue
-from glbandits.bandit.entries import choose_recipe, choose_stored_recipe, probabilities_recipe
+from glbandits.bandit.entry_points import choose_recipe, choose_stored_recipe, probabilities_recipe
 from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput
 from glbandits.maths.philox import any_index, uniform
@@ -18,11 +21,14 @@ from glbandits.policy.compiled_calls import convert_index_errors
 from glbandits.records import Floats, Generator, Ints
 
 WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
-"""Arms times dim^2 from which on bounds are faster than the scores of all arms, and features of an arm up to which."""
+"""Bounds are faster than the scores of all arms if arms * dim^2 is at least the first, and dim at most the second."""
 
 
 class CatalogueDecisions:
-    """How one bandit decides among the arms of one catalogue. Holds nothing that cannot be computed again."""
+    """Makes the decisions of one bandit among the arms of one catalogue. Its attributes are only a cache.
+
+    The bandit passes its state to each call. Rows that are None mean all rows of the catalogue.
+    """
 
     def __init__(self, policy: Any, dim: int, key: tuple[Any, ...], catalogue: Catalogue) -> None:
         self._policy, self._dim, self._key, self._catalogue = policy, dim, key, catalogue
@@ -32,7 +38,7 @@ class CatalogueDecisions:
         self._bounds = ArmBounds(catalogue)
 
     def choose(self, state: Floats, rng: Generator, context: ArrayLike | None, allowed: Ints | None) -> int:
-        """The row of the arm to play, one of the allowed rows."""
+        """Return the row of the chosen arm, one of the allowed rows."""
         rule, rows, settings = self._rule(state, context, allowed), allowed, self._settings
         if rule is not None:
             if rule.floor > 0.0 and uniform(rng) < rule.floor:
@@ -40,14 +46,14 @@ class CatalogueDecisions:
                 return index if allowed is None else int(allowed[index])
             rows, settings = self._bounds.contenders(rule, allowed), self._settings_of_contenders
         arms = self.arms(rows, context)
-        # A policy without a rule needs the entry point for very many arms; both entry points give the same bits.
+        # Without a rule there may be very many arms, which `choose_stored_recipe` is for. Results are identical.
         recipe = choose_stored_recipe if rule is None else choose_recipe
         with convert_index_errors(self._policy, "choose"):
             index = entry_point(recipe, *self._key).call(state, settings, self._dim, arms, rng)
         return index if rows is None else int(rows[index])
 
     def exact_probabilities(self, state: Floats, context: ArrayLike | None, allowed: Ints | None) -> Floats | None:
-        """The probability of every row, 0 for those not allowed; None if the policy's rule has no exact form."""
+        """Return the probability of every row, 0 for rows not allowed; None if the policy has no exact form."""
         rule, rows, settings, floor = self._rule(state, context, allowed), allowed, self._settings, 0.0
         if rule is not None:
             settings, floor = self._settings_of_contenders, rule.floor
@@ -62,22 +68,23 @@ class CatalogueDecisions:
         return probabilities
 
     def arms(self, rows: Ints | None, context: ArrayLike | None) -> Floats:
-        """The features that the bandit sees; None means all rows."""
+        """Return the features that the bandit receives for these rows."""
         arms = self._catalogue.combined(self._catalogue.features[_index(rows)], context)
         if arms.shape[1] != self._dim:
             raise InvalidInput(
-                f"the bandit takes arms of {self._dim} features; those of {self._catalogue} have {arms.shape[1]}"
+                f"arms must have {self._dim} features, as the bandit has; those of {self._catalogue} have "
+                f"{arms.shape[1]}"
             )
         return arms
 
     def _rule(self, state: Floats, context: ArrayLike | None, allowed: Ints | None) -> BonusRule | None:
-        """The rule by which bounds are computed, if that pays."""
+        """Return the rule from which to compute bounds; None if there is none, or if bounds would not save time."""
         if self._catalogue.dim > LARGEST_DIM or self._count(allowed) * self._dim**2 < WORTH_BOUNDS:
             return None
         rule: BonusRule | None = self._policy.bonus_rule(state, self._dim)
         if rule is None:
             return None
-        self.arms(np.zeros(1, dtype=np.int64), context)  # checks them
+        self.arms(np.zeros(1, dtype=np.int64), context)  # raises InvalidInput if the features do not fit the bandit
         return rule if context is None else rule.for_arms(self._catalogue.combining_matrix(context))
 
     def _count(self, rows: Ints | None) -> int:
@@ -85,12 +92,18 @@ class CatalogueDecisions:
 
 
 def allowed_rows(catalogue: Catalogue, only: Iterable[Hashable] | None, excluded: Iterable[Hashable]) -> Ints | None:
-    """The rows among which a decision is taken, in order; None for all. Raises InvalidInput if there is none."""
-    left_out = {catalogue.row(arm) for arm in excluded if arm in catalogue}
+    """Return the rows from which to choose, in ascending order; None for all. Raises InvalidInput if there are none.
+
+    Args:
+        catalogue: the arms.
+        only: ids of the arms from which to choose; None for all.
+        excluded: ids of arms not to choose. Ids that the catalogue does not have are ignored.
+    """
+    excluded_rows = {catalogue.row(arm) for arm in excluded if arm in catalogue}
     if only is not None:
-        rows = np.array(sorted({catalogue.row(arm) for arm in only} - left_out), dtype=np.int64)
-    elif left_out:
-        rows = np.delete(np.arange(len(catalogue)), sorted(left_out))
+        rows = np.array(sorted({catalogue.row(arm) for arm in only} - excluded_rows), dtype=np.int64)
+    elif excluded_rows:
+        rows = np.delete(np.arange(len(catalogue)), sorted(excluded_rows))
     else:
         rows = None
     if len(catalogue) == 0 or (rows is not None and len(rows) == 0):

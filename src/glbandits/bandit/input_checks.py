@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.errors import MAX_ABS, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput, value_text
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
@@ -23,7 +23,7 @@ def as_floats(name: str, values: Any) -> Floats:
     try:
         given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
-            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {repr(values)[:80]}")
+            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {value_text(values, 80)}")
         return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInput):
@@ -47,7 +47,7 @@ def checked_reward(link: Link, reward: float) -> float:
     """The reward as a float. Raises InvalidInput if it is no number in the range of the link."""
     checked = as_floats("reward", reward)
     if checked.ndim != 0:
-        raise InvalidInput(f"reward must be one number; got {reward!r}")
+        raise InvalidInput(f"reward must be one number; got {value_text(reward)}")
     check_usable("reward", checked)
     link.check_reward(float(checked))
     return float(checked)

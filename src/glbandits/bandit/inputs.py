@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from glbandits.bandit import entries, sparse_entries
+from glbandits.bandit import entry_points, sparse_entry_points
 from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.compilation import EntryPoint, compile_now, entry_point
 from glbandits.errors import InvalidInput
@@ -84,20 +84,20 @@ class DenseInputs:
 
     def __init__(self, policy: type[Policy], link: Link, dim: int) -> None:
         self._dim, self._key = dim, (policy, link)
-        self.choose: Call = entry_point(entries.choose_recipe, *self._key)
-        self.learn: Call = entry_point(entries.learn_recipe, *self._key)
+        self.choose: Call = entry_point(entry_points.choose_recipe, *self._key)
+        self.learn: Call = entry_point(entry_points.learn_recipe, *self._key)
 
     def batch(self) -> Call:
         """The entry point that learns many rows."""
-        return entry_point(entries.learn_batch_recipe, *self._key)
+        return entry_point(entry_points.learn_batch_recipe, *self._key)
 
     def probabilities(self) -> Call:
         """The entry point that computes exact probabilities."""
-        return entry_point(entries.probabilities_recipe, *self._key)
+        return entry_point(entry_points.probabilities_recipe, *self._key)
 
     def frequencies(self) -> Call:
         """The entry point that estimates probabilities."""
-        return entry_point(entries.frequencies_recipe, *self._key)
+        return entry_point(entry_points.frequencies_recipe, *self._key)
 
     def arms(self, values: Any) -> Floats:
         """Convert arms to a matrix with a row for each arm."""
@@ -112,7 +112,7 @@ class DenseInputs:
     def are_usable(self, values: Any) -> bool:
         """Whether the entry points accept these arms without conversion. If not, call `arms`."""
         try:
-            return type(values) is np.ndarray and bool(entries.arms_check().call(values, self._dim))
+            return type(values) is np.ndarray and bool(entry_points.arms_check().call(values, self._dim))
         except TypeError:  # an array of another type
             return False
 
@@ -155,20 +155,20 @@ class SparseInputs:
 
     def __init__(self, policy: type[Policy], link: Link, dim: int) -> None:
         self._dim, self._key = dim, (policy, link)
-        self.choose: Call = SparseCall(entry_point(sparse_entries.choose_recipe, *self._key))
-        self.learn: Call = SparseLearnCall(entry_point(sparse_entries.learn_recipe, *self._key))
+        self.choose: Call = SparseCall(entry_point(sparse_entry_points.choose_recipe, *self._key))
+        self.learn: Call = SparseLearnCall(entry_point(sparse_entry_points.learn_recipe, *self._key))
 
     def batch(self) -> Call:
         """The entry point that learns many rows."""
-        return SparseCallWithTwoArguments(entry_point(sparse_entries.learn_batch_recipe, *self._key))
+        return SparseCallWithTwoArguments(entry_point(sparse_entry_points.learn_batch_recipe, *self._key))
 
     def probabilities(self) -> Call:
         """The entry point that computes exact probabilities."""
-        return SparseCall(entry_point(sparse_entries.probabilities_recipe, *self._key))
+        return SparseCall(entry_point(sparse_entry_points.probabilities_recipe, *self._key))
 
     def frequencies(self) -> Call:
         """The entry point that estimates probabilities."""
-        return SparseCallWithTwoArguments(entry_point(sparse_entries.frequencies_recipe, *self._key))
+        return SparseCallWithTwoArguments(entry_point(sparse_entry_points.frequencies_recipe, *self._key))
 
     def arms(self, values: Any) -> SparseRows:
         """Convert arms to SparseRows with a row for each arm."""
@@ -177,7 +177,7 @@ class SparseInputs:
     def are_usable(self, values: Any) -> bool:
         """Whether the entry points accept these rows without conversion. If not, call `arms`."""
         try:
-            check = entry_point(sparse_entries.rows_check_recipe)
+            check = entry_point(sparse_entry_points.rows_check_recipe)
             return type(values) is SparseRows and bool(check.call(*values, self._dim))
         except TypeError:  # arrays of another type
             return False
@@ -265,7 +265,7 @@ class SparseLearnCall(_SparseEntryPoint):
         rows: SparseRows,
         reward: float,
         rng: Generator,
-        row: int = sparse_entries.ONLY_ROW,
+        row: int = sparse_entry_points.ONLY_ROW,
     ) -> Any:
         """Unpack the rows and call the entry point."""
         indptr, indices, values = rows
@@ -274,7 +274,7 @@ class SparseLearnCall(_SparseEntryPoint):
 
 def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
     """Compile all entry points of a Bandit with this policy into the disk cache."""
-    form, source = (sparse_form(policy, dim), sparse_entries) if sparse else (policy, entries)
+    form, source = (sparse_form(policy, dim), sparse_entry_points) if sparse else (policy, entry_points)
     key = form.implementation(dim), find_link(policy.link)
     for recipe in (
         source.choose_recipe,
@@ -285,8 +285,8 @@ def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
     ):
         compile_now(recipe(*key))
     if sparse:
-        compile_now(sparse_entries.rows_check_recipe())
+        compile_now(sparse_entry_points.rows_check_recipe())
         return
-    compile_now(entries.choose_stored_recipe(*key))
-    for shared in (entries.arms_check_recipe, entries.scan_panels_recipe, entries.bound_scores_recipe):
+    compile_now(entry_points.choose_stored_recipe(*key))
+    for shared in (entry_points.arms_check_recipe, entry_points.scan_panels_recipe, entry_points.bound_scores_recipe):
         compile_now(shared())

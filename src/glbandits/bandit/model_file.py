@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 
 from glbandits.atomic_files import write_atomically
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
-from glbandits.features import Features, feature_map_of
+from glbandits.features import FeatureMap, Features
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild, settings_of
 from glbandits.records import Floats, Generator
@@ -174,7 +174,7 @@ def _features(path: str, header: Header, given: Features | None) -> Features | N
         same = list(given.names) == document.get("names")
     else:
         try:
-            features = None if document is None else feature_map_of(document)
+            features = None if document is None else FeatureMap.from_document(document)
         except GlbanditsError as error:
             raise ModelFileError(f"{path}: {error}") from None
         same = given is None or given == features

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 from glbandits.features.table_columns import Table, is_table
 from glbandits.features.transformer_features import Features
 from glbandits.maths.sparse_rows import SparseRows
@@ -32,12 +32,12 @@ def resolve_dim(dim: int | None, features: Features | None) -> int:
 def encode_rows(features: Features | None, rows: Rows, *, sparse: bool = False) -> Any:
     """Encode rows of named values. Returns an array or a sparse matrix unchanged."""
     if features is not None and (rows is None or (isinstance(rows, list | tuple) and not rows)):
-        raise InvalidInput(f"a decision needs a row of named values for each arm, at least one; got {rows!r}")
+        raise InvalidInput(f"a decision needs a row of named values for each arm, at least one; got {value_text(rows)}")
     if not is_table(rows):
         return rows
     if features is None:
         raise InvalidInput(
-            f"rows of named values need a feature map; got {repr(rows)[:60]}. Create the Bandit with features=..., or "
+            f"rows of named values need a feature map; got {value_text(rows)}. Create the Bandit with features=..., or "
             "pass an array of numbers"
         )
     return features.transform(rows, sparse=sparse)

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from glbandits.cli.option_names import option_namer
 from glbandits.errors import GlbanditsError
+from glbandits.extras import needed_for
 
 
 class Entry(NamedTuple):
@@ -56,10 +57,6 @@ PACKAGES = {
     "serve": ("httptools", "msgspec", "starlette", "uvicorn"),
 }
 """Packages that an extra installs."""
-
-
-class MissingExtra(GlbanditsError):
-    """A command needs an extra that is not installed."""
 
 
 class _CommandTable(Mapping[str, Any]):
@@ -165,9 +162,8 @@ def _placeholder(name: str, entry: Entry, missing: str) -> typer.Typer:
     application = typer.Typer(add_completion=False, rich_markup_mode=None)
 
     @application.command(name, context_settings=settings, add_help_option=False)
-    def refuse(_: typer.Context) -> None:
-        raise MissingExtra(
-            f"{name} needs {missing}, which is in the extra [{entry.extra}]: pip install 'glbandits[{entry.extra}]'"
-        )
+    def report_missing_module(_: typer.Context) -> None:
+        with needed_for(f"glb {name}", entry.extra):
+            raise ModuleNotFoundError(name=missing)
 
     return application

@@ -4,6 +4,7 @@ import sys
 from typing import NoReturn
 
 from glbandits.errors import GlbanditsError
+from glbandits.extras import needed_for
 
 ERROR_PREFIX = "glb: "
 
@@ -11,10 +12,8 @@ ERROR_PREFIX = "glb: "
 def main() -> None:
     """Run `glb`. An error that the user can fix is printed as one line without a traceback; the exit code is 2."""
     try:
-        from glbandits.cli.app import app
-    except ModuleNotFoundError as error:
-        _stop(f"glb needs {error.name}, which is in the extras [lab] and [serve]: pip install 'glbandits[serve]'")
-    try:
+        with needed_for("the command line", "lab", alternative="pip install 'glbandits[serve]' for the service only"):
+            from glbandits.cli.app import app
         app(prog_name="glb")
     except (GlbanditsError, OSError) as error:
         _stop(f"{ERROR_PREFIX}{error}")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
-from glbandits.errors import MAX_ABS, InvalidInput, lookup
+from glbandits.errors import MAX_ABS, InvalidInput, lookup, value_text
 from glbandits.extras import needed_for
 from glbandits.records import Floats, Ints, Rounds
 
@@ -146,5 +146,5 @@ def _checked_labels(labels: ArrayLike, rows: int) -> ArrayLike:
             f"{classes.shape}"
         )
     if len(np.unique(classes)) < 2:
-        raise InvalidInput(f"labels must contain at least two classes; got only {classes[0]!r}")
+        raise InvalidInput(f"labels must contain at least two classes; got only {value_text(classes[0])}")
     return classes

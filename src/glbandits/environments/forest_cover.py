@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
-from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.errors import InvalidInput, check_int, lookup, value_text
 from glbandits.extras import needed_for
 from glbandits.records import Floats, Ints, Rounds
 
@@ -391,7 +391,7 @@ def _check_clusters(labels: NDArray[np.integer], source: str) -> Ints:
 
 def _file_version(name: str, path: str | os.PathLike[str]) -> FileVersion:
     if not isinstance(path, str | os.PathLike):
-        raise InvalidInput(f"{name} must be the path of a file; got {repr(path)[:40]}")
+        raise InvalidInput(f"{name} must be the path of a file; got {value_text(path, 40)}")
     plain = os.fspath(path)
     if not Path(plain).is_file():
         raise InvalidInput(f"{name} must be a file; there is none at {plain}")

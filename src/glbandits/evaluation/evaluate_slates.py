@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from glbandits.data_table import DataTable
-from glbandits.display import html_table
+from glbandits.display.data_table import DataTable
+from glbandits.display.displayed import html_table
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.results import Evaluation

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from glbandits.data_table import DataTable
-from glbandits.display import html_table
+from glbandits.display.data_table import DataTable
+from glbandits.display.displayed import html_table
 from glbandits.errors import InvalidInput, check_float, check_int, parameter
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget

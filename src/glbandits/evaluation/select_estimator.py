@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.evaluation.estimators.estimator import Estimator

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from glbandits.data_table import DataTable
-from glbandits.display import html_table, one_line
+from glbandits.display.data_table import DataTable
+from glbandits.display.displayed import html_table, one_line
+from glbandits.display.plotting import new_axes
 from glbandits.environments import Environment
-from glbandits.plotting import new_axes
 from glbandits.policies import Policy
 from glbandits.policy import settings_of
 from glbandits.simulation import Simulation, simulate

@@ -1,6 +1,5 @@
 """Feature maps and feature hashing: encode table columns and JSON objects as features."""
 
-from glbandits.features.feature_map.document import feature_map_of
 from glbandits.features.feature_map.feature_map import FeatureMap
 from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.hashing.hashing import Hashing
@@ -29,6 +28,5 @@ __all__ = [
     "Text",
     "TransformerFeatures",
     "Vector",
-    "feature_map_of",
     "named_table",
 ]

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 
 Table: TypeAlias = Any
 """A data frame of pandas or polars, an Arrow table, a list of dicts, a dict of columns, or a structured array."""
@@ -100,7 +100,7 @@ def _sequence(values: Any) -> Values | None:
 def _columns_of_rows(rows: Sequence[Any], names: Iterable[str] | None) -> dict[str, Values]:
     if not all(type(row) is dict or isinstance(row, Mapping) for row in rows):
         index = next(index for index, row in enumerate(rows) if not isinstance(row, Mapping))
-        raise InvalidInput(f"row {index} must be a dict with a value for each column; got {repr(rows[index])[:60]}")
+        raise InvalidInput(f"row {index} must be a dict with a value for each column; got {value_text(rows[index])}")
     if not rows:
         return {}
     selected = dict.fromkeys(str(name) for row in rows for name in row) if names is None else names

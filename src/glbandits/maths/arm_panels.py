@@ -69,12 +69,14 @@ def scan_panels(
     levels: Floats,
     variances: Floats,
 ) -> None:
-    """For each arm x write x'c of the first column c as its level, and bring an upper bound of its variance up to date.
+    """Write the level of each arm x, and an upper bound of its variance.
 
-    The squares of the other columns are the variance itself if `growth` is 0. Else they are what the variance has lost
-    after it grew by this factor. The bound includes an error relative to |x||c| for each column, and the remainder
-    relative to |x|^2. A column is a size times a direction; the last entry of a direction belongs to the constant, and
-    those before the start of its pair are 0. `norms` are |x| with the constant.
+    The level is x'c for the first column c. Let S be the sum of (c'x)^2 over the other columns. If `growth` is 0, the
+    bound is S. Otherwise the old bound v becomes growth v - S. Both include an error relative to |x||c| for each
+    column, and the remainder relative to |x|^2.
+
+    A column is a size times a direction. The last entry of a direction belongs to the constant. Entries before the
+    start of a pair of directions are 0. `norms` are |x| with the constant.
     """
     sign = 1.0 if growth == 0.0 else -1.0
     features = panels.shape[1]
@@ -117,16 +119,16 @@ def bound_scores(
     slope: float,
     low: float,
     high: float,
-    lowest: Floats,
-    highest: Floats,
+    at_low: Floats,
+    at_high: Floats,
 ) -> None:
     """Write level + Z sqrt(v (offset + slope v)) of each arm at Z = low and at Z = high.
 
     The level includes an error relative to |x|, the variance v one relative to |x|^2.
     """
-    for a in range(lowest.shape[0]):
+    for a in range(at_low.shape[0]):
         level = levels[a] + level_error * norms[a]
         variance = variances[a] + variance_error * norms[a] * norms[a]
         bonus = math.sqrt(variance * (offset + slope * variance))
-        lowest[a] = level + low * bonus
-        highest[a] = level + high * bonus
+        at_low[a] = level + low * bonus
+        at_high[a] = level + high * bonus

@@ -1,9 +1,11 @@
-"""A hash table inside a policy's state: a few numbers for each feature that was learned, none for the others.
+"""A hash table inside a policy's state, with a few numbers for each feature that was learned.
 
-The last part of a state: a header (the binary logarithm of the capacity, the number of entries, the width of a row) and
-`capacity` rows. A row is the index of its feature, or EMPTY, and the numbers that a policy keeps for it, so all
-numbers of a feature lie together in memory. A feature is in the first row at or behind its home slot that is not
-taken (open addressing). At most half of the rows are taken; then the table is copied to one of twice the capacity.
+The table is the last part of a state. It consists of a header (the binary logarithm of the capacity, the number of
+entries, the width of a row) and `capacity` rows. The first number of a row is the index of its feature, or EMPTY. The
+other numbers belong to the policy. All numbers of a feature are therefore adjacent in memory.
+
+The table uses open addressing with linear probing: a feature is in the first free row from its home slot on. At most
+half of the rows are occupied. Before that limit is exceeded, the table is copied to one of twice the capacity.
 """
 
 from typing import Any, NamedTuple
@@ -14,28 +16,33 @@ from glbandits.numba_support import jittable
 from glbandits.records import Bools, Floats, Ints
 
 BITS, ENTRIES, WIDTH, HEADER = 0, 1, 2, 3
+"""Offsets in the header, and its length."""
 EMPTY = -1.0
 FIRST_BITS = 4
+"""The binary logarithm of the capacity of a new table."""
 LARGEST_INDEX = 2**53
-"""Up to this a float64 holds every integer, so it is the largest number of features."""
+"""The limit of the number of features: a float64 represents every integer up to it."""
 
 _FOLD, _LOW_31, _LOW_32, _MULTIPLIER = 31, 0x7FFFFFFF, 0xFFFFFFFF, 0x9E3779B1
 """Multiplicative hashing by the golden ratio; all products fit 63 bits."""
 
 
 class Table(NamedTuple):
-    """Where a table lies in a state. Valid until the table grows."""
+    """The position of a table in a state. Valid until the table grows."""
 
     rows: int
-    """The offset of the first row."""
+    """The offset of the first row in the state."""
     width: int
+    """The length of a row."""
     shift: int
+    """The right shift of a 32-bit hash that gives a slot."""
     mask: int
+    """The capacity minus 1."""
 
 
 @jittable
 def empty_table(width: int) -> Floats:
-    """A table without entries, of so many numbers a row, the index included."""
+    """Return a table without entries. `width` is the length of a row, including the index."""
     table = np.zeros(HEADER + (width << FIRST_BITS))
     table[BITS], table[WIDTH] = FIRST_BITS, width
     for row in range(HEADER, table.shape[0], width):
@@ -45,14 +52,14 @@ def empty_table(width: int) -> Floats:
 
 @jittable
 def table_at(state: Floats, start: int) -> Table:
-    """The table whose header begins at `start`."""
+    """Return the position of the table whose header starts at `start`."""
     bits = int(state[start + BITS])
     return Table(start + HEADER, int(state[start + WIDTH]), 32 - bits, (1 << bits) - 1)
 
 
 @jittable
 def find(state: Floats, table: Table, feature: int) -> int:
-    """The offset of a feature's row, or -1 if it has none."""
+    """Return the offset of a feature's row; -1 if the table does not have the feature."""
     slot, key = home_slot(feature, table.shift), float(feature)
     while True:
         row = table.rows + slot * table.width
@@ -65,34 +72,35 @@ def find(state: Floats, table: Table, feature: int) -> int:
 
 @jittable
 def find_all(state: Floats, table: Table, features: Ints, rows: Ints) -> None:
-    """Write the offset of each feature's row, or -1 if it has none.
+    """Write the offset of each feature's row to `rows`; -1 if the table does not have the feature.
 
-    Most features are in their home slot. The first loops look there only, without branches, which the processor
-    does for several features at a time.
+    Most features are in their home slot. The first two loops look there only. They have no branches, so the processor
+    handles several features at a time.
     """
-    count, missed = features.shape[0], 0
+    count, miss_count = features.shape[0], 0
     misses = np.empty(count, dtype=np.int64)
     for k in range(count):
         rows[k] = table.rows + home_slot(features[k], table.shift) * table.width
     for k in range(count):
-        misses[missed] = k
-        missed += 0 if state[rows[k]] == float(features[k]) else 1
-    for m in range(missed):
+        misses[miss_count] = k
+        miss_count += 0 if state[rows[k]] == float(features[k]) else 1
+    for m in range(miss_count):
         rows[misses[m]] = find(state, table, features[misses[m]])
 
 
 @jittable
 def home_slot(feature: int, shift: int) -> int:
-    """The slot where the search for a feature begins."""
+    """Return the slot where the search for a feature starts."""
     folded = (feature ^ (feature >> _FOLD)) & _LOW_31
     return ((folded * _MULTIPLIER) & _LOW_32) >> shift
 
 
 @jittable
 def insert_all(state: Floats, start: int, features: Ints, rows: Ints, initial: Floats) -> Floats:
-    """Write the offset of each feature's row to `rows`; new rows begin as `initial`. Returns the state, maybe larger.
+    """Insert the features that the table lacks, and write the offset of each feature's row to `rows`.
 
-    `initial` has the numbers behind the index. The table must be the last part of the state.
+    A new row consists of the index and the numbers in `initial`. Returns the state, which may be a larger array. The
+    table must be the last part of the state.
     """
     table = table_at(state, start)
     find_all(state, table, features, rows)
@@ -111,7 +119,7 @@ def insert_all(state: Floats, start: int, features: Ints, rows: Ints, initial: F
     for k in range(rows.shape[0]):
         if rows[k] < 0:
             rows[k] = free_or_own_row(state, table, features[k])
-            if state[rows[k]] == EMPTY:  # a feature may be given twice
+            if state[rows[k]] == EMPTY:  # otherwise it occurs twice in `features`
                 state[rows[k]] = float(features[k])
                 state[start + ENTRIES] += 1.0
                 for i in range(initial.shape[0]):
@@ -121,7 +129,7 @@ def insert_all(state: Floats, start: int, features: Ints, rows: Ints, initial: F
 
 @jittable
 def free_or_own_row(state: Floats, table: Table, feature: int) -> int:
-    """The offset of a feature's row, or of the row that it would get."""
+    """Return the offset of a feature's row; if it has none, of the row that an insertion would use."""
     slot, key = home_slot(feature, table.shift), float(feature)
     row = table.rows + slot * table.width
     while state[row] != key and state[row] != EMPTY:
@@ -132,7 +140,7 @@ def free_or_own_row(state: Floats, table: Table, feature: int) -> int:
 
 @jittable
 def resized(state: Floats, start: int, bits: int) -> Floats:
-    """A copy of the state whose table has 2^bits rows."""
+    """Return a copy of the state whose table has 2^bits rows."""
     old = table_at(state, start)
     copy = np.zeros(start + HEADER + (old.width << bits))
     for i in range(start + HEADER):
@@ -149,44 +157,50 @@ def resized(state: Floats, start: int, bits: int) -> Floats:
     return copy
 
 
-def has_room(state: Floats, start: int, features: Ints, most_numbers: int) -> Bools:
-    """Which of these features can be inserted into a state of at most so many numbers: all, or those in the table."""
+def has_room(state: Floats, start: int, features: Ints, max_size: int) -> Bools:
+    """Whether each feature can be inserted without making the state larger than `max_size` numbers.
+
+    True for all features if there is room for all. Otherwise only for features that are in the table.
+    """
     width = int(state[start + WIDTH])
-    room = largest_count(most_numbers - start, width) - int(state[start + ENTRIES])
+    room = largest_count(max_size - start, width) - int(state[start + ENTRIES])
     if len(features) <= room:
         return np.ones(len(features), dtype=bool)
-    there = are_present(state, start, features)
-    return there if np.count_nonzero(~there) > room else np.ones_like(there)
+    present = are_present(state, start, features)
+    return present if np.count_nonzero(~present) > room else np.ones_like(present)
 
 
-def largest_count(most_numbers: int, width: int) -> int:
-    """The most entries that a table with rows of this width can have in so many numbers."""
-    rows = max(most_numbers - HEADER, 0) // width
+def largest_count(max_size: int, width: int) -> int:
+    """Return the largest number of entries of a table of at most `max_size` numbers, with rows of this width."""
+    rows = max(max_size - HEADER, 0) // width
     return (1 << rows.bit_length()) // 4
 
 
 def are_present(state: Floats, start: int, features: Ints) -> Bools:
-    """Which of these features are in the table."""
+    """Whether each feature is in the table."""
     table = table_at(state, start)
-    slots: Any = home_slot(features, table.shift)  # type: ignore[arg-type]  # it takes arrays too
-    present, wanted = np.zeros(len(features), dtype=bool), np.arange(len(features))
-    while wanted.size:
-        stored = state[table.rows + slots * table.width]
-        present[wanted] = stored == features[wanted]
-        further = (stored != EMPTY) & ~present[wanted]
-        slots, wanted = (slots[further] + 1) & table.mask, wanted[further]
+    slots: Any = home_slot(features, table.shift)  # type: ignore[arg-type]  # it also accepts arrays
+    present, unresolved = np.zeros(len(features), dtype=bool), np.arange(len(features))
+    while unresolved.size:
+        keys = state[table.rows + slots * table.width]
+        present[unresolved] = keys == features[unresolved]
+        continues = (keys != EMPTY) & ~present[unresolved]
+        slots, unresolved = (slots[continues] + 1) & table.mask, unresolved[continues]
     return present
 
 
 def entries_of(state: Floats, start: int) -> Floats:
-    """A copy of the rows that are taken, (entries, width), sorted by feature."""
+    """Return a copy of the occupied rows, (entries, width), sorted by feature."""
     rows = state[start + HEADER :].reshape(-1, int(state[start + WIDTH]))
-    taken = rows[rows[:, 0] != EMPTY]
-    return np.array(taken[np.argsort(taken[:, 0])])
+    occupied = rows[rows[:, 0] != EMPTY]
+    return np.array(occupied[np.argsort(occupied[:, 0])])
 
 
 def is_valid_table(state: Any, start: int, width: int, dim: int) -> bool:
-    """Whether the end of a state is a table with rows of this width in which every entry can be found."""
+    """Whether the end of a state is a valid table with rows of this width and features below `dim`.
+
+    In a valid table a search finds every entry, and every search ends.
+    """
     if state.ndim != 1 or state.dtype != np.float64 or state.size < start + HEADER or not np.isfinite(state).all():
         return False
     bits, entries = state[start + BITS], state[start + ENTRIES]
@@ -201,15 +215,15 @@ def is_valid_table(state: Any, start: int, width: int, dim: int) -> bool:
         return False
     if not ((keys >= 0) & (keys < dim) & (keys == np.floor(keys))).all():
         return False
-    return _are_found(slots, keys.astype(np.int64), int(bits))
+    return _are_reachable(slots, keys.astype(np.int64), int(bits))
 
 
-def _are_found(slots: Ints, keys: Ints, bits: int) -> bool:
-    """Whether no row between the home slot of a feature and its own is empty."""
+def _are_reachable(slots: Ints, features: Ints, bits: int) -> bool:
+    """Whether all rows between the home slot of each feature and its slot are occupied."""
     capacity = 1 << bits
-    taken = np.zeros(2 * capacity, dtype=np.int64)
-    taken[slots] = taken[slots + capacity] = 1
-    before = np.concatenate([[0], np.cumsum(taken)])
-    home: Any = home_slot(keys, 32 - bits)  # type: ignore[arg-type]  # it takes arrays too
+    occupied = np.zeros(2 * capacity, dtype=np.int64)  # twice, because a search continues at slot 0 after the last one
+    occupied[slots] = occupied[slots + capacity] = 1
+    occupied_before = np.concatenate([[0], np.cumsum(occupied)])
+    home: Any = home_slot(features, 32 - bits)  # type: ignore[arg-type]  # it also accepts arrays
     end = np.where(slots >= home, slots, slots + capacity)
-    return bool((before[end] - before[home] == end - home).all())
+    return bool((occupied_before[end] - occupied_before[home] == end - home).all())

@@ -191,8 +191,8 @@ class Policy:
             return None
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
-        """Whether a sparse form has room for each feature in a state of at most `most_numbers`.
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        """Whether a sparse form can learn each feature in a state of at most `max_size` numbers.
 
         True for all features if there is room, else only for features that were learned already. A policy whose state
         does not grow returns True for all.

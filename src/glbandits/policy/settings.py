@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Unio
 import numpy as np
 
 from glbandits.code_digest import digest_of_code
-from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, value_text
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, set_validated
 
@@ -85,7 +85,7 @@ class Setting(NamedTuple):
             above, at_least, at_most = self.bounds.above, self.bounds.at_least, self.bounds.at_most
             return check_float(self.name, value, above=above, at_least=at_least, at_most=at_most, words=self.choices)
         if not isinstance(value, self.kind):
-            raise InvalidInput(f"{self.name} must be {self.kind.__name__}(...); got {value!r}")
+            raise InvalidInput(f"{self.name} must be {self.kind.__name__}(...); got {value_text(value)}")
         return value
 
     def packed(self, value: Any) -> float:

@@ -5,8 +5,8 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from glbandits.display.plotting import escape_mathtext
 from glbandits.experiments.simulated_comparison import SimulatedComparison
-from glbandits.plotting import escape_mathtext
 
 
 def draw_regret(comparison: SimulatedComparison, folder: Path, title: str) -> tuple[Path, Path]:

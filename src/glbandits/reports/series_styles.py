@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
-from glbandits.palette import COLOURS, DARK_COLOURS
+from glbandits.display.palette import COLOURS, DARK_COLOURS
 from glbandits.policies import POLICIES
 
 PAPER_POLICIES = ("sgd-ts", "ucb-glm", "glm-tsl", "supcb-glm", "gloc", "laplace-ts", "epsilon-greedy")

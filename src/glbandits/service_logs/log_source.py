@@ -16,6 +16,7 @@ from glbandits.evaluation import Columns, Log, open_log, read_csv, read_dsjson, 
 from glbandits.evaluation.logs.log_features import LogOptions
 from glbandits.evaluation.logs.open_bandit import is_open_bandit
 from glbandits.evaluation.logs.table_log import read_arm_table
+from glbandits.extras import needed_for
 from glbandits.features import Hashing
 
 WITHOUT_PROPENSITIES = Columns(propensity=None, probabilities=None)
@@ -71,9 +72,10 @@ class LogSource:
 
 def open_store_log(source: LogSource) -> Log:
     """Export the log of a service's store to a temporary folder, which is removed at exit, and open it."""
-    from glbandits.service_logs.exported_log import open_export  # needs the extra [serve]
-    from glbandits.service_logs.loop_export import export_loop
-    from glbandits.serving.storage.open_store import open_existing_store
+    with needed_for("the log of a service", "serve"):
+        from glbandits.service_logs.exported_log import open_export
+        from glbandits.service_logs.loop_export import export_loop
+        from glbandits.serving.storage.open_store import open_existing_store
 
     place = TemporaryDirectory()
     atexit.register(place.cleanup)
@@ -105,7 +107,8 @@ def _open_any(source: LogSource) -> Log:
     if source.path.suffix in STORE_ENDINGS or source.address.startswith(POSTGRES):
         return open_store_log(source)
     if _is_sparse_export(source.path):
-        from glbandits.service_logs.exported_log import open_export  # needs the extra [serve]
+        with needed_for("an export with sparse rows", "serve"):
+            from glbandits.service_logs.exported_log import open_export
 
         return _open_format_with_columns(open_export, source)
     return open_log(source.path, **source.reader_settings())

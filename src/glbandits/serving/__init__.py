@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from glbandits.extras import needed_for
+
 if TYPE_CHECKING:
     from glbandits.serving.http.app import create_app
     from glbandits.serving.server_settings import Settings
@@ -11,12 +13,13 @@ __all__ = ["Settings", "create_app"]
 
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that the domain modules do not need Starlette."""
-    if name == "create_app":
-        from glbandits.serving.http.app import create_app
+    with needed_for("glbandits.serving", "serve"):
+        if name == "create_app":
+            from glbandits.serving.http.app import create_app
 
-        return create_app
-    if name == "Settings":
-        from glbandits.serving.server_settings import Settings
+            return create_app
+        if name == "Settings":
+            from glbandits.serving.server_settings import Settings
 
-        return Settings
+            return Settings
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

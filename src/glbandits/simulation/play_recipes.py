@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from numba import types
 
-from glbandits.bandit.entries import policy_recipe
-from glbandits.bandit.sparse_entries import ROWS
+from glbandits.bandit.entry_points import policy_recipe
+from glbandits.bandit.sparse_entry_points import ROWS
 from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Noise
 from glbandits.maths.links import Link, LinkFunctions
@@ -90,14 +90,15 @@ def sparse_play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe
         regret: Floats,
     ) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        rows, features, entries, total = borrowed(indptr), borrowed(indices), borrowed(numbers), regret_before
+        pointers, features, feature_values = borrowed(indptr), borrowed(indices), borrowed(numbers)
+        total = regret_before
         for t in range(counts.shape[0]):
             first, count = starts[t], counts[t]
-            arms = rows[first : first + count + 1]
-            arm = checked_arm(choose(state, named, arms, features, entries, rng, functions), count, name)
+            arms = pointers[first : first + count + 1]
+            arm = checked_arm(choose(state, named, arms, features, feature_values, rng, functions), count, name)
             reward = reward_of(expected[t, arm], noise_numbers[t])
-            x, y = nonzero_part(indices, numbers, indptr[first + arm], indptr[first + arm + 1])
-            state = checked_state(learn(state, named, x, y, reward, rng, functions))
+            x_indices, x_values = nonzero_part(indices, numbers, indptr[first + arm], indptr[first + arm + 1])
+            state = checked_state(learn(state, named, x_indices, x_values, reward, rng, functions))
             total += best[t] - values[t, arm]
             choices[t] = arm
             regret[t] = total

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entries import policy_recipe
+from glbandits.bandit.entry_points import policy_recipe
 from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Events, ReadCounts, is_simulated, read_events
 from glbandits.environments.r6a import check_files
@@ -175,12 +175,12 @@ def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms = borrowed(arms)
         for event in range(pool.shape[0]):
-            here, row = pool[event], displayed[event]
-            arm = checked_arm(choose(state, named, arms[here, : sizes[here]], rng, functions), sizes[here], name)
-            agrees = arm == row
-            if agrees:
-                state = checked_state(learn(state, named, arms[here, row], float(clicks[event]), rng, functions))
-            matched[event] = agrees
+            p, row = pool[event], displayed[event]
+            arm = checked_arm(choose(state, named, arms[p, : sizes[p]], rng, functions), sizes[p], name)
+            is_match = arm == row
+            if is_match:
+                state = checked_state(learn(state, named, arms[p, row], float(clicks[event]), rng, functions))
+            matched[event] = is_match
         return state
 
     ints = types.int64[::1]

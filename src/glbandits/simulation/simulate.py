@@ -10,12 +10,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
+from glbandits.display.plotting import draw_curve, new_axes
 from glbandits.environments import Environment, SparseEnvironment, SparseRounds
 from glbandits.errors import InvalidInput, check_int, parameter
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
-from glbandits.plotting import draw_curve, new_axes
 from glbandits.policy import Policy
 from glbandits.policy.compiled_calls import convert_index_errors
 from glbandits.policy.policy_checks import check_is_policy, check_policy
@@ -97,8 +97,8 @@ class Simulation(Displayed):
             The axes.
         """
         axes, mean = new_axes(ax), self.mean
-        shown = f"{label or self.policy.name}: {mean[-1]:.1f}"
-        draw_curve(axes, self.rounds, mean, self.standard_error, label=shown, index=index)
+        legend = f"{label or self.policy.name}: {mean[-1]:.1f}"
+        draw_curve(axes, self.rounds, mean, self.standard_error, label=legend, index=index)
         axes.set(xlabel="round", ylabel=f"cumulative regret (mean of {len(self.seeds)} seeds, band: 1 s.e.)")
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
@@ -161,16 +161,16 @@ def simulate(
         )
         for seed in seed_numbers
     )
-    played: list[Run] = [run for (run,) in runs]
+    results: list[Run] = [run for (run,) in runs]
     return Simulation(
         policy=policy,
         environment=environment,
         horizon=horizon,
         seeds=seed_numbers,
         rounds=rounds,
-        regret=np.array([run.regret for run in played]),
-        choices=np.array([run.choices for run in played]) if keep_choices else None,
-        seconds=np.array([run.seconds for run in played]),
+        regret=np.array([run.regret for run in results]),
+        choices=np.array([run.choices for run in results]) if keep_choices else None,
+        seconds=np.array([run.seconds for run in results]),
     )
 
 
@@ -287,8 +287,8 @@ class _Player:
             )  # fmt: skip
         self.seconds += time.thread_time() - start
         end = self._played + len(block)
-        here = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
-        self.regret[here] = regret[self._rounds[here] - 1 - self._played]
+        recorded = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
+        self.regret[recorded] = regret[self._rounds[recorded] - 1 - self._played]
         if self.choices is not None:
             self.choices[self._played : end] = choices
         self._played, self._total = end, float(regret[-1])

@@ -1,4 +1,4 @@
-"""The sparse forms of policies, one file each: what plays in a Bandit with `sparse=True`."""
+"""The sparse forms of policies, which a Bandit with `sparse=True` runs. One module for each."""
 
 from dataclasses import fields
 from typing import Any
@@ -24,15 +24,15 @@ __all__ = [
 ]
 
 LARGEST_DIM = 2**40
-"""The largest number of features of a sparse Bandit: a table and a generator count them in 53 bits."""
+"""The largest number of features of a sparse Bandit. Tables and random numbers support indices up to 2^53."""
 
 
 def sparse_form(policy: Policy, dim: int) -> Policy:
-    """The policy that plays on sparse rows, with the same settings. Raises InvalidInput if there is none."""
-    kind: Any = policy.sparse_implementation(dim)
+    """Return the sparse form of a policy, with the same settings. Raises InvalidInput if there is none."""
+    sparse_class: Any = policy.sparse_implementation(dim)
     check_int("dim", dim, at_least=1, at_most=LARGEST_DIM)
-    if kind is None:
+    if sparse_class is None:
         names = ", ".join(name for name, kind in POLICIES.items() if kind().sparse_implementation(dim) is not None)
-        raise InvalidInput(f"{policy.name} has no sparse form; those that have one are {names}.")
-    form: Policy = kind(**{field.name: getattr(policy, field.name) for field in fields(policy)})  # type: ignore[arg-type]
+        raise InvalidInput(f"{policy.name} has no sparse form; policies with one are {names}.")
+    form: Policy = sparse_class(**{field.name: getattr(policy, field.name) for field in fields(policy)})  # type: ignore[arg-type]
     return form

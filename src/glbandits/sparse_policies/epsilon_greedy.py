@@ -1,4 +1,4 @@
-"""Epsilon-greedy on sparse rows, with the estimate that is learned online."""
+"""Epsilon-greedy with `fit="online"` on sparse rows."""
 
 from typing import Any
 
@@ -20,41 +20,33 @@ from glbandits.records import Bools, Floats, Generator, Ints
 
 
 class SparseEpsilonGreedy(EpsilonGreedy, sparse=True):
-    """`EpsilonGreedy(fit="online")`."""
+    """The sparse form of `EpsilonGreedy(fit="online")`. `fit="exact"` has no sparse form."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fit == "exact":
-            raise InvalidInput(
-                'EpsilonGreedy(fit="exact") fits all rewards again after each one and has no sparse form; use '
-                'fit="online".'
-            )
+            raise InvalidInput('EpsilonGreedy(fit="exact") has no sparse form; use fit="online".')
 
     def implementation(self, dim: int) -> type[Policy]:
-        """Itself."""
         return SparseEpsilonGreedy
 
     def init(self, dim: int) -> Floats:
-        """A state that has learned nothing."""
         return initial_state()
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """Whether this can be a state of this dimension."""
         return is_valid_diagonal(state, dim)
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients:
-        """The means of the features that were learned."""
         return diagonal_coefficients(state)
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
-        """Which of these features it can learn in a state of so many numbers."""
-        return has_room(state, TABLE, features, most_numbers)
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        return has_room(state, TABLE, features, max_size)
 
     @staticmethod
     def choose(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
     ) -> int:
-        """Any arm, or the best."""
+        """Choose a random arm with probability epsilon, else the best arm."""
         if uniform(rng) < epsilon(state, settings):
             return any_index(rng, indptr.shape[0] - 1)
         return best_by_mean(state, indptr, indices, values)
@@ -63,14 +55,14 @@ class SparseEpsilonGreedy(EpsilonGreedy, sparse=True):
     def learn(
         state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
     ) -> Floats:
-        """Take the exact step of one observation, feature by feature."""
+        """Update the diagonal posterior by one reward."""
         return learn_diagonal(state, indices, values, reward, settings.first_precision, link)
 
     @staticmethod
     def probabilities(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
     ) -> bool:
-        """Epsilon shared by all arms, the rest on the best."""
+        """Write epsilon/K for every arm, plus 1 - epsilon for the best arm."""
         for a in range(out.shape[0]):
             out[a] = epsilon(state, settings) / out.shape[0]
         out[best_by_mean(state, indptr, indices, values)] += 1.0 - epsilon(state, settings)

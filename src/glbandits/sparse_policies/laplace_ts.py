@@ -1,4 +1,4 @@
-"""Laplace-TS on sparse rows: each coordinate of the draw is computed when an arm needs it."""
+"""Laplace-TS on sparse rows. A draw is computed only for the features of the arms."""
 
 import math
 from typing import Any
@@ -23,37 +23,36 @@ from glbandits.records import Bools, Floats, Generator, Ints
 
 
 class SparseLaplaceTs(LaplaceTs, sparse=True):
-    """`LaplaceTs`, with the same draws: a coordinate is a function of its index and the counter of the generator."""
+    """The sparse form of `LaplaceTs`. It makes the same draws.
+
+    A coordinate of a draw is a function of its index and of the generator, so it does not depend on other coordinates.
+    """
 
     @derived
     def dimension(self, dim: int) -> int:
-        """The number of features, by which a decision advances the generator."""
+        """The number of normal variates by which a decision advances the generator."""
         return dim
 
     def init(self, dim: int) -> Floats:
-        """A state that has learned nothing."""
         return initial_state()
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """Whether this can be a state of this dimension."""
         return is_valid_diagonal(state, dim)
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients:
-        """The means of the features that were learned."""
         return diagonal_coefficients(state)
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
-        """Which of these features it can learn in a state of so many numbers."""
-        return has_room(state, TABLE, features, most_numbers)
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        return has_room(state, TABLE, features, max_size)
 
     @staticmethod
     def choose(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
     ) -> int:
-        """The best arm under a draw of the coordinates of the arms."""
+        """Return the best arm under a draw of w."""
         table, best, best_score = table_at(state, TABLE), 0, -np.inf
         key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
-        unseen = math.sqrt(settings.prior_precision)
+        prior_root = math.sqrt(settings.prior_precision)
         for a in range(indptr.shape[0] - 1):
             score = 0.0
             for k in range(indptr[a], indptr[a + 1]):
@@ -62,7 +61,7 @@ class SparseLaplaceTs(LaplaceTs, sparse=True):
                 if row >= 0:
                     score += values[k] * (state[row + MEAN] + noise / math.sqrt(state[row + PRECISION]))
                 else:
-                    score += values[k] * (noise / unseen)
+                    score += values[k] * (noise / prior_root)
             if score > best_score:
                 best, best_score = a, score
         skip_normals(int(settings.dimension), rng)
@@ -72,5 +71,5 @@ class SparseLaplaceTs(LaplaceTs, sparse=True):
     def learn(
         state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
     ) -> Floats:
-        """Take the exact step of one observation, feature by feature."""
+        """Update the posterior by one reward."""
         return learn_diagonal(state, indices, values, reward, settings.prior_precision, link)

@@ -1,10 +1,14 @@
-"""The estimates of SGD-TS for features in a table, such that a block costs what its rewards touched.
+"""The estimates of SGD-TS for features in a hash table (`maths.feature_table`).
 
-theta_tilde_j = theta_hat + s_j u_j, where the projection onto the ball changes the number s alone, and a gradient the
-coordinates of u that its block touched. With S_j = s_1 + ... + s_j the mean of theta_tilde_1 .. theta_tilde_j is
-theta_hat + (S_j u_j - c_j) / j, where c grows by S_{j-1} times each change of u. The features that a block touched are
-a linked list through their rows. A draw theta_TS is not stored: its coordinates follow from the generator at the
-block's end.
+The time for a block is proportional to the number of features in its rewards, not to the number of all features:
+
+- theta_tilde_j = theta_hat + s_j u_j after block j. A gradient changes only those coordinates of u whose features are
+  in the rewards of the block. The projection onto the ball changes only the scalar s.
+- theta_bar_j, the mean of theta_tilde_1 .. theta_tilde_j, is theta_hat + (S_j u_j - c_j) / j, where S_j = s_1 + ... +
+  s_j. When a coordinate of u changes in block j, the same coordinate of c increases by S_{j-1} times the change.
+- The features in the rewards of the current block form a linked list through their table rows.
+- A draw theta_TS is not stored. The state stores the generator at the end of the block, from which each coordinate of
+  the draw is computed when a decision needs it.
 """
 
 import math
@@ -21,24 +25,25 @@ from glbandits.records import Floats, Generator, Ints
 
 LAYOUT = StateLayout(SCALARS)
 SCALE, SCALE_SUM = LAYOUT.scalar("scale", at_least=0.0), LAYOUT.scalar("scale_sum", at_least=0.0)
-"""s and S."""
+"""s and S of the module docstring."""
 SQUARED_NORM = LAYOUT.scalar("squared_norm", at_least=0.0)
 """||u||^2."""
 TOUCHED = LAYOUT.scalar("touched", at_least=-1.0)
-"""The feature that the block touched last, or END."""
+"""The first feature of the linked list, or END."""
 FILLED = LAYOUT.count("filled")
-"""In the first block: the numbers of its rows, which are in the place of the table."""
+"""The length of the rows of the first block (`first_block`), which precede the table at the same offset."""
 _words = [LAYOUT.count(f"{word}_{half}") for word in ("key", "stream", "counter") for half in ("high", "low")]
 DRAW = _words[0]
-"""The generator of the held draws, in halves that a float holds exactly."""
+"""The offset of the stored generator: three words of 64 bits, each as two halves that a float64 represents exactly."""
 TABLE = LAYOUT.end()(0)
 """The offset of the table."""
 
 HAT, U, C, GRADIENT, NEXT, ROW = 1, 2, 3, 4, 5, 6
-"""What a row holds behind the feature, and its width. NEXT is the feature touched before."""
+"""Columns of a table row (column 0 is the feature), and the number of columns. NEXT is the next feature of the list."""
 END, UNTOUCHED = -1.0, -2.0
+"""Values of NEXT: at the end of the list, and for features that are not in the list."""
 LEAST_SCALE = 1e-3
-"""Below this u is rescaled, because c would lose its digits. It takes many projections to get there."""
+"""If s is below this, `rescale` is called, because rounding errors of c grow. Only many projections make s so small."""
 
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _TWO_32 = 4294967296.0
@@ -46,13 +51,13 @@ _TWO_32 = 4294967296.0
 
 @jittable
 def initial_row() -> Floats:
-    """The numbers of a feature that was never learned."""
+    """Return the numbers of a new table row, after the feature."""
     return np.array([0.0, 0.0, 0.0, 0.0, UNTOUCHED])
 
 
 @jittable
 def theta_tilde_score(state: Floats, rows: Ints, values: Floats) -> float:
-    """x'theta_tilde."""
+    """Return x'theta_tilde for an x whose features are in these table rows."""
     score = 0.0
     for k in range(rows.shape[0]):
         score += values[k] * (state[rows[k] + HAT] + state[SCALE] * state[rows[k] + U])
@@ -61,7 +66,7 @@ def theta_tilde_score(state: Floats, rows: Ints, values: Floats) -> float:
 
 @jittable
 def add_gradient(state: Floats, indices: Ints, values: Floats, reward: float, link: LinkFunctions) -> Floats:
-    """Add a term of the block's gradient. Returns the state, maybe a larger one."""
+    """Add the term of one reward to the gradient of the block. Returns the state, which may be a larger array."""
     rows = np.empty(indices.shape[0], dtype=np.int64)
     state = insert_all(state, TABLE, indices, rows, initial_row())
     error = link.mean(theta_tilde_score(state, rows, values)) - reward
@@ -75,7 +80,7 @@ def add_gradient(state: Floats, indices: Ints, values: Floats, reward: float, li
 
 @jittable
 def take_step(state: Floats, step: float, radius: float) -> None:
-    """Move theta_tilde against the block's gradient, project it onto the ball, and add it to the mean."""
+    """Take the gradient step of a complete block, project theta_tilde onto the ball, and update theta_bar."""
     table, s, squared = table_at(state, TABLE), state[SCALE], state[SQUARED_NORM]
     while state[TOUCHED] != END:
         row = find(state, table, int(state[TOUCHED]))
@@ -96,7 +101,7 @@ def take_step(state: Floats, step: float, radius: float) -> None:
 
 @jittable
 def rescale(state: Floats) -> None:
-    """Put s at 1 and S at 0, with the same theta_tilde and mean."""
+    """Change u and c such that s = 1 and S = 0, with the same theta_tilde and theta_bar."""
     squared = 0.0
     for row in range(TABLE + HEADER, state.shape[0], ROW):
         if state[row] != EMPTY:
@@ -107,8 +112,8 @@ def rescale(state: Floats) -> None:
 
 
 @jittable
-def hold_draws(state: Floats, rng: Generator) -> None:
-    """Store the generator of the draws of the next block."""
+def store_generator(state: Floats, rng: Generator) -> None:
+    """Store the generator, from which the draws of the next block are computed."""
     for word in range(3):
         value = rng[KEY] if word == 0 else rng[STREAM] if word == 1 else rng[COUNTER]
         state[DRAW + 2 * word] = float(value >> _HALF)
@@ -116,8 +121,8 @@ def hold_draws(state: Floats, rng: Generator) -> None:
 
 
 @jittable
-def held_word(state: Floats, word: int) -> np.uint64:
-    """One of the three words of the generator of the held draws."""
+def stored_word(state: Floats, word: int) -> np.uint64:
+    """Return a word of the stored generator: 0 is its key, 1 its stream, 2 its counter."""
     return (np.uint64(state[DRAW + 2 * word]) << _HALF) | np.uint64(state[DRAW + 2 * word + 1])
 
 
@@ -132,7 +137,7 @@ def best_under_draw(
     stream: np.uint64,
     counter: np.uint64,
 ) -> int:
-    """The arm with the largest x'theta_TS, where theta_TS is theta_bar plus noise from a generator in this state."""
+    """Return the arm with the largest x'theta_TS, where theta_TS is theta_bar plus noise from this generator."""
     table, best, best_score = table_at(state, TABLE), 0, -np.inf
     S, j = state[SCALE_SUM], state[BLOCK]
     for a in range(indptr.shape[0] - 1):
@@ -148,17 +153,17 @@ def best_under_draw(
 
 
 def are_valid_words(state: Floats) -> bool:
-    """Whether the halves of the generator's words are below 2^32."""
+    """Whether the halves of the words of the stored generator are below 2^32."""
     return bool((state[DRAW : DRAW + 6] < _TWO_32).all())
 
 
 def is_valid_list(state: Floats, entries: Floats) -> bool:
-    """Whether the features that the block touched are a list without a circle through entries of the table."""
-    following = dict(zip(entries[:, 0].tolist(), entries[:, NEXT].tolist(), strict=True))
+    """Whether the linked list has no cycle, and contains exactly the entries whose NEXT is not UNTOUCHED."""
+    next_features = dict(zip(entries[:, 0].tolist(), entries[:, NEXT].tolist(), strict=True))
     feature, count = float(state[TOUCHED]), 0
     while feature != END:
         count += 1
-        if feature not in following or count > len(following):
+        if feature not in next_features or count > len(next_features):
             return False
-        feature = following[feature]
+        feature = next_features[feature]
     return count == int((entries[:, NEXT] != UNTOUCHED).sum())

@@ -1,4 +1,4 @@
-"""LinUCB with a parameter for each arm, on sparse rows: a table of blocks."""
+"""Disjoint LinUCB on sparse rows. A hash table (`maths.feature_table`) has an entry for each block learned so far."""
 
 import math
 from typing import Any
@@ -17,21 +17,25 @@ from glbandits.policy import Coefficients
 from glbandits.records import Bools, Floats, Generator, Ints
 
 TABLE = 0
-"""The state is the table. A row is the number of a block, its part of theta (c), and its factor (c x c)."""
+"""The offset of the table: the state has no other parts.
+
+A table row consists of the index of a block, the block's theta (c numbers) and its Cholesky factor (c x c).
+"""
 
 
 class SparseLinUcbDisjoint(LinUcbDisjoint, sparse=True):
-    """`LinUcbDisjoint` with an entry for each block that was learned."""
+    """The sparse form of `LinUcbDisjoint`."""
 
     def init(self, dim: int) -> Floats:
-        """A table without entries."""
+        """Return an empty table. Raises InvalidInput if dim is not a multiple of context_dim."""
         c = self.context_dim
         if dim % c:
-            raise InvalidInput(f"dim must be a multiple of context_dim={c}, a block for each arm; got {dim}")
+            raise InvalidInput(
+                f"the number of features must be a multiple of context_dim={c}, a block for each arm; got {dim}"
+            )
         return empty_table(row_width(c))
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """A table of blocks whose factors have positive diagonals."""
         c = self.context_dim
         if dim % c or not is_valid_table(state, TABLE, row_width(c), dim // c):
             return False
@@ -39,27 +43,25 @@ class SparseLinUcbDisjoint(LinUcbDisjoint, sparse=True):
         return bool((np.diagonal(factors, axis1=1, axis2=2) > 0.0).all())
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients:
-        """The parts of theta that were learned."""
         c, entries = self.context_dim, entries_of(state, TABLE)
         indices = entries[:, :1].astype(np.int64) * c + np.arange(c)
         return Coefficients(entries[:, 1 : 1 + c].ravel(), indices=indices.ravel())
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
-        """Which of these features it can learn in a state of so many numbers."""
-        return has_room(state, TABLE, features // self.context_dim, most_numbers)
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        return has_room(state, TABLE, features // self.context_dim, max_size)
 
     @staticmethod
     def choose(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
     ) -> int:
-        """The arm with the largest x'theta + alpha ||x||."""
+        """Return the arm with the largest upper confidence bound."""
         return best_block_arm(state, settings, indptr, indices, values)
 
     @staticmethod
     def learn(
         state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
     ) -> Floats:
-        """Take the exact step of one observation, block by block."""
+        """Update theta and the factor of every block in which x has features."""
         c, count = int(settings.context_dim), block_count(indices, int(settings.context_dim))
         blocks, rows = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         x, direction = np.zeros((count, c)), np.zeros((count, c))
@@ -88,19 +90,19 @@ class SparseLinUcbDisjoint(LinUcbDisjoint, sparse=True):
     def probabilities(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
     ) -> bool:
-        """All on the arm that the rule decides for."""
+        """Write 1 for the arm with the largest upper confidence bound."""
         point_mass(out, best_block_arm(state, settings, indptr, indices, values))
         return True
 
 
 def row_width(c: int) -> int:
-    """The numbers of a block of c features."""
+    """The length of a table row for blocks of c features."""
     return 1 + c + c * c
 
 
 @jittable
 def initial_block(c: int, root: float) -> Floats:
-    """A theta of zeros, and the factor of a prior with this square root of its precision."""
+    """Return the numbers of a new block: theta = 0, and the factor `root` times I of the prior precision."""
     block = np.zeros(c + c * c)
     for i in range(c):
         block[c + i * c + i] = root
@@ -109,17 +111,20 @@ def initial_block(c: int, root: float) -> Floats:
 
 @jittable
 def block_count(indices: Ints, c: int) -> int:
-    """The number of blocks with features."""
-    count, last = 0, -1
+    """The number of blocks in which a row has features."""
+    count, previous = 0, -1
     for index in indices:
-        count += 1 if index // c != last else 0
-        last = index // c
+        count += 1 if index // c != previous else 0
+        previous = index // c
     return count
 
 
 @jittable
 def read_block(indices: Ints, values: Floats, k: int, end: int, c: int, x: Floats) -> int:
-    """Write the block that begins at entry k to x, which must be zeros. Returns the first entry of the next block."""
+    """Write the features of the block that starts at entry k to x, which must be zero.
+
+    Returns the first entry of the next block.
+    """
     block = indices[k] // c
     while k < end and indices[k] // c == block:
         x[indices[k] - block * c] = values[k]
@@ -129,7 +134,7 @@ def read_block(indices: Ints, values: Floats, k: int, end: int, c: int, x: Float
 
 @jittable
 def best_block_arm(state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats) -> int:
-    """The arm with the largest x'theta + alpha ||x||; the first of equal ones."""
+    """Return the arm with the largest x'theta + alpha ||x||; of equal ones the first."""
     c, root = int(settings.context_dim), math.sqrt(settings.prior_precision)
     table, x, best, best_score = table_at(state, TABLE), np.empty(c), 0, -np.inf
     for a in range(indptr.shape[0] - 1):

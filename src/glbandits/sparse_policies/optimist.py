@@ -1,4 +1,4 @@
-"""Optimist on sparse rows: a diagonal posterior of the features that were learned."""
+"""Optimist on sparse rows, with a diagonal posterior of the features that were learned."""
 
 from typing import Any
 
@@ -35,42 +35,36 @@ from glbandits.records import Bools, Floats, Generator, Ints
 
 
 class SparseOptimist(Optimist, sparse=True):
-    """`Optimist(covariance="diagonal")`; d in the bonus is the number of features seen, not of features that exist."""
+    """The sparse form of `Optimist(covariance="diagonal")`. `half_life="auto"` has no sparse form."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.half_life == "auto":
             raise InvalidInput(
-                'half_life="auto" has no sparse form; give the half-life as a number of rewards, or None to forget '
-                "nothing."
+                'half_life="auto" has no sparse form; set it to a number of rewards, or to None to forget nothing.'
             )
 
     def implementation(self, dim: int) -> type[Policy]:
-        """Itself."""
         return SparseOptimist
 
     def init(self, dim: int) -> Floats:
-        """A state that has learned nothing."""
         return initial_state(self.intercept_precision(dim))
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """Whether this can be a state of this dimension."""
         return is_valid_posterior(state, dim)
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients:
-        """The posterior means of the features that were learned, and of the intercept."""
         entries, intercept = entries_of(state, TABLE), float(state[INTERCEPT])
         return Coefficients(means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
-        """Which of these features it can learn in a state of so many numbers."""
-        return has_room(state, TABLE, features, most_numbers)
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        return has_room(state, TABLE, features, max_size)
 
     @staticmethod
     def choose(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
     ) -> int:
-        """Any arm before the first reward; then the best with a bonus of a random size."""
+        """Choose a random arm before the first reward, then the arm with the largest score for a random Z."""
         K = indptr.shape[0] - 1
         if state[COUNT] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
             return any_index(rng, K)
@@ -83,7 +77,7 @@ class SparseOptimist(Optimist, sparse=True):
     def learn(
         state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
     ) -> Floats:
-        """Replace the prior if it is due, then take the exact step of one observation."""
+        """Replace the prior if it is due, then update the posterior by one reward."""
         rows = np.empty(indices.shape[0], dtype=np.int64)
         state = count_features(state, indices, values, rows)
         if state[COUNT] >= state[NEXT]:
@@ -95,14 +89,14 @@ class SparseOptimist(Optimist, sparse=True):
     def probabilities(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
     ) -> bool:
-        """Exact: from the intervals of Z in which each arm's line is the highest, and the floor."""
+        """Write the probability that the line of each arm is the highest at a random Z, combined with the floor."""
         K = indptr.shape[0] - 1
         floor = 1.0 if state[COUNT] == 0.0 else settings.floor
         levels, slopes = np.empty(K), np.empty(K)
         sparse_score_moments(state, indptr, indices, values, levels, slopes)
-        known, sigma = information(state, state[SEEN]), noise_scale(state, settings.noise)
+        amount, sigma = information(state, state[SEEN]), noise_scale(state, settings.noise)
         for a in range(K):
-            slopes[a] = bonus(slopes[a], known)
+            slopes[a] = bonus(slopes[a], amount)
         uniform_probabilities(levels, slopes, LEAST_BONUS * sigma, LARGEST_BONUS * sigma, out)
         for a in range(K):
             out[a] = floor / K + (1.0 - floor) * out[a]

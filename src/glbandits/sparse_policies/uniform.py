@@ -1,4 +1,4 @@
-"""Uniform play on sparse rows."""
+"""Uniform on sparse rows."""
 
 from typing import Any
 
@@ -10,13 +10,12 @@ from glbandits.records import Floats, Generator, Ints
 
 
 class SparseUniform(Uniform, sparse=True):
-    """`Uniform`, which looks at no feature."""
+    """The sparse form of `Uniform`."""
 
     @staticmethod
     def choose(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
     ) -> int:
-        """Any arm."""
         return any_index(rng, indptr.shape[0] - 1)
 
     @staticmethod
@@ -31,6 +30,5 @@ class SparseUniform(Uniform, sparse=True):
     def probabilities(
         state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
     ) -> bool:
-        """1/K each."""
         uniform_mass(out)
         return True

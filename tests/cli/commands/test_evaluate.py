@@ -57,7 +57,7 @@ def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monke
     assert run.returncode == 0, run.stderr
     assert Bandit.load(tmp_path / "model.safetensors").sparse
     run = glb("evaluate", *words, "--policy", "lin-ucb", folder=tmp_path)
-    assert "lin-ucb has no sparse form; those that have one are optimist" in run.stderr
+    assert "lin-ucb has no sparse form; policies with one are optimist" in run.stderr
 
 
 def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

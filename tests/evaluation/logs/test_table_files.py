@@ -19,9 +19,7 @@ from glbandits.evaluation import (
     read_parquet,
     read_table,
 )
-from tests.evaluation.logs.test_table_log import LISTS, TABLE, same
-
-COLUMNS = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",), cluster="user")
+from tests.evaluation.logs.table_data import COLUMNS, LISTS, TABLE, assert_same_log
 
 
 def many(rows: int, seed: int = 1) -> pl.DataFrame:
@@ -48,7 +46,7 @@ def together(log: Log, size: int) -> None:
     whole, start = log.read(), 0
     for block in log.blocks(size):
         assert len(block) <= size
-        same(block, whole[start : start + len(block)])
+        assert_same_log(block, whole[start : start + len(block)])
         start += len(block)
     assert start == len(log) == len(whole)
 
@@ -58,7 +56,7 @@ def test_parquet_blocks_equal_the_table(tmp_path: Path, size: int) -> None:
     frame = many(300)
     frame.write_parquet(tmp_path / "log.parquet", row_group_size=64)
     log = read_parquet(tmp_path / "log.parquet", CONTEXT, link="logistic")
-    same(log.read(), read_table(frame, CONTEXT))
+    assert_same_log(log.read(), read_table(frame, CONTEXT))
     assert log.dim == log.read().dim
     assert log.arm_names == tuple(f"item {arm}" for arm in range(12))
     together(log, size)
@@ -71,7 +69,7 @@ def test_rows_stay_in_order_across_parts_of_files(tmp_path: Path, monkeypatch: p
     frame[:130].write_parquet(tmp_path / "1.parquet", row_group_size=50)
     frame[130:].with_columns(pl.col("reward").cast(pl.Float64)).write_parquet(tmp_path / "2.parquet")
     log = read_parquet(tmp_path, CONTEXT, link="logistic")
-    same(log.read(), read_table(frame, CONTEXT))
+    assert_same_log(log.read(), read_table(frame, CONTEXT))
     together(log, 16)
     together(log, 7)
 
@@ -83,15 +81,15 @@ def test_folder_and_pattern_are_read_in_order_of_names(tmp_path: Path) -> None:
         frame[30 * part : 30 * (part + 1)].write_csv(tmp_path / f"part-{part}.csv")
     wanted = read_table(frame, CONTEXT)
     for source in (tmp_path, tmp_path / "part-*.parquet", str(tmp_path / "*-[012].parquet")):
-        same(read_parquet(source, CONTEXT).read(), wanted)
-    same(read_csv(tmp_path, CONTEXT).read(), wanted)
-    same(read_csv(tmp_path / "part-*.csv", CONTEXT).read(), wanted)
+        assert_same_log(read_parquet(source, CONTEXT).read(), wanted)
+    assert_same_log(read_csv(tmp_path, CONTEXT).read(), wanted)
+    assert_same_log(read_csv(tmp_path / "part-*.csv", CONTEXT).read(), wanted)
 
 
 def test_csv_equals_the_table(tmp_path: Path) -> None:
     pl.DataFrame(TABLE).write_csv(tmp_path / "log.csv")
     log = read_csv(tmp_path / "log.csv", COLUMNS)
-    same(log.read(), read_table(TABLE, COLUMNS))
+    assert_same_log(log.read(), read_table(TABLE, COLUMNS))
     together(log, 2)
 
 
@@ -135,7 +133,7 @@ def test_compressed_csv_is_read(tmp_path: Path) -> None:
     for source in (tmp_path / "log.csv.gz", tmp_path, tmp_path / "*.csv.gz"):
         log = open_log(source, COLUMNS)
         assert isinstance(log, TableLog)
-        same(log.read(), read_table(TABLE, COLUMNS))
+        assert_same_log(log.read(), read_table(TABLE, COLUMNS))
         together(log, 2)
 
 
@@ -190,7 +188,7 @@ def test_rows_with_different_arms_are_streamed(tmp_path: Path) -> None:
     pl.DataFrame(table).write_parquet(tmp_path / "log.parquet")
     for columns in (Columns(arms="arms", context=("age",)), Columns(arms="arms", features="z")):
         log = read_parquet(tmp_path / "log.parquet", columns)
-        same(log.read(), read_table(table, columns))
+        assert_same_log(log.read(), read_table(table, columns))
         together(log, 2)
         assert {block.arms.max_arms for block in log.blocks(1)} == {3}
 
@@ -234,7 +232,7 @@ def test_open_log_recognises_formats(tmp_path: Path) -> None:
         tmp_path / "folder/*.csv",
     ):
         log = open_log(source, CONTEXT)
-        same(log.read() if isinstance(log, TableLog) else next(log.blocks()), wanted)
+        assert_same_log(log.read() if isinstance(log, TableLog) else next(log.blocks()), wanted)
     assert open_log(tmp_path / "log.parquet").dim == 12
     with pytest.raises(InvalidInput, match="must end with .parquet"):
         open_log(tmp_path / "log.txt")

@@ -6,7 +6,7 @@ import pytest
 
 from glbandits.environments import ForestCover
 from glbandits.experiments.paper.forest_cover import forest_cover
-from tests.environments.test_forest_cover import lines, text
+from tests.environments.forest_cover_files import lines, text
 
 
 def test_files_with_equal_names_have_separate_clusters(tmp_path: Path) -> None:

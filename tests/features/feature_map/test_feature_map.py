@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from glbandits import InvalidInput
-from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Text, feature_map_of, named_table
+from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Text, named_table
 
 TABLE: dict[str, list[Any]] = {
     "offer": ["a", "b", "a", "c"],
@@ -147,7 +147,7 @@ def test_map_can_be_saved_as_json() -> None:
     features = FeatureMap.learn(
         TABLE, context=CONTEXT, per_arm_block="offer", expansions=[RandomFourier(("age",), features=3, scale=2.0)]
     )
-    again = feature_map_of(json.loads(json.dumps(features.document())))
+    again = FeatureMap.from_document(json.loads(json.dumps(features.document())))
     assert again == features
     assert again.names == features.names
     assert str(again) == str(features)
@@ -182,7 +182,7 @@ GOOD = FeatureMap.learn(TABLE, context=("age",), per_arm_block="offer").document
 )
 def test_invalid_documents_are_refused(document: Any) -> None:
     with pytest.raises(InvalidInput, match="the feature map (has format version|is not valid|is damaged)"):
-        feature_map_of(document)
+        FeatureMap.from_document(document)
 
 
 @pytest.mark.parametrize(

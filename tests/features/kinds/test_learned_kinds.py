@@ -17,7 +17,6 @@ from glbandits.features import (
     Tags,
     Text,
     Vector,
-    feature_map_of,
 )
 
 
@@ -109,7 +108,7 @@ def test_commas_in_numbers_are_parsed(values: list[str], kind: str, numbers: lis
     assert isinstance(learned_kind, Number)
     assert learned_kind.mean == pytest.approx(np.mean(numbers))
     features = FeatureMap.learn({"c": values}, context=("c",), kinds={"c": kind}, crosses=())
-    assert feature_map_of(features.document()) == features
+    assert FeatureMap.from_document(features.document()) == features
     scaled = features.transform({"c": values})[:, 0] * learned_kind.scale + learned_kind.mean
     np.testing.assert_allclose(scaled, numbers)
 

@@ -47,16 +47,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (
         {"policy": "lin-ts", "settings": {}, "width": 4097},
         "a loop is sparse above a width of 4,096. Set a width of at most 4,096, or change the policy: "
-        "lin-ts has no sparse form; those that have one are optimist, ",
+        "lin-ts has no sparse form; policies with one are optimist, ",
     ),
     (
         {"policy": "lin-ts", "settings": {}, "width": 8, "sparse": True},
         "a loop is sparse with sparse=true. Set sparse=false, or change the policy: lin-ts has no sparse form",
     ),
-    ({"settings": {"half_life": "auto"}, "width": 5000}, 'half_life="auto" has no sparse form; give the half-life'),
+    ({"settings": {"half_life": "auto"}, "width": 5000}, 'half_life="auto" has no sparse form; set it to a number'),
     ({"policy": "sgd-ts", "settings": {}, "width": 2**20}, "set block_length, such as"),
     ({"policy": "lin-ucb-disjoint", "settings": {"context_dim": 2**20}, "width": 2**20}, "a sparse model may have"),
-    ({"policy": "lin-ucb-disjoint", "settings": {"context_dim": 3}, "width": 2**20}, "dim must be a multiple"),
+    (
+        {"policy": "lin-ucb-disjoint", "settings": {"context_dim": 3}, "width": 2**20},
+        "must be a multiple of context_dim",
+    ),
 ]
 
 

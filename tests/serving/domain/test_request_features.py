@@ -1,4 +1,4 @@
-"""What is decided with is what is kept: a request as it came gives the vectors that its kept text gives."""
+"""The features of a request equal the features of its logged text."""
 
 import json
 from typing import Any
@@ -10,10 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits import InvalidInput
-from glbandits.features import Hashing
+from glbandits.features import FeatureMap, Hashing
 from glbandits.records import Floats
 from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.request_features import DENSE, JSON, RequestHashing, arms_of, encode_json_request
+from glbandits.serving.domain.request_features import (
+    DENSE,
+    JSON,
+    RequestHashing,
+    RequestMap,
+    arms_of,
+    encode_json_request,
+)
 from glbandits.serving.http.personalizer.handler_adapter import decode
 from glbandits.serving.http.personalizer.schemas import RankRequest
 
@@ -33,14 +40,14 @@ ODD = [
 
 def vectors(request: bytes, encoding: str, actions: int, hashing: Hashing) -> Floats:
     names = tuple(str(index) for index in range(actions))
-    question = DecisionRequest(event_id="e", request=request, encoding=encoding, actions=names)
-    arms = arms_of(question, RequestHashing(hashing))
+    decision = DecisionRequest(event_id="e", request=request, encoding=encoding, actions=names)
+    arms = arms_of(decision, RequestHashing(hashing))
     assert isinstance(arms, np.ndarray)
     return arms
 
 
 def bits_of(text: str) -> bytes:
-    """The vectors of the features as they are read from the request, without anything kept."""
+    """The vectors of the features in the request itself, without logging."""
     return Hashing(64).vectors(msgspec.json.decode(text), [msgspec.json.decode(text), {}]).tobytes()
 
 
@@ -49,7 +56,7 @@ def test_odd_features_are_the_same_after_logging(text: str) -> None:
     sent = msgspec.json.decode(text)
     objects = sent if isinstance(sent, list) else [sent]
     encoded, hashing = encode_json_request(objects, [objects, []]), Hashing(64)
-    for _ in range(2):  # the second time from what is at hand
+    for _ in range(2):  # the second time from the cache
         assert vectors(encoded, JSON, 2, hashing).tobytes() == bits_of(text)
 
 
@@ -88,3 +95,17 @@ def test_dense_arms_equal_the_logged_numbers() -> None:
 def test_an_unknown_encoding_is_refused() -> None:
     with pytest.raises(InvalidInput, match="must be json or dense; got 'yaml'"):
         vectors(b"", "yaml", 1, Hashing(64))
+
+
+@pytest.mark.parametrize(
+    ("shared", "action", "message"),
+    [
+        (5, {}, "the shared features must be an object or a list of objects; got 5"),
+        ([{"age": 1}, "x"], {}, r"the shared features must be an object or a list of objects; got \[{'age': 1}, 'x'\]"),
+        ({"age": 1}, ["x"], r"the features of action 0 must be an object or a list of objects; got \['x'\]"),
+    ],
+)
+def test_fields_that_are_no_objects_are_an_error(shared: Any, action: Any, message: str) -> None:
+    encoder = RequestMap(FeatureMap(context={"age": "number"}))
+    with pytest.raises(InvalidInput, match=message):
+        encoder.arms(shared, [action], ["a"])

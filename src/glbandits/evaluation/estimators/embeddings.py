@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput, parameter
+from glbandits.errors import InvalidInput, parameter, value_text
 from glbandits.evaluation.logs.columns import check_present
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.table_log import read_arm_table
@@ -84,7 +84,7 @@ def _by_index(given: Mapping[str, Any], names: tuple[str, ...] | None) -> list[A
     if missing:
         raise InvalidInput(
             f"embeddings must have a category for each of the {len(names)} arms; {len(missing)} are missing, such as "
-            f"{missing[0]!r}. Add them"
+            f"{value_text(missing[0])}. Add them"
         )
     return [given[name] for name in names]
 

@@ -4,8 +4,8 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.bandit.entries import policy_recipe
-from glbandits.bandit.sparse_entries import ROWS
+from glbandits.bandit.entry_points import policy_recipe
+from glbandits.bandit.sparse_entry_points import ROWS
 from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import FixedArms

@@ -7,15 +7,15 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from glbandits.data_table import DataTable
-from glbandits.display import html_table
+from glbandits.display.data_table import DataTable
+from glbandits.display.displayed import html_table
+from glbandits.display.palette import GREY
+from glbandits.display.plotting import draw_intervals, new_axes
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.support import Support
-from glbandits.palette import GREY
-from glbandits.plotting import draw_intervals, new_axes
 from glbandits.records import Floats, Ints
 
 

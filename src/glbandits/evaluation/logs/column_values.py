@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from glbandits.errors import MAX_ABS, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput, value_text
 from glbandits.features.kinds.categorical import as_category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.features.kinds.numeric import FALSE, TRUE, parse_decimal_comma
@@ -157,7 +157,7 @@ def column_error(series: pl.Series, row: int, row_numbers: RowNumbers, need: str
     """Return the error for a value of a column. Rows are counted from 0."""
     got, number = series[row], row_numbers + row if isinstance(row_numbers, int) else row_numbers[row]
     plain = got.to_list() if isinstance(got, pl.Series) else got
-    value = "none" if plain is None else repr(plain)[:60]
+    value = "none" if plain is None else value_text(plain)
     ending = f". {advice}" if advice else ""
     return InvalidInput(f"column {series.name!r}, row {number}: the value {need}; got {value}{ending}")
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import (
     ArmFeatures,

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.logs.column_values import float_values

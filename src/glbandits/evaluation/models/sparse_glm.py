@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from glbandits.bandit import Bandit
-from glbandits.bandit.sparse_entries import ROWS
+from glbandits.bandit.sparse_entry_points import ROWS
 from glbandits.compilation import Recipe, entry_point
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms

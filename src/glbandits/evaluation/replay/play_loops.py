@@ -8,8 +8,8 @@ and `values` are the arrays of `SparseRows`.
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entries import policy_recipe
-from glbandits.bandit.sparse_entries import ROWS
+from glbandits.bandit.entry_points import policy_recipe
+from glbandits.bandit.sparse_entry_points import ROWS
 from glbandits.compilation import Recipe
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform

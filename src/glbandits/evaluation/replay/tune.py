@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput, check_float, lookup, parameter
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.log_slice import split

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, value_text
 from glbandits.features.kinds.categorical import Category, Hashed, Text
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.features.kinds.dates import Date
@@ -35,12 +35,12 @@ def declared_kinds(name: str, columns: object) -> dict[str, ColumnKind]:
     if not isinstance(columns, Mapping):
         raise InvalidInput(
             f"{name} must be a dict with the kind of each column, such as {{'age': 'number'}}; got "
-            f"{repr(columns)[:60]}. To learn the kinds from data, use FeatureMap.learn(table, ...)"
+            f"{value_text(columns)}. To learn the kinds from data, use FeatureMap.learn(table, ...)"
         )
     kinds: dict[str, ColumnKind] = {}
     for column, kind in columns.items():
         if not isinstance(column, str) or not column:
-            raise InvalidInput(f"names of columns must be text; got {column!r}")
+            raise InvalidInput(f"names of columns must be text; got {value_text(column)}")
         if kind == "category":
             raise InvalidInput(
                 f"column {column!r} is a category without values. Use Category(('a', 'b')) with its values, or 'hashed'"

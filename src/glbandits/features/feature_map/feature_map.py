@@ -18,6 +18,7 @@ from glbandits.features.feature_map.checks import (
 )
 from glbandits.features.feature_map.column_group import ColumnGroup, split_expansions
 from glbandits.features.feature_map.combination import Combination, Part
+from glbandits.features.feature_map.document import VERSION, check_version, constructor_arguments, document_errors
 from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.feature_map.summary import columns_text, summary_text
 from glbandits.features.kinds.categorical import Category, Hashed, Text, as_category
@@ -189,6 +190,20 @@ class FeatureMap:
             missing_shares={name: missing_share(columns[name], kind) for name, kind in learned.items()},
         )
 
+    @classmethod
+    def from_document(cls, document: Any) -> "FeatureMap":
+        """Create a map from the JSON object that `document` returned.
+
+        Raises:
+            InvalidInput: if the object is damaged, or another version of glbandits wrote it.
+
+        >>> FeatureMap.from_document(FeatureMap(context={"age": "number"}).document()).names
+        ('age', 'age is missing')
+        """
+        check_version(document)
+        with document_errors():
+            return cls(**constructor_arguments(document))
+
     @property
     def dim(self) -> int:
         """The number of features of an arm."""
@@ -245,9 +260,9 @@ class FeatureMap:
         return frozenset(name for name in self.kinds if "." not in name)
 
     def document(self) -> dict[str, Any]:
-        """The map as a JSON object, from which `feature_map_of` creates an equal map."""
+        """The map as a JSON object, from which `from_document` creates an equal map."""
         return {
-            "version": 1,
+            "version": VERSION,
             **{
                 group: {name: kind.document() for name, kind in columns.kinds.items()}
                 for group, columns in (("arm", self.arm), ("context", self.context), ("own", self.own))
@@ -255,8 +270,13 @@ class FeatureMap:
             "crosses": self.crosses if self.crosses == "all" else [list(pair) for pair in self.crosses],
             "per_arm_block": self.per_arm_block,
             "expansions": [
-                {"columns": list(each.columns), "features": each.features, "scale": each.scale, "seed": each.seed}
-                for each in (*self.arm.expansions, *self.context.expansions)
+                {
+                    "columns": list(expansion.columns),
+                    "features": expansion.features,
+                    "scale": expansion.scale,
+                    "seed": expansion.seed,
+                }
+                for expansion in (*self.arm.expansions, *self.context.expansions)
             ],
             "missing_shares": self.missing_shares,
         }

@@ -7,7 +7,7 @@ from numbers import Real
 from struct import Struct
 from typing import Any, TypeAlias
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 
 LARGEST_FEATURE = 1e20
 """The largest absolute value of a feature. Sums of products of two such features are still valid policy input."""
@@ -50,7 +50,7 @@ class FeatureCodes:
         Raises InvalidInput if the value is not text, a finite number, a boolean or None.
         """
         if not isinstance(name, str):
-            raise InvalidInput(f"names of features must be text; got {name!r}")
+            raise InvalidInput(f"names of features must be text; got {value_text(name)}")
         if name.startswith("_"):
             return b""
         if value is None or isinstance(value, str):
@@ -88,12 +88,12 @@ def path_of(space: str, name: object) -> str:
 def _number(path: str, value: Any) -> float:
     if not isinstance(value, Real):
         raise InvalidInput(
-            f"{path} must be text, a number, true or false, an object, or an array of numbers; got {repr(value)[:60]}"
+            f"{path} must be text, a number, true or false, an object, or an array of numbers; got {value_text(value)}"
         )
     largest: Any = LARGEST_FEATURE
     if not -largest <= value <= largest:  # before the conversion: an int may be too large for a float
         raise InvalidInput(
             f"{path} must be a finite number between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}; "
-            f"got {repr(value)[:60]}"
+            f"got {value_text(value)}"
         )
     return float(value)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput, check_int
+from glbandits.errors import InvalidInput, check_int, value_text
 from glbandits.features.hashing.feature_codes import FEATURE_BYTES, LARGEST_FEATURE, FeatureCodes, packed, path_of
 from glbandits.features.hashing.hashed_products import cross_recipe, cross_rows_recipe
 from glbandits.features.hashing.named_features import (
@@ -230,7 +230,7 @@ def _append_nested(codes: FeatureCodes, space: str, name: object, value: Any, de
     path = path_of(space, name)
     if type(value) is not dict and _holds_no_object(value):
         if not all(isinstance(part, Real) for part in value):
-            raise InvalidInput(f"{path} must be an array of numbers or of objects; got {repr(value)[:60]}")
+            raise InvalidInput(f"{path} must be an array of numbers or of objects; got {value_text(value)}")
         _append(codes, space, {f"{name}[{index}]": part for index, part in enumerate(value)}, depth, encoded)
     elif depth == MAX_DEPTH:
         raise InvalidInput(
@@ -273,5 +273,5 @@ def _items(space: str, features: object) -> Iterable[tuple[str, Any]]:
             return chain.from_iterable(objects)
     parts = [features] if isinstance(features, Mapping) else features
     if not isinstance(parts, list | tuple) or not all(isinstance(part, Mapping) for part in parts):
-        raise InvalidInput(f"{space or 'features'} must be an object or a list of objects; got {repr(features)[:60]}")
+        raise InvalidInput(f"{space or 'features'} must be an object or a list of objects; got {value_text(features)}")
     return [item for part in parts for item in part.items()]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, ClassVar
 
-from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.errors import InvalidInput, check_int, lookup, value_text
 from glbandits.features.hashing.feature_codes import LONGEST_CACHED, FeatureCodes
 from glbandits.features.kinds.column_kind import MISSING, NOT_MISSING, BadValue, ColumnKind, Missing, is_missing
 from glbandits.records import set_validated
@@ -214,10 +214,10 @@ def as_tags(value: Any) -> list[str] | None:
 
 def _texts(name: str, values: Any) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{name} must be a list of texts; got {values!r}")
+        raise InvalidInput(f"{name} must be a list of texts; got {value_text(values)}")
     texts = tuple(values)
     if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts) or len(texts) > WIDEST:
-        raise InvalidInput(f"{name} must be distinct texts; got {repr(texts)[:80]}")
+        raise InvalidInput(f"{name} must be distinct texts; got {value_text(texts, 80)}")
     return texts
 
 

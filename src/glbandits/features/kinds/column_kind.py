@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 
 Missing: TypeAlias = Literal["indicator", "impute", "error"]
 MISSING: dict[str, Missing] = {"indicator": "indicator", "impute": "impute", "error": "error"}
@@ -34,7 +34,7 @@ class BadValue(Exception):
 
         Rows are counted from 0; `first_row` is the number of the first row.
         """
-        problem = f"{self.requirement}; got {repr(self.value)[:60]}"
+        problem = f"{self.requirement}; got {value_text(self.value)}"
         if is_missing(self.value):
             problem = "is missing" if self.requirement == NOT_MISSING else f"{self.requirement}, but it is missing"
         advice = f". {self.advice}" if self.advice else ""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup, parameter
+from glbandits.errors import InvalidInput, lookup, parameter, value_text
 from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import DOTTED_DATE, Date, parse_date, years_of
@@ -80,7 +80,7 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
         raise InvalidInput(_unclear_comma(name, unclear.example)) from None
     except BadValue as bad:
         raise InvalidInput(
-            f"column {name!r}: each value {bad.requirement}; got {bad.value!r}. Correct it, or use "
+            f"column {name!r}: each value {bad.requirement}; got {_shown(bad.value)}. Correct it, or use "
             f"{_kind(name, 'category')}"
         ) from None
 
@@ -199,7 +199,7 @@ def _dates_as_text(name: str, dates: Sequence[str], others: Sequence[str]) -> In
 
 
 def _shown(value: object) -> str:
-    return repr(value)[:40]
+    return value_text(value, 40)
 
 
 def _type_name(value: object) -> str:

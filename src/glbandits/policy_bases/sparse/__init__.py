@@ -1,1 +1,1 @@
-"""Estimators of policies on sparse rows: their numbers are in a hash table of the learned features."""
+"""Estimators of policies on sparse rows. Each stores a few numbers for each learned feature in a hash table."""

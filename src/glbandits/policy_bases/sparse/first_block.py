@@ -21,7 +21,7 @@ DEPENDENT = 1e-13
 
 @jittable
 def row_capacity(filled: int) -> int:
-    """The capacity for stored rows, in numbers, of a state with `filled` numbers of rows."""
+    """The number of numbers that a state reserves for stored rows of `filled` numbers: 0 or a power of 2."""
     capacity = 0 if filled == 0 else 64
     while capacity < filled:
         capacity *= 2
@@ -192,13 +192,13 @@ def fit_span(
 
 
 @jittable
-def stored_row_product(stored: Floats, one: int, other: int) -> float:
-    """The inner product of two stored rows, whose features are sorted."""
-    n, m, i, j, total = int(stored[one]), int(stored[other]), 0, 0, 0.0
+def stored_row_product(stored: Floats, left: int, right: int) -> float:
+    """Return the inner product of the stored rows at two offsets. Their features are sorted."""
+    n, m, i, j, total = int(stored[left]), int(stored[right]), 0, 0, 0.0
     while i < n and j < m:
-        x, y = stored[one + 2 + i], stored[other + 2 + j]
-        if x == y:
-            total += stored[one + 2 + n + i] * stored[other + 2 + m + j]
-        i += 1 if x <= y else 0
-        j += 1 if y <= x else 0
+        left_feature, right_feature = stored[left + 2 + i], stored[right + 2 + j]
+        if left_feature == right_feature:
+            total += stored[left + 2 + n + i] * stored[right + 2 + m + j]
+        i += 1 if left_feature <= right_feature else 0
+        j += 1 if right_feature <= left_feature else 0
     return total

@@ -38,6 +38,7 @@ from glbandits.policy_bases.sparse.posterior import (
 from glbandits.records import Floats, Ints
 
 LEAST_PRECISION = 1e-300
+"""Smaller precisions are replaced by this, so that no division or logarithm fails."""
 
 
 @jittable
@@ -53,7 +54,10 @@ def occupied_rows(state: Floats) -> Ints:
 
 @jittable
 def rescaled_sparse_prior(state: Floats, rows: Ints) -> Floats:
-    """Return precisions as `prior_replacement.rescaled_prior`, and one for unseen features."""
+    """Return the prior precisions of the rows, as `prior_replacement.rescaled_prior`.
+
+    The last element is the precision of unseen features.
+    """
     prior, logs, seen = np.ones(rows.shape[0] + 1), 0.0, 0
     for k in range(rows.shape[0]):
         if state[rows[k] + PRESENCE] > 0.0:

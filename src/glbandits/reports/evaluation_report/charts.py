@@ -6,12 +6,12 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtri
 
+from glbandits.display.palette import GREY
 from glbandits.evaluation import ArmSupport, Evaluation
 from glbandits.evaluation.estimators.intervals import UNKNOWN
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.evaluation.replay.learning_curve import LearningCurve
-from glbandits.palette import GREY
 from glbandits.records import Floats, Ints
 from glbandits.reports.curve import Curve
 from glbandits.reports.evaluation_report.estimate_rows import estimate_rows, format_value, logged_interval

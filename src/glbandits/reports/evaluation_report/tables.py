@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from glbandits.data_table import DataTable
+from glbandits.display.data_table import DataTable
 from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.reports.evaluation_report.estimate_rows import (

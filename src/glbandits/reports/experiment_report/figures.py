@@ -15,9 +15,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from glbandits.display.plotting import escape_mathtext
 from glbandits.experiments.outcomes import ExperimentResult, ProtocolResult, best_pulls
 from glbandits.experiments.protocols import PROTOCOLS
-from glbandits.plotting import escape_mathtext
 from glbandits.reports.curve import legend_name
 from glbandits.reports.experiment_report.chart_data import (
     PROTOCOL_TITLES,

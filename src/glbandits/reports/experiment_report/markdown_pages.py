@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from glbandits.data_table import DataTable
+from glbandits.display.data_table import DataTable
 from glbandits.experiments.paper.claims import VERDICTS, check_claims
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.summary import ExperimentSummary

@@ -4,7 +4,7 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
-from glbandits.data_table import DataTable
+from glbandits.display.data_table import DataTable
 from glbandits.experiments.paper.claims import VERDICTS, Claim, check_claims
 from glbandits.experiments.paper.findings import findings
 from glbandits.experiments.paper.paper_summary import PaperSummary

@@ -1,6 +1,6 @@
 """The tables of experiment reports, built from summaries."""
 
-from glbandits.data_table import DataTable
+from glbandits.display.data_table import DataTable
 from glbandits.experiments.paper.cost import CostTable
 from glbandits.experiments.paper.runtime import RuntimeRow, RuntimeTable
 from glbandits.experiments.summary import EQUAL_GRID, REFERENCE, ExperimentSummary, PolicySummary, ProtocolSummary

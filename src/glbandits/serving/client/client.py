@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 from glbandits.records import Floats
 from glbandits.serving.client.connection import Connection
 from glbandits.serving.domain.event_rules import new_event_id
@@ -258,5 +258,5 @@ def _bodies(arms: Iterable[bytes]) -> Iterator[msgspec.Struct]:
 
 def _reward(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:
     if not math.isfinite(value):
-        raise InvalidInput(f"a reward must be a finite number; got {value!r}")
+        raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
     return EventRewardRequest(event_id=event_id, value=float(value), key=key or new_event_id())

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 from glbandits.features import FeatureMap, Hashing
 from glbandits.features.feature_map.checks import check_fields
 from glbandits.features.feature_map.column_group import ColumnGroup
@@ -66,9 +66,13 @@ class RequestMap:
 
         Raises InvalidInput if a field is missing or unusable.
         """
-        context, block = _fields("shared features", shared), self.features.per_arm_block
+        context, block = _fields("the shared features", shared), self.features.per_arm_block
         rows = [
-            {**context, **({} if block is None else {block: name}), **_fields(f"features of action {index}", action)}
+            {
+                **context,
+                **({} if block is None else {block: name}),
+                **_fields(f"the features of action {index}", action),
+            }
             for index, (action, name) in enumerate(zip(actions, ids, strict=True))
         ]
         features = self.features.transform(rows, sparse=self.sparse)
@@ -143,9 +147,9 @@ def encoder_of(bandit: Bandit, hashings: dict[int, Hashing] | None = None) -> Re
 def _fields(owner: str, objects: Any) -> dict[str, Any]:
     """Merge the fields of an object or of a list of objects."""
     fields: dict[str, Any] = {}
-    for part in [objects] if isinstance(objects, Mapping) else objects:
+    for part in objects if isinstance(objects, list | tuple) else [objects]:
         if not isinstance(part, Mapping):
-            raise InvalidInput(f"{owner}: they must be an object or a list of objects; got {repr(objects)[:60]}")
+            raise InvalidInput(f"{owner} must be an object or a list of objects; got {value_text(objects)}")
         fields |= part
     return fields
 

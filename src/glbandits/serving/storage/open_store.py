@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
-from glbandits.errors import InvalidInput
-from glbandits.serving.storage.event_store import EventStore
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.errors import InvalidInput, MissingExtra
+from glbandits.extras import needed_for
+
+with needed_for("the store of a service", "serve"):
+    from glbandits.serving.storage.event_store import EventStore
+    from glbandits.serving.storage.sqlite_store import SqliteStore
 
 POSTGRES = ("postgresql://", "postgres://")
 
@@ -20,14 +23,20 @@ def is_postgres(address: str) -> bool:
 def open_store(address: str, *, durability: str) -> EventStore:
     """Open a PostgreSQL database (`postgresql://...`) or a SQLite file.
 
-    `durability` is that of `SqliteStore`. With PostgreSQL an acknowledged event always survives a power failure.
+    `durability` is that of `SqliteStore`. With PostgreSQL an acknowledged event always survives a power failure. Raises
+    MissingExtra for PostgreSQL without the extra `postgres`.
     """
     if not is_postgres(address):
         return SqliteStore(address, durability=durability)
     try:
-        from glbandits.serving.storage.postgres_store import PostgresStore
-    except ImportError as error:
-        raise InvalidInput(f"{error}. A PostgreSQL store needs: pip install 'glbandits[postgres]'") from error
+        with needed_for("a PostgreSQL store", "postgres"):
+            from glbandits.serving.storage.postgres_store import PostgresStore
+    except ModuleNotFoundError:
+        raise
+    except ImportError as error:  # psycopg is installed, but not the library of PostgreSQL that it needs
+        raise MissingExtra(
+            f"a PostgreSQL store needs libpq ({error}). Run pip install 'glbandits[postgres]'."
+        ) from None
     return PostgresStore(address)
 
 

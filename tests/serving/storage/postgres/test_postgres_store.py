@@ -161,12 +161,6 @@ def test_error_messages_omit_the_password() -> None:
         open_store("postgresql://user@host/shop?colour=blue", durability="process")
 
 
-def test_a_missing_driver_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "glbandits.serving.storage.postgres_store", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'glbandits\[postgres\]'"):
-        open_store("postgres://host/shop", durability="process")
-
-
 def test_a_backup_names_the_tool_to_use(store: PostgresStore, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="use pg_dump"):
         store.backup(tmp_path / "copy")

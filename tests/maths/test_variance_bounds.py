@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glbandits.maths.low_rank import any_change, decrease, factor_of_bound
+from glbandits.maths.variance_bounds import general_update, low_rank_update, upper_bound_factor
 from glbandits.records import Floats
 
 
@@ -19,18 +19,18 @@ def least_eigenvalue(matrix: Floats) -> float:
 def test_decrease_of_low_rank_is_factorised(rank: int) -> None:
     before = covariance(1)
     columns = 0.1 * np.random.default_rng(2).normal(size=(rank, 6))
-    change = decrease(before, before - columns.T @ columns, largest_rank=3)
-    assert change is not None
-    assert change.growth == 1.0
-    assert change.columns.shape == (rank, 6)
-    np.testing.assert_allclose(change.columns.T @ change.columns, columns.T @ columns, atol=1e-12)
-    assert change.remainder < 1e-11
+    update = low_rank_update(before, before - columns.T @ columns, largest_rank=3)
+    assert update is not None
+    assert update.growth == 1.0
+    assert update.columns.shape == (rank, 6)
+    np.testing.assert_allclose(update.columns.T @ update.columns, columns.T @ columns, atol=1e-12)
+    assert update.remainder < 1e-11
 
 
-def test_increase_and_higher_rank_are_no_decrease() -> None:
+def test_increase_and_higher_rank_give_no_low_rank_update() -> None:
     before, x = covariance(1), np.random.default_rng(2).normal(size=6)
-    assert decrease(before, before + 1e-3 * np.outer(x, x), largest_rank=3) is None
-    assert decrease(before, 0.5 * before, largest_rank=3) is None
+    assert low_rank_update(before, before + 1e-3 * np.outer(x, x), largest_rank=3) is None
+    assert low_rank_update(before, 0.5 * before, largest_rank=3) is None
 
 
 @pytest.mark.parametrize("ridge", [0.0, 3.0])
@@ -38,30 +38,30 @@ def test_increase_and_higher_rank_are_no_decrease() -> None:
 @pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
 def test_bound_of_any_change_is_above_the_variance(scale: float, rank: int, ridge: float) -> None:
     before, after, rows = covariance(1), scale * covariance(2), np.random.default_rng(3).normal(size=(500, 6))
-    bounds = any_change(before, after, rank, ridge).bound(rows, np.einsum("ai,ij,aj->a", rows, before, rows))
+    bounds = general_update(before, after, rank, ridge).bound(rows, np.einsum("ai,ij,aj->a", rows, before, rows))
     variances = np.einsum("ai,ij,aj->a", rows, after, rows)
     assert (bounds >= variances).all()
     if rank == 6:  # as many columns as directions: the bound is exact
         np.testing.assert_allclose(bounds, variances, rtol=1e-6)
 
 
-def test_growth_without_columns_is_the_largest_ratio() -> None:
+def test_growth_is_the_largest_variance_ratio() -> None:
     before, after = covariance(1), covariance(2)
     expected = np.linalg.eigvals(np.linalg.solve(before, after)).real.max()
-    assert any_change(before, after, rank=0, ridge=0.0).growth == pytest.approx(expected, rel=1e-5)
+    assert general_update(before, after, rank=0, ridge=0.0).growth == pytest.approx(expected, rel=1e-5)
 
 
 def test_bound_holds_for_singular_matrices() -> None:
     x, y = np.random.default_rng(1).normal(size=(2, 6))
     before, after = np.outer(x, x) + 1e-14 * np.eye(6), 2.0 * np.outer(x, x) + 1e-9 * np.outer(y, y)
     rows = np.random.default_rng(3).normal(size=(500, 6))
-    bounds = any_change(before, after, rank=2, ridge=0.0).bound(rows, np.einsum("ai,ij,aj->a", rows, before, rows))
+    bounds = general_update(before, after, rank=2, ridge=0.0).bound(rows, np.einsum("ai,ij,aj->a", rows, before, rows))
     assert (bounds >= np.einsum("ai,ij,aj->a", rows, after, rows)).all()
 
 
 @pytest.mark.parametrize("matrix", [covariance(1), np.ones((4, 4)), np.ones((4, 4)) - 1e-9 * np.eye(4)])
-def test_factor_bounds_matrices_indefinite_by_rounding(matrix: Floats) -> None:
-    factor = factor_of_bound(matrix)
+def test_factor_bounds_nearly_singular_matrices(matrix: Floats) -> None:
+    factor = upper_bound_factor(matrix)
     np.testing.assert_array_equal(factor, np.tril(factor))
     assert least_eigenvalue(factor @ factor.T - matrix) >= -1e-14 * np.trace(matrix)
     np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-7)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, FeatureMap, Optimist
-from glbandits.display import MAX_LENGTH, Displayed, one_line
+from glbandits.display.displayed import MAX_LENGTH, Displayed, one_line
 from glbandits.environments import Synthetic
 from glbandits.evaluation import (
     Columns,

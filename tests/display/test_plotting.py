@@ -9,10 +9,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from glbandits import Policy, Uniform
+from glbandits.display.palette import COLOURS
 from glbandits.environments import Synthetic
 from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log
 from glbandits.experiments import compare
-from glbandits.palette import COLOURS
 from glbandits.simulation import simulate
 
 PROBLEM = Synthetic(dim=2, arms=4)

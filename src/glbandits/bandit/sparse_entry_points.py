@@ -1,6 +1,6 @@
-"""The entry points behind a sparse Bandit: as those of `entries`, with arms as three arrays.
+"""Entry points of a sparse Bandit: those of `entry_points`, with arms as the three arrays of SparseRows.
 
-`borrowed` keeps slices cheap. A row to learn is copied without its zeros, so policies see none.
+A row to learn is copied without stored zeros, so the functions of policies receive none.
 """
 
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entries import policy_recipe
+from glbandits.bandit.entry_points import policy_recipe
 from glbandits.compilation import Recipe
 from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.maths.links import Link, LinkFunctions
@@ -20,11 +20,13 @@ from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_s
 from glbandits.records import Floats, Generator, Ints
 
 ROWS = READ_INTS, READ_INTS, READ_VECTOR
+"""The Numba types of indptr, indices and values."""
 ONLY_ROW = -1
+"""The argument `row` of `learn` for arrays with a single row."""
 
 
 def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`choose` on checked arms."""
+    """The recipe of `choose`, with a check of the arms."""
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -34,8 +36,8 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
         if not are_usable_rows(indptr, indices, values, dim):
             raise InvalidInput
         functions, count = LinkFunctions(mean, slope, antiderivative), indptr.shape[0] - 1
-        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
-        arm = policy_choose(state, unpack(settings), rows, features, numbers, rng, functions)
+        pointers, features, feature_values = borrowed(indptr), borrowed(indices), borrowed(values)
+        arm = policy_choose(state, unpack(settings), pointers, features, feature_values, rng, functions)
         return checked_arm(arm, count, name)
 
     signature = types.int64(VECTOR, READ_VECTOR, types.int64, *ROWS, GENERATOR)
@@ -43,9 +45,9 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`learn` from one row of several, or from the only one if `row` is ONLY_ROW.
+    """The recipe of `learn` for one of several rows, with a check of the row and the reward.
 
-    Returns the state only if it is a new array, not if it changed in place.
+    Returns None if the state was changed in place.
     """
     _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
@@ -69,8 +71,8 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
         if not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
-        features, numbers = nonzero_part(indices, values, indptr[row], indptr[row + 1])
-        learned = checked_state(policy_learn(state, unpack(settings), features, numbers, reward, rng, functions))
+        x_indices, x_values = nonzero_part(indices, values, indptr[row], indptr[row + 1])
+        learned = checked_state(policy_learn(state, unpack(settings), x_indices, x_values, reward, rng, functions))
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
     signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, *ROWS, types.int64, types.float64, GENERATOR)
@@ -78,7 +80,7 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`learn` for every row in turn, after all of them were checked."""
+    """The recipe of a function that checks all rows, and then learns each of them."""
     _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
@@ -100,8 +102,8 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
                 raise InvalidInput
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         for row in range(rewards.shape[0]):
-            features, numbers = nonzero_part(indices, values, indptr[row], indptr[row + 1])
-            state = checked_state(policy_learn(state, named, features, numbers, rewards[row], rng, functions))
+            x_indices, x_values = nonzero_part(indices, values, indptr[row], indptr[row + 1])
+            state = checked_state(policy_learn(state, named, x_indices, x_values, rewards[row], rng, functions))
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, *ROWS, READ_VECTOR, GENERATOR)
@@ -109,7 +111,10 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The exact probabilities of a policy, where it has them: writes them to `out` and says whether it did."""
+    """The recipe of a function that writes exact probabilities to `out`.
+
+    Returns False if there is no exact form.
+    """
     _, _, policy_probabilities, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -117,15 +122,16 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
         state: Floats, settings: Floats, _dim: int, indptr: Ints, indices: Ints, values: Floats, out: Floats
     ) -> bool:
         functions = LinkFunctions(mean, slope, antiderivative)
-        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
-        return checked_bool(policy_probabilities(state, unpack(settings), rows, features, numbers, functions, out))
+        pointers, features, feature_values = borrowed(indptr), borrowed(indices), borrowed(values)
+        named = unpack(settings)
+        return checked_bool(policy_probabilities(state, named, pointers, features, feature_values, functions, out))
 
     signature = types.boolean(VECTOR, READ_VECTOR, types.int64, *ROWS, VECTOR)
     return policy_recipe(probabilities, signature, policy, link, more=", sparse", nogil=False)
 
 
 def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Estimated probabilities of a rule that has no exact form, as `entries.frequencies_recipe`."""
+    """The recipe of a function that estimates probabilities, as `entry_points.frequencies_recipe`."""
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -140,13 +146,13 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
         draws: int,
     ) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
+        pointers, features, feature_values = borrowed(indptr), borrowed(indices), borrowed(values)
         count = indptr.shape[0] - 1
         counts = np.empty(count)
         uniform_mass(counts)
         for _ in range(draws):
-            arm = checked_arm(policy_choose(state, named, rows, features, numbers, rng, functions), count, name)
-            counts[arm] += 1.0
+            arm = policy_choose(state, named, pointers, features, feature_values, rng, functions)
+            counts[checked_arm(arm, count, name)] += 1.0
         for a in range(count):
             counts[a] /= draws + 1.0
         return counts
@@ -156,10 +162,11 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def play_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """A function that plays rounds whose rewards are known for every arm, and returns the state after them.
+    """The recipe of a function that plays rounds with known rewards of all arms, and returns the last state.
 
-    The arms of round t are the rows `rounds[t]` to before `rounds[t + 1]`, and `rewards` has one number for each row.
-    The function writes the index of each round's arm within the round to `choices`. The rows must be usable.
+    The arms of round t are the rows from `rounds[t]` to `rounds[t + 1]`, exclusive. `rewards` has a reward for each
+    row. The function writes the chosen arm of each round, counted from 0 in the round, to `choices`. It does not check
+    the rows.
     """
     policy_choose, policy_learn, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
@@ -176,15 +183,15 @@ def play_recipe(policy: type[Policy], link: Link) -> Recipe:
         choices: Ints,
     ) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
+        pointers, features, feature_values = borrowed(indptr), borrowed(indices), borrowed(values)
         for t in range(choices.shape[0]):
             first, last = rounds[t], rounds[t + 1]
-            arms = rows[first : last + 1]
-            arm = policy_choose(state, named, arms, features, numbers, rng, functions)
+            arms = pointers[first : last + 1]
+            arm = policy_choose(state, named, arms, features, feature_values, rng, functions)
             arm = checked_arm(arm, last - first, name)
             row = first + arm
-            x, y = nonzero_part(indices, values, indptr[row], indptr[row + 1])
-            state = checked_state(policy_learn(state, named, x, y, rewards[row], rng, functions))
+            x_indices, x_values = nonzero_part(indices, values, indptr[row], indptr[row + 1])
+            state = checked_state(policy_learn(state, named, x_indices, x_values, rewards[row], rng, functions))
             choices[t] = arm
         return state
 
@@ -193,7 +200,7 @@ def play_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def rows_check_recipe() -> Recipe:
-    """Whether compiled code can take these rows. Arrays of another type raise a TypeError."""
+    """The recipe of `maths.sparse_rows.are_usable_rows`. Arrays of other types raise TypeError."""
 
     def are_usable(indptr: Ints, indices: Ints, values: Floats, dim: int) -> bool:
         return are_usable_rows(indptr, indices, values, dim)

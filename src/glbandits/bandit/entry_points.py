@@ -237,10 +237,10 @@ def bound_scores_recipe() -> Recipe:
         slope: float,
         low: float,
         high: float,
-        lowest: Floats,
-        highest: Floats,
+        at_low: Floats,
+        at_high: Floats,
     ) -> None:
-        bound_scores(levels, variances, norms, level_error, variance_error, offset, slope, low, high, lowest, highest)
+        bound_scores(levels, variances, norms, level_error, variance_error, offset, slope, low, high, at_low, at_high)
 
     signature = types.void(*[READ_VECTOR] * 3, *[types.float64] * 6, VECTOR, VECTOR)
     return Recipe(bound, signature, "bounds of scores", work=_always_long)

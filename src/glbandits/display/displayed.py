@@ -6,7 +6,7 @@ Neither computes anything expensive or reads a file.
 from collections.abc import Mapping
 from html import escape
 
-from glbandits.data_table import DataTable
+from glbandits.display.data_table import DataTable
 
 MAX_LENGTH = 200
 """Characters of a value. Longer texts are cut."""

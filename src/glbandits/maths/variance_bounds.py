@@ -1,4 +1,8 @@
-"""Low-rank bounds of changed covariance matrices, which hold despite rounding errors."""
+"""Upper bounds of variances x'Cx after a change of the covariance matrix C.
+
+A bound needs the old variance and a few products with x. The new variance itself would take O(n^2) for each x. All
+bounds hold despite rounding errors.
+"""
 
 from typing import NamedTuple
 
@@ -6,14 +10,14 @@ import numpy as np
 
 from glbandits.records import Floats
 
-NOISE = 1e-12
-"""Entries of a difference below this, relative to the entries of the old matrix, are rounding errors."""
+ROUNDING = 1e-12
+"""Entries of a difference below this, relative to the entries of the old matrix, count as rounding errors."""
 
 
-class Change(NamedTuple):
-    """An upper bound of variances after a change of the covariance matrix C.
+class VarianceUpdate(NamedTuple):
+    """An upper bound of the new variance of any x, given its old variance.
 
-    With the old variance v = x'Cx, the bound is growth v + remainder |x|^2 - the sum of (c'x)^2 over columns c.
+    With the old variance v, the bound is growth v + remainder |x|^2 - the sum of (c'x)^2 over all columns c.
     """
 
     growth: float
@@ -28,15 +32,14 @@ class Change(NamedTuple):
         return bounds
 
 
-def decrease(before: Floats, after: Floats, largest_rank: int) -> Change | None:
-    """The change if before - after is positive semidefinite and of low rank, or None.
+def low_rank_update(before: Floats, after: Floats, largest_rank: int) -> VarianceUpdate | None:
+    """Return the update if before - after is positive semidefinite and of low rank, else None.
 
-    Both properties hold up to rounding.
-
-    Uses a pivoted Cholesky decomposition. The growth is 1, and the bound is tight.
+    Both conditions are tested up to rounding errors. The growth is 1, and the bound exceeds the new variance by
+    rounding errors only. The columns are those of a pivoted Cholesky decomposition of before - after.
     """
     remainder, diagonal = before - after, np.diagonal(before)
-    tolerance = NOISE * np.sqrt(np.outer(diagonal, diagonal))
+    tolerance = ROUNDING * np.sqrt(np.outer(diagonal, diagonal))
     columns: list[Floats] = []
     while (np.abs(remainder) > tolerance).any():
         pivot = int(np.argmax(np.diagonal(remainder) / diagonal))
@@ -45,35 +48,35 @@ def decrease(before: Floats, after: Floats, largest_rank: int) -> Change | None:
         column = remainder[:, pivot] / np.sqrt(remainder[pivot, pivot])
         columns.append(column)
         remainder = remainder - np.outer(column, column)
-    return Change(1.0, float(np.linalg.norm(remainder)), np.array(columns).reshape(len(columns), len(diagonal)))
+    return VarianceUpdate(1.0, float(np.linalg.norm(remainder)), np.array(columns).reshape(len(columns), len(diagonal)))
 
 
-def any_change(before: Floats, after: Floats, rank: int, ridge: float) -> Change:
-    """The change between any two covariance matrices, with `rank` columns.
+def general_update(before: Floats, after: Floats, rank: int, ridge: float) -> VarianceUpdate:
+    """Return an update with `rank` columns for any two covariance matrices.
 
-    The growth is the largest ratio of variances. The columns are the directions that grew least, relative to it. A
+    The growth is the largest ratio of new to old variance. The columns are the directions with the smallest ratios. A
     ridge, relative to the mean variance, is added to `before`. It makes the bound tighter if few directions with a
     small variance grew, and looser otherwise.
     """
     size = len(before)
     added = ridge * float(np.trace(before)) / size
-    factor = factor_of_bound(before + added * np.eye(size))
+    factor = upper_bound_factor(before + added * np.eye(size))
     ratios, directions = np.linalg.eigh(np.linalg.solve(factor, np.linalg.solve(factor, after).T))
     growth = float(ratios[-1])
     columns = (factor @ directions[:, :rank] * np.sqrt(growth - ratios[:rank])).T
     remainder = growth * (before + added * np.eye(size)) - columns.T @ columns - after
     # The steps above need not be exact, because negative eigenvalues of the remainder are added to the bound.
-    missing = max(-float(np.linalg.eigvalsh(remainder)[0]), 0.0) + NOISE * float(np.trace(growth * before + after))
-    return Change(growth, growth * added + missing, columns)
+    missing = max(-float(np.linalg.eigvalsh(remainder)[0]), 0.0) + ROUNDING * float(np.trace(growth * before + after))
+    return VarianceUpdate(growth, growth * added + missing, columns)
 
 
-def factor_of_bound(covariance: Floats) -> Floats:
+def upper_bound_factor(covariance: Floats) -> Floats:
     """A lower triangular L such that LL' - covariance is positive semidefinite.
 
     The difference is as small as rounding allows.
     """
     scale = np.sqrt(np.diagonal(covariance))
-    correlation, added = covariance / np.outer(scale, scale), NOISE
+    correlation, added = covariance / np.outer(scale, scale), ROUNDING
     while True:
         try:
             factor = np.linalg.cholesky(correlation + added * np.eye(len(scale)))

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from glbandits.display.palette import COLOURS
 from glbandits.extras import needed_for
-from glbandits.palette import COLOURS
 from glbandits.records import Floats, Ints
 
 LINE_STYLES = ("-", "--", "-.", ":")

@@ -1,0 +1,1 @@
+"""How results show themselves: text, HTML tables, figures, and the colours of all charts."""
