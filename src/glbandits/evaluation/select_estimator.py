@@ -1,11 +1,9 @@
-"""select_estimator: choose an estimator by cross-validation on the log (OCV.
+"""select_estimator: choose an estimator by cross-validation on the log.
 
-Cief, Kveton and Kompan 2024).
-
-A candidate estimates the value from one part of the log, and an unbiased estimator (the validator) from the rest. The
-candidate with the smallest mean squared difference over many random splits is chosen. Splits are made of groups of rows
-(`grouped_moments`), so that clusters stay together and the log is read once. The reward model and the settings that
-`switch-dr` and `dros` select are those of the whole log.
+The method is OCV (Cief, Kveton and Kompan 2024). A candidate estimates the value from one part of the log, and an
+unbiased estimator (the validator) from the rest. The candidate with the smallest mean squared difference over many
+random splits is chosen. Splits are made of groups of rows (`grouped_moments`), so that clusters stay together and the
+log is read once. The reward model and the settings that `switch-dr` and `dros` select are those of the whole log.
 """
 
 import math

@@ -104,10 +104,7 @@ class BestPulls:
 
 
 def half_width(samples: Floats) -> Floats:
-    """Return the half-width of a 95 % interval of the mean over rows (Student's t).
-
-    Return NaN for one row.
-    """
+    """Return the half-width of a 95 % interval (Student's t) of the mean; NaN for one row."""
     n = len(samples)
     if n == 1:
         return np.full(samples.shape[1], math.nan)

@@ -158,7 +158,7 @@ class _Tuning:
     def finalists(self, grid: _Grid) -> list[Policy]:
         """Return the distinct settings of least mean regret over the repeats.
 
-        Empty if there is only one setting.
+        The list is empty if there is only one setting.
         """
         if len(grid.policies) == 1:
             return []
@@ -243,11 +243,9 @@ def _outcome(
 
 
 def _best_reward(experiment: Experiment, seeds: Sequence[int]) -> Floats:
-    """Return the mean cumulative value of the best arms.
+    """Return the mean cumulative value of the best arms; zeros if the measure is regret.
 
-    Return zeros if the measure is regret, which does not need it.
-
-    Generating the rounds again costs less than storing them.
+    It generates the rounds again, which costs less than storing them.
     """
     rounds = recorded_rounds(experiment.horizon, POINTS)
     total = np.zeros(len(rounds))

@@ -210,9 +210,9 @@ class _ExpectedVariance:
 
 
 def _inside(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
-    """Move a value near a bound of the rewards towards the expected value.
+    """Return the value, moved away from the bounds of rewards; None without bounds.
 
-    None without bounds.
+    It keeps a quarter of the distance between each bound and `expected`, the value by the reward model.
     """
     lowest, highest = reward_range
     if not (math.isfinite(highest - lowest) and lowest < expected < highest):

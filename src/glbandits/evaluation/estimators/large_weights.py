@@ -50,9 +50,9 @@ class LargeWeightSums:
             sums += np.bincount(bins, weights=terms, minlength=len(sums))
 
     def from_weight(self, weight: float) -> tuple[float, float]:
-        """Number of rows with at least this weight, and the sum of their squared weights.
+        """Return the number of rows of at least this weight, and the sum of w^2 over them.
 
-        Exact only for weights of at least half of the largest.
+        Both are exact only if `weight` is at least half of the largest weight.
         """
         rows, squares = self._sums[:, int(_bins(np.array([weight]))[0]) :].sum(axis=1).tolist()
         return rows, squares

@@ -1,6 +1,4 @@
-"""The off-policy estimators: ips, snips, dr and others.
-
-They estimate the value of a target from a log.
+"""The off-policy estimators of the value of a target: ips, snips, dr and others.
 
 Notation: r is the reward, p the propensity, pi the target's probability of the chosen arm, w = pi / p the weight, q the
 expected reward of an arm by the reward model, v the sum of pi(a) q(a) over the arms of the row, and w_e the ratio of
@@ -34,11 +32,9 @@ GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
 
 @dataclass(frozen=True)
 class Replay(RatioEstimator):
-    """The mean reward of rows where an arm drawn from the target is the chosen one (Li et al.
+    """The mean reward of rows where an arm drawn from the target is the chosen one.
 
-    2011).
-
-    The logging policy must have given all arms of a row the same probability.
+    Li et al. (2011). The logging policy must have given all arms of a row the same probability.
     """
 
     name: ClassVar[str] = "replay"
@@ -51,7 +47,7 @@ class Replay(RatioEstimator):
 class Ips(MeanEstimator):
     """Inverse propensity scoring: the mean of w r.
 
-    Unbiased; the variance grows with the weights.
+    It is unbiased. Its variance grows with the weights.
     """
 
     name: ClassVar[str] = "ips"
@@ -94,9 +90,8 @@ class Snips(RatioEstimator):
 class DirectMethod(MeanEstimator):
     """The direct method: the mean of v.
 
-    Little variance, but the full bias of the reward model.
-
-    It has no interval, because the variance of predictions does not measure the error of the model.
+    It has little variance, but the full bias of the reward model. It has no interval, because the variance of
+    predictions does not measure the error of the model.
     """
 
     name: ClassVar[str] = "dm"
@@ -112,7 +107,7 @@ class DirectMethod(MeanEstimator):
 class DoublyRobust(MeanEstimator):
     """The mean of v + w (r - q): the model, corrected by observed rewards.
 
-    Unbiased if propensities are correct.
+    It is unbiased if propensities are correct.
     """
 
     name: ClassVar[str] = "dr"
@@ -199,9 +194,7 @@ class SwitchDr(ShrinkageEstimator):
 
 @dataclass(frozen=True)
 class DrOptimisticShrinkage(ShrinkageEstimator):
-    """Doubly robust with w replaced by s w / (w^2 + s) (Su et al.
-
-    2020), which reduces large weights.
+    """Doubly robust with w replaced by the smaller s w / (w^2 + s) (Su et al. 2020).
 
     Args:
         strength: s, the square of the weight that is halved. None selects the value with the smallest estimated error,
@@ -244,11 +237,10 @@ class Mips(MeanEstimator):
 
 @dataclass(frozen=True)
 class OffCem(MeanEstimator):
-    """The doubly robust form of `mips` (OffCEM.
+    """The doubly robust form of `mips`: the mean of v + w_e (r - q).
 
-    Saito, Ren and Joachims 2023): the mean of v + w_e (r - q).
-
-    Unbiased if the model is correct about differences between arms of the same category.
+    OffCEM (Saito, Ren and Joachims 2023). Unbiased if the model is correct about differences between arms of the same
+    category.
     """
 
     name: ClassVar[str] = "offcem"

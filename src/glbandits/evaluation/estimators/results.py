@@ -1,7 +1,4 @@
-"""Evaluation: the result of `evaluate`, and its text.
-
-The text shows the support beside the estimates.
-"""
+"""Evaluation: the result of `evaluate`. Its text shows the support beside the estimates."""
 
 import math
 from dataclasses import dataclass

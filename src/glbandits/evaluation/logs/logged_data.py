@@ -244,10 +244,7 @@ def link_of(log: Log) -> str | Link:
 
 
 def block_size(size: int, max_arms: int, dim: int) -> int:
-    """Number of rows of a block: at most `size`.
-
-    It is smaller if features and probabilities would exceed `MAX_BLOCK_NUMBERS`.
-    """
+    """Return the rows of a block: `size`, or fewer to stay within `MAX_BLOCK_NUMBERS`."""
     return max(1, min(check_int("size", size, at_least=1), MAX_BLOCK_NUMBERS // max(1, max_arms * (dim + 1))))
 
 
@@ -275,9 +272,7 @@ def check_probabilities(
     first_row: int = 0,
     advice: str = "",
 ) -> None:
-    """Raise InvalidInput unless each row is a distribution over its arms.
-
-    The probability of the chosen arm must agree with the propensity.
+    """Raise InvalidInput unless each row is a distribution that fits its propensity.
 
     Error messages contain `name`, row numbers that start at `first_row`, and `advice`.
     """

@@ -77,7 +77,7 @@ class TableLayout:
     def probability_columns(self) -> list[str]:
         """Columns with the probability of each arm, in the order of `arm_names`.
 
-        Empty if a single column has all.
+        The list is empty if a single column has all probabilities.
         """
         pattern = self.columns.probability_of_arm
         return [] if pattern is None else columns_of(pattern, self.arm_names)

@@ -30,9 +30,9 @@ PAIRS = 2**16
 
 
 def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> LoggedData:
-    """Convert rows.
+    """Convert rows of a table.
 
-    `first_row` is the number of the first one in the whole table, for error messages.
+    `first_row` is the index of their first row in the whole table, for error messages.
     """
     columns = layout.columns
     arms, chosen = _fixed_arms(rows, layout, first_row) if layout.fixed else _row_arms(rows, layout, first_row)
@@ -267,10 +267,7 @@ def _context_columns(rows: pl.DataFrame, features: FeatureMap) -> dict[str, Any]
 
 
 def _own(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> Floats | None:
-    """Encoded `per_arm` columns of each pair of row and arm, (n, K, r).
-
-    None without such columns.
-    """
+    """Encoded `per_arm` columns of each pair of row and arm, (n, K, r); None without them."""
     columns, features = layout.columns, layout.features
     if not isinstance(features, FeatureMap) or not features.own.width:
         return None

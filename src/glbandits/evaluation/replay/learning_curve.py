@@ -187,7 +187,7 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
 def _deviation(squares: Floats, count: Floats) -> Floats:
     """Standard deviation of a sum of `count` terms, from the sum of their squares.
 
-    NaN with fewer than two.
+    It is NaN with fewer than two terms.
     """
     deviation: Floats = np.sqrt(np.maximum(squares, 0.0) * _ratio(count, count - 1.0))
     return deviation

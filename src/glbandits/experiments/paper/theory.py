@@ -298,8 +298,5 @@ def _bound(constants: TheoryConstants) -> float:
 
 
 def _first_power(condition: Callable[[int], bool]) -> int | None:
-    """Return the smallest power of ten from 10 to 10^18 for which the condition holds.
-
-    Return None if there is none.
-    """
+    """Return the smallest power of ten, 10 to 10^18, with the condition; None without one."""
     return next((10**k for k in range(1, LARGEST_POWER + 1) if condition(10**k)), None)
