@@ -23,12 +23,14 @@ CandidatesOption: TypeAlias = Annotated[
     ),
 ]
 ModelsOption: TypeAlias = Annotated[
-    list[Path], typer.Option(help="A file with a saved Bandit, which does not learn. It is evaluated on all rows.")
+    list[Path], typer.Option(help="A file with a saved Bandit, which does not learn from the log. Repeat for more.")
 ]
 LevelOption: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 JobsOption: TypeAlias = Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")]
-EngineOption: TypeAlias = Annotated[str, typer.Option(help="local, or ray, which needs the extra 'ray'.")]
+EngineOption: TypeAlias = Annotated[
+    str, typer.Option(help="Where processes run: local, or ray (needs the extra 'ray').")
+]
 LINK_NAMES = "identity, logistic, probit or log"
 
 

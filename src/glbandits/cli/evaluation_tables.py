@@ -20,7 +20,7 @@ def estimates_table(comparison: PolicyComparison) -> Table:
     level = f"{comparison.settings.level:.0%} interval"
     for column in ("policy", "estimator"):
         table.add_column(column, overflow="fold")
-    for column in ("mean reward", level, "more than the log"):
+    for column in ("mean reward", level, "gain over the log"):
         table.add_column(column, justify="right", overflow="fold")
     for policy in comparison.policies:
         for row in estimate_rows(policy.evaluation):

@@ -33,13 +33,13 @@ CURVE_POINTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
-    """Settings of the gate that decides whether a candidate replaces the logging policy."""
+class GateSettings:
+    """Settings of the promotion gate. `promotion` documents them."""
 
     alpha: float = 0.05
     """Bound on the probability that the gate ever promotes a worse candidate."""
     margin: float = 0.0
-    """The gain that a candidate must exceed to be promoted."""
+    """A gain that is too small to wait for: the verdict is "keep" if no gain exceeds it."""
     exploration: float = 0.0
     """The share of decisions that will be random, whichever candidate runs."""
 
@@ -66,7 +66,7 @@ class ComparisonSettings:
     level: float = 0.95
     reward_range: tuple[float, float] | None = None
     learn: Learn = "matched"
-    gate: Gate | None = None
+    gate: GateSettings | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -103,7 +103,7 @@ def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> Table:
     first, second = tuned.rows
     title = f"Mean reward per decision of {tuned.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
     table = Table(title=title, title_justify="left")
-    columns = ("part", "setting", "mean reward", "standard error", "more than untuned", f"{level:.0%} interval")
+    columns = ("part", "setting", "mean reward", "standard error", "gain over untuned", f"{level:.0%} interval")
     for column in columns:
         table.add_column(column, justify="left" if column in columns[:2] else "right", overflow="fold")
     for index, played in enumerate(tuned.candidates):
