@@ -12,7 +12,7 @@ from glbandits.evaluation.estimators.embeddings import Embeddings, EmbeddingsLik
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering, Moments, MomentSums
 from glbandits.evaluation.estimators.headline import HeadlineSums
-from glbandits.evaluation.estimators.intervals import UNKNOWN, normal_interval
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, normal_interval
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
@@ -42,7 +42,7 @@ def evaluate(
     *,
     model: RewardModel | None = None,
     embeddings: EmbeddingsLike | None = None,
-    level: float = 0.95,
+    level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
     seed: int = 0,

@@ -19,7 +19,7 @@ from glbandits.data_table import DataTable
 from glbandits.display import html_table
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
-from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
 from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
@@ -116,7 +116,7 @@ def evaluate_slates(
     estimators: Sequence[str] | None = None,
     *,
     self_normalised: bool = False,
-    level: float = 0.95,
+    level: float = DEFAULT_LEVEL,
 ) -> SlateEvaluation:
     """Estimate the mean reward of a slate if the target had filled its slots.
 

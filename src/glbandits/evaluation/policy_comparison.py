@@ -8,6 +8,7 @@ from glbandits.bandit import Bandit
 from glbandits.display import Displayed
 from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.targets import GivenTarget, Target
 from glbandits.evaluation.evaluate import evaluate
@@ -63,7 +64,7 @@ class ComparisonSettings:
     estimators: tuple[str, ...] = ("snips", "dr")
     select: bool = False
     train: float = 0.5
-    level: float = 0.95
+    level: float = DEFAULT_LEVEL
     reward_range: tuple[float, float] | None = None
     learn: Learn = "matched"
     gate: GateSettings | None = None

@@ -18,6 +18,7 @@ from glbandits.display import Displayed
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.targets import TargetLike
 from glbandits.evaluation.evaluate import evaluate
@@ -74,7 +75,7 @@ def select_estimator(
     splits: int = 100,
     model: RewardModel | None = None,
     embeddings: EmbeddingsLike | None = None,
-    level: float = 0.95,
+    level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,

@@ -26,6 +26,7 @@ from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
 from glbandits.reports.evaluation_report import write_evaluation_report
 
@@ -52,7 +53,7 @@ def evaluate_command(
     feature_options: FeatureOptions,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn.")] = 0.5,
     learn: LearnOption = "matched",
-    level: LevelOption = 0.95,
+    level: LevelOption = DEFAULT_LEVEL,
     promote_if_better: Annotated[
         bool,
         typer.Option(

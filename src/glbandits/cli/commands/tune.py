@@ -25,6 +25,7 @@ from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.policy_parsing import parse_grid
 from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
@@ -46,7 +47,7 @@ def tune_command(
     share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
     learn: LearnOption = "matched",
-    level: LevelOption = 0.95,
+    level: LevelOption = DEFAULT_LEVEL,
     parallel: ParallelOptions,
     out: Annotated[Path, typer.Option(help="The JSON file for the results.")] = Path("out/tune.json"),
 ) -> None:

@@ -9,6 +9,8 @@ from scipy.special import stdtrit
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 
+DEFAULT_LEVEL = 0.95
+"""Confidence level of all intervals of evaluations, unless the caller gives another one."""
 BOOTSTRAP_DRAWS = 1000
 """Number of bootstrap samples."""
 
