@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput, parameter
+from glbandits.errors import parameter
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.column_values import (
     cluster_ids,
@@ -16,6 +16,7 @@ from glbandits.evaluation.logs.column_values import (
     name_indices,
 )
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
+from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.logs.table_layout import OTHER_PROBABILITIES, TableLayout
 from glbandits.features import FeatureMap
@@ -57,14 +58,8 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
 
 
 def _rewards(series: pl.Series, layout: TableLayout, first_row: int) -> Floats:
-    rewards, link = float_values(series, first_row), find_link(layout.link)
-    outside = ~((rewards >= link.lowest_reward) & (rewards <= link.highest_reward))
-    if outside.any():
-        row = int(np.argmax(outside))
-        try:
-            link.check_reward(float(rewards[row]))
-        except InvalidInput as error:
-            raise InvalidInput(f"column {series.name!r}, row {first_row + row}: {error.template}") from None
+    rewards = float_values(series, first_row)
+    check_rewards(rewards, find_link(layout.link), lambda row: f"column {series.name!r}, row {first_row + row}")
     return rewards
 
 
