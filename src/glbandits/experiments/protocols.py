@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.engine import POINTS, Workload, compile_policies, run_missing
 from glbandits.experiments.experiment import Experiment, PolicyEntry, describe_settings
+from glbandits.experiments.missing_runs import POINTS, Workload, compile_policies, run_missing
 from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
 from glbandits.experiments.progress import OverallProgress, Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
