@@ -1,4 +1,8 @@
-"""Results of policies under a protocol: regret, pulls, CPU time, confidence intervals."""
+"""Results of an experiment, with all of its runs.
+
+An `Outcome` has the runs of one policy under one protocol, a `ProtocolResult` the outcomes of all policies, and an
+`ExperimentResult` the results under one protocol or both. `summary` reduces these to numbers for a JSON file.
+"""
 
 import math
 from dataclasses import dataclass
