@@ -1,5 +1,7 @@
-"""Options that commands of different kinds share."""
+"""Options that commands of different kinds share, and the command as the user typed it."""
 
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -44,3 +46,8 @@ class ParallelOptions:
     def check(self) -> None:
         """Raise if the engine is unknown or not installed, or if `jobs` is invalid."""
         check_engine(self.engine, self.jobs)
+
+
+def command_line() -> str:
+    """Return the command as the user typed it, for reports that say how to reproduce them."""
+    return "glb " + shlex.join(sys.argv[1:])

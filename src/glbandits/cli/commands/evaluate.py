@@ -7,9 +7,15 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.candidates import features_of_models, parse_candidates
-from glbandits.cli.common_options import CandidatesOption, LevelOption, ModelsOption, ParallelOptions, SeedOption
+from glbandits.cli.common_options import (
+    CandidatesOption,
+    LevelOption,
+    ModelsOption,
+    ParallelOptions,
+    SeedOption,
+    command_line,
+)
 from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
-from glbandits.cli.experiment_options import command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
     ColumnOptions,

@@ -10,8 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from glbandits.cli.candidates import parse_learning_policy
-from glbandits.cli.common_options import LevelOption, ParallelOptions, PolicyOption
-from glbandits.cli.experiment_options import command_line
+from glbandits.cli.common_options import LevelOption, ParallelOptions, PolicyOption, command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
     ColumnOptions,
