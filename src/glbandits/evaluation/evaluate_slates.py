@@ -193,6 +193,6 @@ def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised:
         value = float(products.sum() / n)
         residuals = products.sum(axis=1) - value
     error = float(residuals.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    reach = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
-    normal = Interval(value - reach, value + reach) if n > 1 else UNKNOWN
+    half_width = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
+    normal = Interval(value - half_width, value + half_width) if n > 1 else UNKNOWN
     return SlateEstimate(name, value, error, normal, float(means.mean()), float(coefficients.max()))

@@ -34,7 +34,7 @@ PRIOR_RESIDUALS = 10.0
 """Number of effective rewards at which residuals on the target's arms have the same weight as all residuals."""
 MIN_SAMPLE_SIZE = 10.0
 """Effective sample size below which there is no fixed-n interval."""
-MIN_RELATIVE_REACH = 1e-12
+MIN_RELATIVE_HALF_WIDTH = 1e-12
 """Minimum half-width of an interval relative to the value, for rounding errors if target and logging policy agree."""
 
 
@@ -130,24 +130,24 @@ class HeadlineSums:
     def headline(self, level: float, sample_size: float) -> Headline:
         """Return the estimates of all rows so far."""
         value, gain = self._value.moments(), self._gain.moments()
-        middle = _inside(float(value.mean[0]), self._expected / value.rows, self._range)
-        rewards = sample_size if middle is None else self._effective_rewards(middle, sample_size)
-        factor = (PRIOR_RESIDUALS * self._residuals.ratio + rewards * self._target_residuals.ratio) / (
-            PRIOR_RESIDUALS + rewards
+        inner = _inner_value(float(value.mean[0]), self._expected / value.rows, self._range)
+        effective_rewards = sample_size if inner is None else self._effective_rewards(inner, sample_size)
+        factor = (PRIOR_RESIDUALS * self._residuals.ratio + effective_rewards * self._target_residuals.ratio) / (
+            PRIOR_RESIDUALS + effective_rewards
         )
 
         def error_of(moments: Moments, variance: _ExpectedVariance) -> float:
             expected = variance.of_a_term(factor) if self._complete and not moments.grouped else None
-            return _standard_error(moments, expected, rewards)
+            return _standard_error(moments, expected, effective_rewards)
 
         errors = error_of(value, self._value_variance), error_of(gain, self._gain_variance)
-        quantile = float(stdtrit(max(min(value.groups - 1.0, rewards), 2.0), 0.5 + level / 2))
-        below, above = _wilson_reach(middle, errors[0], quantile, self._range)
+        quantile = float(stdtrit(max(min(value.groups - 1.0, effective_rewards), 2.0), 0.5 + level / 2))
+        below, above = _wilson_half_widths(inner, errors[0], quantile, self._range)
 
         def estimate(moments: Moments, error: float, anytime: AnytimeInterval | str) -> DoublyRobustEstimate:
             mean, reason = float(moments.mean[0]), _why_no_interval(sample_size, moments.rows)
             # The gain's interval has the shape of the value's: both get their large errors from the same rows.
-            least = MIN_RELATIVE_REACH * max(abs(mean), float(np.abs(value.mean[0])))
+            least = MIN_RELATIVE_HALF_WIDTH * max(abs(mean), float(np.abs(value.mean[0])))
             interval = Interval(mean - max(below * error, least), mean + max(above * error, least))
             return DoublyRobustEstimate(value=mean, standard_error=error, fixed_n=reason or interval, anytime=anytime)
 
@@ -209,7 +209,7 @@ class _ExpectedVariance:
         return factor * self._noise / self._rows + max(self._squares / self._rows - mean * mean, 0.0)
 
 
-def _inside(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
+def _inner_value(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
     """Return the value, moved away from the bounds of rewards; None without bounds.
 
     It keeps a quarter of the distance between each bound and `expected`, the value by the reward model.
@@ -220,10 +220,10 @@ def _inside(value: float, expected: float, reward_range: tuple[float, float]) ->
     return min(max(value, lowest + (expected - lowest) / 4.0), highest - (highest - expected) / 4.0)
 
 
-def _wilson_reach(
+def _wilson_half_widths(
     value: float | None, error: float, quantile: float, reward_range: tuple[float, float]
 ) -> tuple[float, float]:
-    """Width of the interval below and above the estimate, in standard errors.
+    """Half-widths of the interval below and above the estimate, in standard errors.
 
     Wilson (1927): the values v for which |value - v| <= quantile * error * sqrt(v (1 - v) / (value (1 - value))), where
     0 and 1 are the lowest and the highest reward.
@@ -247,11 +247,14 @@ def _why_no_interval(sample_size: float, rows: int) -> str | None:
     return f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
 
 
-def _standard_error(moments: Moments, expected: float | None, rewards: float) -> float:
+def _standard_error(moments: Moments, expected: float | None, effective_rewards: float) -> float:
+    """Standard error from the sample variance, and the expected variance if it is known."""
     error = moments.standard_error(np.ones(1))
     if expected is None:
         return error
     if math.isnan(error):
         return math.sqrt(expected / moments.rows)
     sample = error * error * moments.rows
-    return math.sqrt((PRIOR_ROWS * expected + rewards * sample) / (PRIOR_ROWS + rewards) / moments.rows)
+    return math.sqrt(
+        (PRIOR_ROWS * expected + effective_rewards * sample) / (PRIOR_ROWS + effective_rewards) / moments.rows
+    )

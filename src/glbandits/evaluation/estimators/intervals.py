@@ -33,9 +33,9 @@ def normal_interval(estimator: Estimator, moments: Moments, level: float) -> Int
     if moments.groups < 2:
         return UNKNOWN
     value = float(estimator.combine(moments.mean))
-    reach = float(stdtrit(moments.groups - 1, 0.5 + level / 2))
-    reach *= moments.standard_error(estimator.gradient(moments.mean))
-    return Interval(value - reach, value + reach)
+    half_width = float(stdtrit(moments.groups - 1, 0.5 + level / 2))
+    half_width *= moments.standard_error(estimator.gradient(moments.mean))
+    return Interval(value - half_width, value + half_width)
 
 
 def bootstrap_interval(estimator: Estimator, moments: Moments, level: float, seed: int) -> Interval:

@@ -29,7 +29,7 @@ class LargeWeights:
     """Their share of the expected mean squared weight; NaN if the log has only propensities."""
 
     @property
-    def hardly_seen(self) -> bool:
+    def rarely_observed(self) -> bool:
         """Whether estimates depend on weights that are rarely observed."""
         return self.rows < MIN_ROWS and not self.share <= MIN_SHARE
 

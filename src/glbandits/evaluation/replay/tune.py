@@ -94,8 +94,8 @@ class TuningResult(Displayed):
     def gain_interval(self, level: float = DEFAULT_LEVEL) -> Interval:
         """Return the normal interval of the gain, of width 0 if the default was chosen."""
         level = check_float("level", level, above=0, at_most=1 - 1e-9)
-        reach = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
-        return Interval(self.gain - reach, self.gain + reach)
+        half_width = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
+        return Interval(self.gain - half_width, self.gain + half_width)
 
     def _values(self) -> dict[str, object]:
         return {
