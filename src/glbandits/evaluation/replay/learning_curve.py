@@ -138,7 +138,8 @@ class WeightedSums:
         squares = terms[first] * terms[second]
         units = self._units.assign(clusters)
         if units is not None:
-            # (b + t)(b' + t') - b b' for each row, so that the running sums are squares of sums over clusters.
+            # Add (b + t)(b' + t') - b b' for each row, where b is the sum of its cluster before it. Over all rows of a
+            # cluster, this adds up to the product of the sums of the cluster.
             before = self._before(terms, units)
             squares += before[first] * terms[second] + terms[first] * before[second]
         self._sums.add(np.vstack([weights > 0.0, terms[WEIGHT], terms[REWARD], squares]))
