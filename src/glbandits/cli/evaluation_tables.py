@@ -1,4 +1,7 @@
-"""The tables and lines that `glb evaluate` prints: estimates, and the support that they have in the log."""
+"""The tables and lines that `glb evaluate` prints: estimates, and the support that they have in the log.
+
+`reports.evaluation_report.tables` has those of the HTML page.
+"""
 
 from collections.abc import Iterator
 
