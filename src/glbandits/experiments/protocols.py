@@ -251,6 +251,6 @@ def _best_reward(experiment: Experiment, seeds: Sequence[int]) -> Floats:
     total = np.zeros(len(rounds))
     if experiment.measure == "reward":
         for seed in seeds:
-            best = np.concatenate([piece.best() for piece in experiment.environment.rounds(experiment.horizon, seed)])
+            best = np.concatenate([chunk.best() for chunk in experiment.environment.rounds(experiment.horizon, seed)])
             total += np.cumsum(best)[rounds - 1] / len(seeds)
     return total

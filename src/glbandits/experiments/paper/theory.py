@@ -284,7 +284,7 @@ def _final_regret(problem: Synthetic, horizon: int, seed: int) -> list[float]:
 
 
 def _sample(problem: Synthetic, rounds: int) -> Floats:
-    return np.concatenate([piece.arms for piece in problem.rounds(rounds, seed=0)])
+    return np.concatenate([chunk.arms for chunk in problem.rounds(rounds, seed=0)])
 
 
 def _constants(diversity: Diversity, horizon: int) -> TheoryConstants:
