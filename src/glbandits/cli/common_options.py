@@ -38,7 +38,7 @@ LINK_NAMES = "identity, logistic, probit or log"
 
 @dataclass(frozen=True)
 class ParallelOptions:
-    """Where work runs."""
+    """In how many processes a command works, and where they run."""
 
     jobs: JobsOption = 1
     engine: EngineOption = "local"

@@ -31,7 +31,7 @@ class AnytimeInterval:
 
     @property
     def interval(self) -> Interval:
-        """The bounds."""
+        """`low` and `high` as an `Interval`."""
         return Interval(self.low, self.high)
 
     def rows_to_exclude_zero(self) -> float:

@@ -39,7 +39,7 @@ class Replay(RatioEstimator):
 
     name: ClassVar[str] = "replay"
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return np.stack([rows.matched * rows.rewards, rows.matched.astype(np.float64)], axis=1)
 
 
@@ -52,7 +52,7 @@ class Ips(MeanEstimator):
 
     name: ClassVar[str] = "ips"
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.weights * rows.rewards)[:, np.newaxis]
 
 
@@ -72,7 +72,7 @@ class ClippedIps(MeanEstimator):
     def __post_init__(self) -> None:
         set_validated(self, limit=check_float("limit", self.limit, above=0))
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (np.minimum(rows.weights, self.limit) * rows.rewards)[:, np.newaxis]
 
 
@@ -82,7 +82,7 @@ class Snips(RatioEstimator):
 
     name: ClassVar[str] = "snips"
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return np.stack([rows.weights * rows.rewards, rows.weights], axis=1)
 
 
@@ -99,7 +99,7 @@ class DirectMethod(MeanEstimator):
     biased: ClassVar[bool] = True
     has_standard_error: ClassVar[bool] = False
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return rows.expected[:, np.newaxis]
 
 
@@ -113,7 +113,7 @@ class DoublyRobust(MeanEstimator):
     name: ClassVar[str] = "dr"
     needs_model: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.expected + rows.weights * (rows.rewards - rows.predicted))[:, np.newaxis]
 
 
@@ -124,13 +124,13 @@ class SelfNormalisedDr(EstimatorDefaults):
     name: ClassVar[str] = "sndr"
     needs_model: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights], axis=1)
 
-    def combine(self, means: Floats) -> Floats:  # noqa: D102
+    def combine(self, means: Floats) -> Floats:
         return means[..., 0] + ratio(means[..., 1], means[..., 2])
 
-    def gradient(self, mean: Floats) -> Floats:  # noqa: D102
+    def gradient(self, mean: Floats) -> Floats:
         return np.array([1.0, ratio(np.ones(()), mean[2]), -ratio(mean[1], mean[2] ** 2)])
 
 
@@ -153,7 +153,7 @@ class ShrinkageEstimator(MeanEstimator, ABC):
     def reduce(self, weights: Floats, setting: float) -> Floats:
         """Return the reduced weights."""
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         residuals = rows.rewards - rows.predicted
         reduced = [self.reduce(rows.weights, setting) for setting in self.settings()]
         terms = [rows.expected + weights * residuals for weights in reduced]
@@ -184,10 +184,10 @@ class SwitchDr(ShrinkageEstimator):
         if self.threshold is not None:
             set_validated(self, threshold=check_float("threshold", self.threshold, at_least=0))
 
-    def settings(self) -> Floats:  # noqa: D102
+    def settings(self) -> Floats:
         return np.array(GRID if self.threshold is None else [self.threshold])
 
-    def reduce(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+    def reduce(self, weights: Floats, setting: float) -> Floats:
         reduced: Floats = np.where(weights <= setting, weights, 0.0)
         return reduced
 
@@ -209,10 +209,10 @@ class DrOptimisticShrinkage(ShrinkageEstimator):
         if self.strength is not None:
             set_validated(self, strength=check_float("strength", self.strength, at_least=0))
 
-    def settings(self) -> Floats:  # noqa: D102
+    def settings(self) -> Floats:
         return np.square(GRID) if self.strength is None else np.array([self.strength])
 
-    def reduce(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+    def reduce(self, weights: Floats, setting: float) -> Floats:
         if setting == math.inf:
             return weights
         denominator = weights * weights + setting
@@ -231,7 +231,7 @@ class Mips(MeanEstimator):
     needs_embeddings: ClassVar[bool] = True
     biased: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.marginal * rows.rewards)[:, np.newaxis]
 
 
@@ -248,7 +248,7 @@ class OffCem(MeanEstimator):
     needs_embeddings: ClassVar[bool] = True
     biased: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.expected + rows.marginal * (rows.rewards - rows.predicted))[:, np.newaxis]
 
 
