@@ -1,7 +1,11 @@
-"""Run experiments under two protocols.
+"""Run experiments under two protocols, on three sets of seeds: repeats, finals and fresh seeds.
 
-The paper's protocol picks the best setting of each repeat afterwards, and averages the picked runs. The fresh protocol
-selects one setting of each policy on the repeats and the finals, and reports its runs on fresh seeds.
+The paper's protocol plays every setting on the repeats, picks the best setting of each repeat afterwards, and averages
+the picked runs. The fresh protocol has three steps:
+
+1. It takes the same runs of every setting on the repeats, and selects a few settings of each policy, the finalists.
+2. It plays the finalists on the finals, and selects one of them.
+3. It plays this setting on the fresh seeds, and reports these runs.
 """
 
 from collections.abc import Sequence
