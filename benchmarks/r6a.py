@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.timing import best_seconds
 from glbandits import Uniform
 from glbandits.environments import news, read_events, write_simulated_news
-from glbandits.simulation import replay
+from glbandits.simulation import replay_r6a
 
 EVENTS = 100_000
 CHUNK = 2**20
@@ -28,7 +28,7 @@ def report() -> None:
                 "decompressing": lambda: decompress(files[0]),
                 "reading": lambda: read(files[0]),
                 "News": build,
-                "replay, uniform": lambda: replay(Uniform(), files, seed=1),
+                "replay, uniform": lambda: replay_r6a(Uniform(), files, seed=1),
             },
             repeats=15,
         )

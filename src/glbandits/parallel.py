@@ -31,6 +31,8 @@ def run_parallel(
     Large arrays inside the function (a `partial` or a bound method) are sent to the workers once: through memory-mapped
     files (local) or the object store (Ray). Warnings of workers are issued again in this process, each once.
 
+    An error of a call is raised here, and the call is not repeated. Ray itself repeats calls whose process died.
+
     Args:
         function: called once for each argument.
         arguments: one for each call.

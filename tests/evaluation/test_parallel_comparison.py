@@ -16,13 +16,13 @@ from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (
     Candidate,
     ComparisonSettings,
-    Gate,
+    GateSettings,
     PolicyComparison,
     compare_policies,
 )
 
 ROWS = 20_000
-SETTINGS = ComparisonSettings(estimators=("snips", "dr"), gate=Gate())
+SETTINGS = ComparisonSettings(estimators=("snips", "dr"), gate=GateSettings())
 COLUMNS = Columns(context=("age", "country"), probabilities="p_{arm}")
 
 

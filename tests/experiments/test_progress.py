@@ -2,7 +2,7 @@ import pytest
 
 from glbandits import EpsilonGreedy, SgdTs
 from glbandits.environments import Synthetic
-from glbandits.experiments.engine import Workload
+from glbandits.experiments.missing_runs import Workload
 from glbandits.experiments.progress import OverallProgress
 from glbandits.experiments.result_store import FinishedRun
 from glbandits.experiments.run_spec import RunSpec

@@ -15,8 +15,8 @@ def test_final_state_equals_that_of_a_bandit() -> None:
     policy, seed = SgdTs(block_length=10), 3
     run = timed_run(policy, 2, PROBLEM.noise, PROBLEM.rounds(55, seed), seed)
     bandit = Bandit(policy, dim=2, seed=seed)
-    for piece in PROBLEM.rounds(55, seed):
-        for arms, expected, noise in zip(piece.arms, piece.expected, piece.noise, strict=True):
+    for chunk in PROBLEM.rounds(55, seed):
+        for arms, expected, noise in zip(chunk.arms, chunk.expected, chunk.noise, strict=True):
             arm = bandit.choose(arms)
             bandit.learn(arms[arm], float(noise < expected[arm]))
     np.testing.assert_array_equal(run.state, bandit.state)

@@ -28,7 +28,7 @@ from glbandits.maths.philox import generator
 from glbandits.policy import Policy
 from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
-from glbandits.simulation.replay import replay_recipe
+from glbandits.simulation.r6a_replay import replay_recipe
 from glbandits.sparse_policies import sparse_form
 
 DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)

@@ -17,8 +17,8 @@ def test_regret_follows_from_the_choices() -> None:
     problem = Synthetic(dim=3, arms=7, fewest_arms=4)
     result = simulate(Uniform(), problem, 80, [5])
     assert result.choices is not None
-    (piece,) = problem.rounds(80, 5)
-    cost = piece.best() - piece.expected[np.arange(80), result.choices[0]]
+    (chunk,) = problem.rounds(80, 5)
+    cost = chunk.best() - chunk.expected[np.arange(80), result.choices[0]]
     np.testing.assert_allclose(result.regret[0], np.cumsum(cost), rtol=1e-12)
     assert (cost >= 0).all()
 

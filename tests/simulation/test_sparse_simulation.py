@@ -14,14 +14,14 @@ SMALL: dict[str, Any] = {"arms": 4, "nonzeros": 6, "names": 200}
 @pytest.mark.parametrize("policy", [Optimist(), EpsilonGreedy(fit="online")], ids=lambda policy: policy.name)
 def test_run_makes_the_choices_of_a_sparse_bandit(policy: Policy) -> None:
     problem, bandit, choices = SparseHashed(dim=2**24, **SMALL), Bandit(policy, 2**24, seed=3, sparse=True), []
-    (piece,) = problem.rounds(40, 3)
+    (chunk,) = problem.rounds(40, 3)
     cost = 0.0
-    for t, start in enumerate(piece.starts):
-        arms = piece.arms.rows(start, start + piece.counts[t])
+    for t, start in enumerate(chunk.starts):
+        arms = chunk.arms.rows(start, start + chunk.counts[t])
         arm = bandit.choose(arms)
-        bandit.learn(arms.row(arm), problem.noise.reward(piece.expected[t, arm], piece.noise[t]))
+        bandit.learn(arms.row(arm), problem.noise.reward(chunk.expected[t, arm], chunk.noise[t]))
         choices.append(arm)
-        cost += piece.expected[t].max() - piece.expected[t, arm]
+        cost += chunk.expected[t].max() - chunk.expected[t, arm]
     result = simulate(policy, problem, 40, [3], jobs=1, compiled=False)
     assert result.choices is not None
     assert result.choices[0].tolist() == choices
@@ -44,8 +44,8 @@ def test_hash_width_changes_no_reward() -> None:
 
 
 def test_arms_have_distinct_features_and_share_the_context() -> None:
-    (piece,) = SparseHashed(dim=2**20, **SMALL).rounds(50, 1)
-    rows = piece.arms.indices.reshape(50, 4, 6)
+    (chunk,) = SparseHashed(dim=2**20, **SMALL).rounds(50, 1)
+    rows = chunk.arms.indices.reshape(50, 4, 6)
     assert (np.diff(rows, axis=2) > 0).all()
     shared = set.intersection(*(set(row.tolist()) for row in rows[0]))
     assert len(shared) >= 1

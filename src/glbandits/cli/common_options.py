@@ -1,5 +1,7 @@
-"""Options that commands of different kinds share."""
+"""Options that commands of different kinds share, and the command as the user typed it."""
 
+import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -23,18 +25,20 @@ CandidatesOption: TypeAlias = Annotated[
     ),
 ]
 ModelsOption: TypeAlias = Annotated[
-    list[Path], typer.Option(help="A file with a saved Bandit, which does not learn. It is evaluated on all rows.")
+    list[Path], typer.Option(help="A file with a saved Bandit, which does not learn from the log. Repeat for more.")
 ]
 LevelOption: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 JobsOption: TypeAlias = Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")]
-EngineOption: TypeAlias = Annotated[str, typer.Option(help="local, or ray, which needs the extra 'ray'.")]
+EngineOption: TypeAlias = Annotated[
+    str, typer.Option(help="Where processes run: local, or ray (needs the extra 'ray').")
+]
 LINK_NAMES = "identity, logistic, probit or log"
 
 
 @dataclass(frozen=True)
 class ParallelOptions:
-    """Where work runs."""
+    """In how many processes a command works, and where they run."""
 
     jobs: JobsOption = 1
     engine: EngineOption = "local"
@@ -42,3 +46,8 @@ class ParallelOptions:
     def check(self) -> None:
         """Raise if the engine is unknown or not installed, or if `jobs` is invalid."""
         check_engine(self.engine, self.jobs)
+
+
+def command_line() -> str:
+    """Return the command as the user typed it, for reports that say how to reproduce them."""
+    return "glb " + shlex.join(sys.argv[1:])

@@ -1,4 +1,7 @@
-"""The tables and lines that `glb evaluate` prints: estimates, and the support that they have in the log."""
+"""The tables and lines that `glb evaluate` prints: estimates, and the support that they have in the log.
+
+`reports.evaluation_report.tables` has those of the HTML page.
+"""
 
 from collections.abc import Iterator
 
@@ -7,9 +10,11 @@ from rich.table import Table
 
 from glbandits.evaluation.policy_comparison import EvaluatedPolicy, PolicyComparison
 from glbandits.reports.evaluation_report.estimate_rows import (
+    INTERVAL_LEGEND,
     estimate_rows,
     format_interval,
     format_value,
+    has_headline,
     logged_interval,
 )
 
@@ -17,10 +22,12 @@ from glbandits.reports.evaluation_report.estimate_rows import (
 def estimates_table(comparison: PolicyComparison) -> Table:
     """Return all estimates with their intervals, and the mean reward of the log itself."""
     table = Table(title=f"Mean reward per decision: {escape(comparison.source)}", title_justify="left")
+    if has_headline(comparison):
+        table.caption, table.caption_justify = INTERVAL_LEGEND, "left"
     level = f"{comparison.settings.level:.0%} interval"
     for column in ("policy", "estimator"):
         table.add_column(column, overflow="fold")
-    for column in ("mean reward", level, "more than the log"):
+    for column in ("mean reward", level, "gain over the log"):
         table.add_column(column, justify="right", overflow="fold")
     for policy in comparison.policies:
         for row in estimate_rows(policy.evaluation):

@@ -1,7 +1,5 @@
 """Options and output that `glb paper` and `glb compare` share, and stopping them with Ctrl-C."""
 
-import shlex
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.cli.common_options import EngineOption, JobsOption
+from glbandits.cli.common_options import EngineOption, JobsOption, command_line
 from glbandits.errors import InvalidInput, lookup
 from glbandits.experiments.protocols import PROTOCOLS
 from glbandits.experiments.result_store import ResultStore
@@ -54,11 +52,6 @@ def make_folder(out: Path) -> None:
                 pass
     except OSError as error:
         raise InvalidInput(f"--out must be a writable folder; got {out}: {error.strerror}") from None
-
-
-def command_line() -> str:
-    """Return the command as the user typed it."""
-    return "glb " + shlex.join(sys.argv[1:])
 
 
 @contextmanager

@@ -35,10 +35,11 @@ class LogFileOptions:
     log: Annotated[
         str,
         typer.Argument(
-            help="A Parquet file or folder, a CSV file, an Open Bandit folder, a dsjson file, or a service's store."
+            help="A Parquet, CSV or dsjson file, a folder of Parquet or CSV files, an Open Bandit folder, or a "
+            "service's store."
         ),
     ]
-    file_format: Annotated[str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")] = "auto"
+    file_format: Annotated[str, typer.Option("--format", help=f"Format of the log: {', '.join(FORMATS)}.")] = "auto"
     separator: Annotated[str, typer.Option(help="Character between the fields of CSV files, such as ';', or tab.")] = (
         ","
     )

@@ -41,7 +41,7 @@ class SparseEnvironment(Protocol):
 
     @property
     def sparse(self) -> bool:
-        """True."""
+        """Always True: arms are sparse rows."""
 
     def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
         """Yield the rounds of one run, in chunks, as `Environment.rounds`."""

@@ -59,10 +59,7 @@ def _additive_reward(expected: float, noise: float) -> float:
 
 
 def _poisson_reward(expected: float, noise: float) -> float:
-    """Invert the Poisson distribution function at `noise`, which is uniform.
-
-    For means below 700.
-    """
+    """Invert the Poisson distribution function at a uniform `noise`, for means up to 700."""
     count, probability = 0.0, math.exp(-expected)
     cumulative = probability
     while cumulative <= noise and probability > 0.0:

@@ -15,9 +15,9 @@ from glbandits.records import Floats, Ints
 
 CONTEXT_SHARE = 0.3
 """The share of context features among the features of an arm, and among all names."""
-USUAL = 50
-"""The largest number of features per arm for which the power law is not flattened."""
-CONTEXT, OWN, INDICES = 5, 6, 7
+FLATTENED_ABOVE = 50
+"""Arms with more features than this have a flatter power law, so that no name is more frequent than a group."""
+CONTEXT, ARM, INDICES = 5, 6, 7
 """The random streams of context features, of arm features, and of the indices of names."""
 
 
@@ -92,16 +92,16 @@ class SparseHashed:
     def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
         """Yield the rounds of one run, in chunks of at most 8 MB of features."""
         theta, indices = self.theta_star(seed), self.indices(seed)
-        first_own, shared = int(CONTEXT_SHARE * self.names), int(CONTEXT_SHARE * self.nonzeros)
-        offset = 10.0 * max(self.nonzeros / USUAL, 1.0) ** 2  # no name is more frequent than a group
-        of_context = Vocabulary(first_own, shared, offset)
-        of_arms = Vocabulary(self.names - first_own, self.nonzeros - shared, offset)
-        contexts, own, noises = (_stream(seed, part) for part in (CONTEXT, OWN, NOISE))
+        context_names, shared = int(CONTEXT_SHARE * self.names), int(CONTEXT_SHARE * self.nonzeros)
+        offset = 10.0 * max(self.nonzeros / FLATTENED_ABOVE, 1.0) ** 2
+        of_context = Vocabulary(context_names, shared, offset)
+        of_arms = Vocabulary(self.names - context_names, self.nonzeros - shared, offset)
+        contexts, arms, noises = (_stream(seed, part) for part in (CONTEXT, ARM, NOISE))
         chunk_length = max(1, CHUNK_SIZE // (self.arms * self.nonzeros + ROUND_OVERHEAD))
         for start in range(0, horizon, chunk_length):
             length = min(chunk_length, horizon - start)
             repeated = np.repeat(of_context.draw(contexts, length, 1), self.arms, axis=1)
-            names = np.concatenate([repeated, of_arms.draw(own, length, self.arms) + first_own], axis=2)
+            names = np.concatenate([repeated, of_arms.draw(arms, length, self.arms) + context_names], axis=2)
             expected = 1.0 / (1.0 + np.exp(1.0 - theta[names].sum(axis=2)))
             features = np.sort(indices[names], axis=2).reshape(-1)
             yield SparseRounds(

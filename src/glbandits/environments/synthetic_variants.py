@@ -1,7 +1,4 @@
-"""Harder variants of the synthetic problem.
-
-Features with heavy tails or correlations, an intercept, other units, and rewards that no link explains.
-"""
+"""Harder variants of the synthetic problem, such as rewards that no link explains."""
 
 import math
 from collections.abc import Iterator
@@ -43,12 +40,14 @@ STEP, INTERACTION = "step", "interaction"
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticVariant:
-    """`Synthetic` with settings that make it harder.
+    """`Synthetic` with settings that make it harder; the defaults change nothing.
 
-    With the defaults the rounds are identical. Values of `features`: "uniform": uniform in [-1/sqrt(d), 1/sqrt(d)], as
-    in `Synthetic`. "heavy-tailed": Student's t with 2.5 degrees of freedom, scaled to a median norm of 0.6. A few arms
-    have norms many times larger than the others. "correlated": normal numbers times a random matrix, which is new for
-    each seed. Its singular values fall from the largest to a thirtieth of it. The root mean square norm is 0.6.
+    Values of `features`:
+        "uniform": uniform in [-1/sqrt(d), 1/sqrt(d)], as in `Synthetic`.
+        "heavy-tailed": Student's t with 2.5 degrees of freedom, scaled to a median norm of 0.6. A few arms have norms
+            many times larger than the others.
+        "correlated": normal numbers times a random matrix, which is new for each seed. Its singular values fall from
+            the largest to a thirtieth of it. The root mean square norm is 0.6.
 
     Values of `misspecified`, for rewards that no link explains:
         "step": the expected reward is 0.8 if x'theta > 0.6 ||theta|| / sqrt(d), else 0.2.

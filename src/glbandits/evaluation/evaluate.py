@@ -12,7 +12,7 @@ from glbandits.evaluation.estimators.embeddings import Embeddings, EmbeddingsLik
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering, Moments, MomentSums
 from glbandits.evaluation.estimators.headline import HeadlineSums
-from glbandits.evaluation.estimators.intervals import UNKNOWN, normal_interval
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, normal_interval
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
@@ -42,7 +42,7 @@ def evaluate(
     *,
     model: RewardModel | None = None,
     embeddings: EmbeddingsLike | None = None,
-    level: float = 0.95,
+    level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
     seed: int = 0,
@@ -150,17 +150,17 @@ class _Progress:
 
 
 class _RowUnits:
-    """Numbers rows and clusters in their order."""
+    """Numbers the units of a log, which are clusters, or rows if it has no clusters, in their order."""
 
     def __init__(self) -> None:
-        self._units, self._rows = ClusterNumbering(), 0
+        self._clusters, self._rows = ClusterNumbering(), 0
 
     def assign(self, block: LoggedData) -> tuple[Ints | None, Ints]:
         """Return the cluster number of each row, or None, and the number that decides its fold."""
-        units = self._units.assign(block.clusters)
-        own = np.arange(self._rows, self._rows + len(block)) if units is None else units
+        clusters = self._clusters.assign(block.clusters)
+        fold_keys = np.arange(self._rows, self._rows + len(block)) if clusters is None else clusters
         self._rows += len(block)
-        return units, own
+        return clusters, fold_keys
 
 
 def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
@@ -208,14 +208,14 @@ class _EvaluationPass:
         if propensities is None:
             raise InvalidInput("all rows of a log must have propensities, or none; got both")
         self._check_rewards(block)
-        units, own = self._row_units.assign(block)
+        units, fold_keys = self._row_units.assign(block)
         probabilities = target_probabilities(self._target, block, self._rows)
         index = np.arange(len(block)), block.chosen
         weights = probabilities[index] / propensities
         expected, predicted, marginal = np.zeros((3, len(block)))
         if self._fitted is not None:
             model, fitted = self._fitted
-            rewards = np.clip(fitted.predict(block, fold_of(own, model.folds)), *self._bounds)
+            rewards = np.clip(fitted.predict(block, fold_of(fold_keys, model.folds)), *self._bounds)
             expected = np.einsum("ak,ak->a", np.where(block.arm_mask, rewards, 0.0), probabilities)
             predicted = rewards[index]
             assert self.headline is not None

@@ -19,7 +19,7 @@ from glbandits.display.data_table import DataTable
 from glbandits.display.displayed import html_table
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
-from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
 from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
@@ -116,7 +116,7 @@ def evaluate_slates(
     estimators: Sequence[str] | None = None,
     *,
     self_normalised: bool = False,
-    level: float = 0.95,
+    level: float = DEFAULT_LEVEL,
 ) -> SlateEvaluation:
     """Estimate the mean reward of a slate if the target had filled its slots.
 
@@ -193,6 +193,6 @@ def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised:
         value = float(products.sum() / n)
         residuals = products.sum(axis=1) - value
     error = float(residuals.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    reach = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
-    normal = Interval(value - reach, value + reach) if n > 1 else UNKNOWN
+    half_width = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
+    normal = Interval(value - half_width, value + half_width) if n > 1 else UNKNOWN
     return SlateEstimate(name, value, error, normal, float(means.mean()), float(coefficients.max()))

@@ -8,6 +8,7 @@ from glbandits.bandit import Bandit
 from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.targets import GivenTarget, Target
 from glbandits.evaluation.evaluate import evaluate
@@ -33,13 +34,13 @@ CURVE_POINTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
-    """Settings of the gate that decides whether a candidate replaces the logging policy."""
+class GateSettings:
+    """Settings of the promotion gate. `promotion` documents them."""
 
     alpha: float = 0.05
     """Bound on the probability that the gate ever promotes a worse candidate."""
     margin: float = 0.0
-    """The gain that a candidate must exceed to be promoted."""
+    """A gain that is too small to wait for: the verdict is "keep" if no gain exceeds it."""
     exploration: float = 0.0
     """The share of decisions that will be random, whichever candidate runs."""
 
@@ -63,10 +64,10 @@ class ComparisonSettings:
     estimators: tuple[str, ...] = ("snips", "dr")
     select: bool = False
     train: float = 0.5
-    level: float = 0.95
+    level: float = DEFAULT_LEVEL
     reward_range: tuple[float, float] | None = None
     learn: Learn = "matched"
-    gate: Gate | None = None
+    gate: GateSettings | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -8,6 +8,9 @@ that is worse than the running policy was on the compared rows. Two properties g
   the largest of 512, 1024, 2048, ... that is at most half of the log. Candidates learn from the rows before s only.
   Each s starts new confidence sequences with the share 1 / ((i + 1) (i + 2)) of alpha, i = 0, 1, 2, ...; all shares sum
   to 1.
+
+The verdict is "promote" if the lower bound of a gain is above 0, "keep" if the upper bounds of all gains are at most
+`margin`, and "wait" otherwise (`_verdict`).
 """
 
 import math
@@ -38,7 +41,7 @@ class Verdict(StrEnum):
     PROMOTE = "promote"
     """A candidate is better than the running policy."""
     KEEP = "keep"
-    """No candidate is better than the running policy by more than `margin`."""
+    """No candidate is better than the running policy by more than `Promotion.margin`."""
     WAIT = "wait"
     """The log does not have enough evidence yet."""
 
@@ -123,7 +126,8 @@ def promotion(
         alpha: bound on the probability that the gate ever promotes a candidate that is worse than the running policy
             was on the compared rows, over all calls and candidates. The running policy may have improved since these
             rows.
-        margin: the smallest gain that justifies a promotion; "keep" means that no candidate reaches it.
+        margin: a gain that is too small to wait for. "Keep" means that no gain exceeds it. A larger margin ends the
+            comparison earlier. It does not prevent the promotion of a candidate with a smaller gain.
         reward_range: lowest and highest possible reward; by default those of the link.
         least_propensity: lower bound on the probabilities of the logging policy; see `evaluate`.
         exploration: the share of decisions that will be random, whichever candidate runs. Without it, a candidate would
@@ -177,7 +181,7 @@ def promotion(
         if progress is not None:
             progress(rows, len(log))
     gains = {name: sequence.gain(1.0 - 2.0 * share) for name, sequence in sequences.items()}
-    return _decide(gains, split, alpha, margin)
+    return _verdict(gains, split, alpha, margin)
 
 
 def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed: int) -> Target:
@@ -186,7 +190,7 @@ def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed
     return FrozenTarget(train(learn_from, candidate, seed=seed), seed)
 
 
-def _decide(gains: Mapping[str, AnytimeInterval], split: int, alpha: float, margin: float) -> Promotion:
+def _verdict(gains: Mapping[str, AnytimeInterval], split: int, alpha: float, margin: float) -> Promotion:
     best = max(gains, key=lambda name: gains[name].low)
     if gains[best].low > 0.0:
         verdict, needed = Verdict.PROMOTE, math.nan

@@ -1,11 +1,9 @@
-"""select_estimator: choose an estimator by cross-validation on the log (OCV.
+"""select_estimator: choose an estimator by cross-validation on the log.
 
-Cief, Kveton and Kompan 2024).
-
-A candidate estimates the value from one part of the log, and an unbiased estimator (the validator) from the rest. The
-candidate with the smallest mean squared difference over many random splits is chosen. Splits are made of groups of rows
-(`grouped_moments`), so that clusters stay together and the log is read once. The reward model and the settings that
-`switch-dr` and `dros` select are those of the whole log.
+The method is OCV (Cief, Kveton and Kompan 2024). A candidate estimates the value from one part of the log, and an
+unbiased estimator (the validator) from the rest. The candidate with the smallest mean squared difference over many
+random splits is chosen. Splits are made of groups of rows (`grouped_moments`), so that clusters stay together and the
+log is read once. The reward model and the settings that `switch-dr` and `dros` select are those of the whole log.
 """
 
 import math
@@ -20,6 +18,7 @@ from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.targets import TargetLike
 from glbandits.evaluation.evaluate import evaluate
@@ -76,7 +75,7 @@ def select_estimator(
     splits: int = 100,
     model: RewardModel | None = None,
     embeddings: EmbeddingsLike | None = None,
-    level: float = 0.95,
+    level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,

@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from glbandits.evaluation import Log, SlateEvaluation, evaluate_slates, train
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
+from glbandits.evaluation.evaluate_slates import SlateEvaluation, evaluate_slates
 from glbandits.evaluation.logs.log_slice import split
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.policy_comparison import Candidate
+from glbandits.evaluation.replay.train import train
 from glbandits.policies import Policy
 
 
@@ -23,7 +26,7 @@ def compare_on_slates(
     *,
     train_share: float = 0.5,
     self_normalised: bool = False,
-    level: float = 0.95,
+    level: float = DEFAULT_LEVEL,
     seed: int = 0,
 ) -> Iterator[EvaluatedSlatePolicy]:
     """Yield the evaluation of each candidate.

@@ -1,4 +1,7 @@
-"""Simulate policies on problems under two protocols, and compare policies on a log."""
+"""Compare policies on simulated problems: on the same seeds (`compare`), or tuned, under two protocols (`protocols`).
+
+`evaluation.policy_comparison` compares policies on a log.
+"""
 
 from glbandits.extras import needed_for
 

@@ -213,10 +213,7 @@ def diagnose(
 
 
 def scale_to_norm_1(sample: Floats) -> tuple[Floats, float]:
-    """Divide features by the largest norm of an arm.
-
-    Return them and that norm, which may be inf.
-    """
+    """Divide features by the largest norm of an arm. Return them and the norm, possibly inf."""
     _, exponent = np.frexp(np.abs(sample).max())
     reduced = np.ldexp(sample, -exponent)  # at most 1, so that squares do not overflow
     norm = float(np.sqrt((reduced**2).sum(axis=2).max()))

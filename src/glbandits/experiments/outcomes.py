@@ -1,4 +1,8 @@
-"""Results of policies under a protocol: regret, pulls, CPU time, confidence intervals."""
+"""Results of an experiment, with all of its runs.
+
+An `Outcome` has the runs of one policy under one protocol, a `ProtocolResult` the outcomes of all policies, and an
+`ExperimentResult` the results under one protocol or both. `summary` reduces these to numbers for a JSON file.
+"""
 
 import math
 from dataclasses import dataclass
@@ -104,10 +108,7 @@ class BestPulls:
 
 
 def half_width(samples: Floats) -> Floats:
-    """Return the half-width of a 95 % interval of the mean over rows (Student's t).
-
-    Return NaN for one row.
-    """
+    """Return the half-width of a 95 % interval (Student's t) of the mean; NaN for one row."""
     n = len(samples)
     if n == 1:
         return np.full(samples.shape[1], math.nan)

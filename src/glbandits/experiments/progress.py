@@ -1,4 +1,4 @@
-"""Progress reports of long commands, with an estimate of the remaining time."""
+"""Progress reports of experiments, with an estimate of the remaining time. `cli.progress` draws them."""
 
 import time
 from collections.abc import Callable, Mapping

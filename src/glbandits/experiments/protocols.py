@@ -1,7 +1,11 @@
-"""Run experiments under two protocols.
+"""Run experiments under two protocols, on three sets of seeds: repeats, finals and fresh seeds.
 
-The paper's protocol picks the best setting of each repeat afterwards, and averages the picked runs. The fresh protocol
-selects one setting of each policy on the repeats and the finals, and reports its runs on fresh seeds.
+The paper's protocol plays every setting on the repeats, picks the best setting of each repeat afterwards, and averages
+the picked runs. The fresh protocol has three steps:
+
+1. It takes the same runs of every setting on the repeats, and selects a few settings of each policy, the finalists.
+2. It plays the finalists on the finals, and selects one of them.
+3. It plays this setting on the fresh seeds, and reports these runs.
 """
 
 from collections.abc import Sequence
@@ -10,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.engine import POINTS, Workload, compile_policies, run_missing
 from glbandits.experiments.experiment import Experiment, PolicyEntry, describe_settings
+from glbandits.experiments.missing_runs import POINTS, Workload, compile_policies, run_missing
 from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
 from glbandits.experiments.progress import OverallProgress, Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
@@ -158,7 +162,7 @@ class _Tuning:
     def finalists(self, grid: _Grid) -> list[Policy]:
         """Return the distinct settings of least mean regret over the repeats.
 
-        Empty if there is only one setting.
+        The list is empty if there is only one setting.
         """
         if len(grid.policies) == 1:
             return []
@@ -243,16 +247,14 @@ def _outcome(
 
 
 def _best_reward(experiment: Experiment, seeds: Sequence[int]) -> Floats:
-    """Return the mean cumulative value of the best arms.
+    """Return the mean cumulative value of the best arms; zeros if the measure is regret.
 
-    Return zeros if the measure is regret, which does not need it.
-
-    Generating the rounds again costs less than storing them.
+    It generates the rounds again, which costs less than storing them.
     """
     rounds = recorded_rounds(experiment.horizon, POINTS)
     total = np.zeros(len(rounds))
     if experiment.measure == "reward":
         for seed in seeds:
-            best = np.concatenate([piece.best() for piece in experiment.environment.rounds(experiment.horizon, seed)])
+            best = np.concatenate([chunk.best() for chunk in experiment.environment.rounds(experiment.horizon, seed)])
             total += np.cumsum(best)[rounds - 1] / len(seeds)
     return total

@@ -145,10 +145,7 @@ def source_digest(*roots: str) -> str:
 
 @cache
 def _source_and_imports(name: str) -> tuple[bytes | None, tuple[str, ...]]:
-    """Return the source of a loaded module and the names that it imports.
-
-    Return None if it has no file.
-    """
+    """Return the source of a loaded module, None if it has no file, and its imports."""
     origin = getattr(sys.modules.get(name), "__file__", None)
     if origin is None:
         return None, ()

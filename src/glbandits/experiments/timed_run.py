@@ -24,8 +24,8 @@ class TimedRun(NamedTuple):
     """The state array of the policy after the last round: everything that the policy keeps."""
 
 
-def timed_run(policy: Policy, dim: int, noise: Noise, pieces: Iterable[Rounds], seed: int = 1) -> TimedRun:
-    """Play all pieces in order, in this thread, with compiled code.
+def timed_run(policy: Policy, dim: int, noise: Noise, chunks: Iterable[Rounds], seed: int = 1) -> TimedRun:
+    """Play all chunks in order, in this thread, with compiled code.
 
     The caller decides which rounds are played: an environment's `rounds` for new arms in every round, or
     `itertools.repeat` of a few rounds. A policy that stores its observations merges those with equal features, so
@@ -35,18 +35,18 @@ def timed_run(policy: Policy, dim: int, noise: Noise, pieces: Iterable[Rounds], 
         policy: settings; compiled first if necessary.
         dim: the number of features of an arm.
         noise: how an expected reward becomes a reward.
-        pieces: consecutive rounds.
+        chunks: consecutive rounds.
         seed: of the policy's own random numbers.
     """
     check_policy(policy, dim)
     play = play_entry(policy.implementation(dim), find_link(policy.link), noise, compiled=True)
     state, settings, rng = policy.init(dim), policy.packed_settings(dim), generator(seed)
     seconds = 0.0
-    for piece in pieces:
-        best, choices, regret = piece.best(), np.empty(len(piece), dtype=np.int64), np.empty(len(piece))
+    for chunk in chunks:
+        best, choices, regret = chunk.best(), np.empty(len(chunk), dtype=np.int64), np.empty(len(chunk))
         start = time.thread_time()
         state = play(
-            state, settings, rng, piece.arms, piece.counts, piece.expected, piece.values, best, piece.noise, 0.0,
+            state, settings, rng, chunk.arms, chunk.counts, chunk.expected, chunk.values, best, chunk.noise, 0.0,
             choices, regret,
         )  # fmt: skip
         seconds += time.thread_time() - start

@@ -1,4 +1,7 @@
-"""Open a log by its address: a file or folder of any format, an export of a service, or the store of a service."""
+"""Open a log by its address: a file or folder of any format, or an export or the store of a service.
+
+`FORMATS` are the formats of `glb evaluate --format`. `evaluation.open_log` recognises the formats of files.
+"""
 
 import atexit
 import json

@@ -18,7 +18,7 @@ from glbandits.serving.storage.event_store import EventStore
 ALWAYS = (0, 2**62)
 """A span with all timestamps."""
 LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
-"""Modes whose decisions are lfinal_reward."""
+"""Modes whose decisions the model learns."""
 
 
 def export_loop(
@@ -68,5 +68,5 @@ def export_loop(
 
 
 def final_reward(settled: SettledDecision) -> float | None:
-    """Return the reward of a decision as if its mode were lfinal_reward; None if it has none."""
+    """Return the final reward of a decision, in any mode; None if it has none."""
     return reward_of(replace(settled, decision=replace(settled.decision, mode=Mode.ONLINE)))

@@ -35,7 +35,7 @@ VALUES_PER_FILE = 2**23
 
 
 class ExportedFile(msgspec.Struct, frozen=True):
-    """An exported file."""
+    """An entry of the manifest: a file with its number of rows and the hash of its content."""
 
     name: str
     rows: int

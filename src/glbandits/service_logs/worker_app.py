@@ -1,4 +1,4 @@
-"""The application of a server process: the service, with evaluations of its logs."""
+"""The ASGI application of a server process: the service, with evaluations of its logs."""
 
 import os
 from importlib.util import find_spec

@@ -1,9 +1,18 @@
-"""Play policies against environments, and replay logs with policies."""
+"""Play policies against environments (`simulate`), and over the news events of R6A files (`replay_r6a`)."""
 
 from glbandits.extras import needed_for
 
 with needed_for("glbandits.simulation", "lab"):
-    from glbandits.simulation.replay import Replay, replay
+    from glbandits.simulation.r6a_replay import R6aReplay, replay_r6a
     from glbandits.simulation.simulate import Run, Simulation, play_together, prepare, recorded_rounds, simulate
 
-__all__ = ["Replay", "Run", "Simulation", "play_together", "prepare", "recorded_rounds", "replay", "simulate"]
+__all__ = [
+    "R6aReplay",
+    "Run",
+    "Simulation",
+    "play_together",
+    "prepare",
+    "recorded_rounds",
+    "replay_r6a",
+    "simulate",
+]

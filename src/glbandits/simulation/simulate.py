@@ -232,19 +232,19 @@ def play_together(
         for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True)
     ]
     played = 0
-    for block in environment.rounds(horizon, seed):
-        dim = block.dim if isinstance(block, SparseRounds) else block.arms.shape[2]
-        if dim != environment.dim or not 0 < len(block) <= horizon - played:
+    for chunk in environment.rounds(horizon, seed):
+        dim = chunk.dim if isinstance(chunk, SparseRounds) else chunk.arms.shape[2]
+        if dim != environment.dim or not 0 < len(chunk) <= horizon - played:
             raise InvalidInput(
-                f"rounds must yield {horizon} rounds of {environment.dim} features, in blocks that are not empty; "
-                f"got {len(block)} rounds of {dim} features after {played} rounds"
+                f"rounds must yield {horizon} rounds of {environment.dim} features, in chunks that are not empty; "
+                f"got {len(chunk)} rounds of {dim} features after {played} rounds"
             )
-        best = block.best()
+        best = chunk.best()
         for player in players:
-            player.play(block, best)
+            player.play(chunk, best)
             if progress is not None:
-                progress(len(block))
-        played += len(block)
+                progress(len(chunk))
+        played += len(chunk)
     if played != horizon:
         raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
     return [Run(player.regret, player.choices, player.seconds) for player in players]
@@ -275,18 +275,18 @@ class _Player:
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
         self.seconds = 0.0
 
-    def play(self, block: Rounds | SparseRounds, best: Floats) -> None:
-        regret, choices = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
-        noise = block.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(block))
-        arms = (block.starts, *block.arms) if isinstance(block, SparseRounds) else (block.arms,)
+    def play(self, chunk: Rounds | SparseRounds, best: Floats) -> None:
+        regret, choices = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.int64)
+        noise = chunk.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(chunk))
+        arms = (chunk.starts, *chunk.arms) if isinstance(chunk, SparseRounds) else (chunk.arms,)
         start = time.thread_time()
         with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(
-                self._state, self._settings, self._rng, *arms, block.counts, block.expected, block.values, best,
+                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.values, best,
                 noise, self._total, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
-        end = self._played + len(block)
+        end = self._played + len(chunk)
         recorded = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
         self.regret[recorded] = regret[self._rounds[recorded] - 1 - self._played]
         if self.choices is not None:

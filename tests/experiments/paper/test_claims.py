@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.experiments.paper.claim_evidence import SEVEN
+from glbandits.experiments.paper.claim_evidence import PAPER_POLICIES
 from glbandits.experiments.paper.claims import (
     NOT_REPRODUCED,
     NOT_TESTABLE,
@@ -134,7 +134,7 @@ def test_runtime_claim_compares_the_seven_policies(factor: float, expected: str)
         RuntimeRow(
             name, 1.0 if name == "sgd-ts" else factor, 1.0 if name == "sgd-ts" else factor, *PAPER_SECONDS[name], 1, 1
         )
-        for name in SEVEN
+        for name in PAPER_POLICIES
     )
     table = RuntimeTable(rows, 2880, news_is_simulated=True)
     claims = check_claims(replace(summary(WINS, WINS), runtime=table))

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from glbandits.cli.common_options import command_line
 from glbandits.cli.experiment_options import (
     ExperimentOptions,
-    command_line,
     make_folder,
     print_conclusions,
     resumable,

@@ -7,9 +7,15 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.candidates import features_of_models, parse_candidates
-from glbandits.cli.common_options import CandidatesOption, LevelOption, ModelsOption, ParallelOptions, SeedOption
+from glbandits.cli.common_options import (
+    CandidatesOption,
+    LevelOption,
+    ModelsOption,
+    ParallelOptions,
+    SeedOption,
+    command_line,
+)
 from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
-from glbandits.cli.experiment_options import command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
     ColumnOptions,
@@ -26,7 +32,8 @@ from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
-from glbandits.evaluation.policy_comparison import ComparisonSettings, Gate, PolicyComparison, compare_policies
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
+from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
 from glbandits.reports.evaluation_report import write_evaluation_report
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
@@ -43,7 +50,7 @@ def evaluate_command(
         "dr",
     ],
     select: Annotated[
-        bool, typer.Option("--select", help="Select one of the estimators by cross-validation, in a note.")
+        bool, typer.Option("--select", help="Also select one of the estimators by cross-validation. A note names it.")
     ] = False,
     file: LogFileOptions,
     propensities: PropensityOptions,
@@ -52,7 +59,7 @@ def evaluate_command(
     feature_options: FeatureOptions,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn.")] = 0.5,
     learn: LearnOption = "matched",
-    level: LevelOption = 0.95,
+    level: LevelOption = DEFAULT_LEVEL,
     promote_if_better: Annotated[
         bool,
         typer.Option(
@@ -64,9 +71,11 @@ def evaluate_command(
     alpha: Annotated[
         float, typer.Option(help="With --promote-if-better: bound on the probability of promoting a worse policy.")
     ] = 0.05,
-    margin: Annotated[float, typer.Option(help="With --promote-if-better: the gain that a policy must exceed.")] = 0.0,
+    margin: Annotated[
+        float, typer.Option(help="With --promote-if-better: keep the logging policy if no gain exceeds this.")
+    ] = 0.0,
     exploration: Annotated[
-        float, typer.Option(help="With --promote-if-better: the share of decisions that will be random.")
+        float, typer.Option(help="With --promote-if-better: the share of random decisions, whichever policy runs.")
     ] = 0.0,
     reward_range: Annotated[str | None, typer.Option(help="The lowest and the highest possible reward: -1,1.")] = None,
     seed: SeedOption = 0,
@@ -75,8 +84,8 @@ def evaluate_command(
 ) -> None:
     """Estimate the mean reward of policies from a log of another policy's decisions.
 
-    A policy learns the first rows and is evaluated on the rest, where it does not learn. Candidates that do not learn
-    are evaluated on the same rows.
+    A policy learns the first rows and is evaluated on the rest, where it does not learn. `uniform` and `arm:NAME` are
+    evaluated on the same rows, saved models (--model) on all rows.
     """
     parallel.check()
     for name in estimator:
@@ -88,7 +97,7 @@ def evaluate_command(
         level=level,
         reward_range=parse_reward_range(reward_range),
         learn=lookup("way to learn", learn, LEARN_MODES),
-        gate=Gate(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
+        gate=GateSettings(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
         seed=seed,
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji

@@ -11,6 +11,7 @@ from glbandits.cli.log_options import ColumnOptions, LogFileOptions, PropensityO
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.errors import lookup
 from glbandits.evaluation import SLATE_ESTIMATORS
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.slate_comparison import compare_on_slates
 
 ASSUMPTIONS = (
@@ -37,7 +38,7 @@ def slates_command(
         bool, typer.Option("--self-normalised", help="Divide by the mean coefficient of each slot.")
     ] = False,
     train_share: Annotated[float, typer.Option("--train", help="The share of slates that policies learn.")] = 0.5,
-    level: LevelOption = 0.95,
+    level: LevelOption = DEFAULT_LEVEL,
     seed: SeedOption = 0,
 ) -> None:
     """Estimate the reward of each slate under other policies: the sum over its slots.

@@ -10,8 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from glbandits.cli.candidates import parse_learning_policy
-from glbandits.cli.common_options import LevelOption, ParallelOptions, PolicyOption
-from glbandits.cli.experiment_options import command_line
+from glbandits.cli.common_options import LevelOption, ParallelOptions, PolicyOption, command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
     ColumnOptions,
@@ -25,6 +24,7 @@ from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.policy_parsing import parse_grid
 from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
@@ -46,7 +46,7 @@ def tune_command(
     share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
     learn: LearnOption = "matched",
-    level: LevelOption = 0.95,
+    level: LevelOption = DEFAULT_LEVEL,
     parallel: ParallelOptions,
     out: Annotated[Path, typer.Option(help="The JSON file for the results.")] = Path("out/tune.json"),
 ) -> None:
@@ -103,7 +103,7 @@ def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> Table:
     first, second = tuned.rows
     title = f"Mean reward per decision of {tuned.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
     table = Table(title=title, title_justify="left")
-    columns = ("part", "setting", "mean reward", "standard error", "more than untuned", f"{level:.0%} interval")
+    columns = ("part", "setting", "mean reward", "standard error", "gain over untuned", f"{level:.0%} interval")
     for column in columns:
         table.add_column(column, justify="left" if column in columns[:2] else "right", overflow="fold")
     for index, played in enumerate(tuned.candidates):

@@ -31,7 +31,7 @@ class AnytimeInterval:
 
     @property
     def interval(self) -> Interval:
-        """The bounds."""
+        """`low` and `high` as an `Interval`."""
         return Interval(self.low, self.high)
 
     def rows_to_exclude_zero(self) -> float:
@@ -93,14 +93,14 @@ class AnytimeIntervals:
         predicted[~block.arm_mask] = 0.0
         weights = target[np.arange(len(block)), block.chosen] / block.propensities
         logged, chosen = _probabilities(block), block.chosen
-        reach = self._reach(block, target, logged)
+        weight_bounds = self._weight_bounds(block, target, logged)
         self._value.add(
-            measure=target, reach=reach, chosen=chosen, weights=weights, rewards=rewards, predicted=predicted
+            measure=target, reach=weight_bounds, chosen=chosen, weights=weights, rewards=rewards, predicted=predicted
         )
         if logged is None:
             self._gain.add(
                 measure=target,
-                reach=reach,
+                reach=weight_bounds,
                 chosen=chosen,
                 weights=weights,
                 rewards=rewards,
@@ -118,7 +118,8 @@ class AnytimeIntervals:
                 predicted=predicted,
             )
 
-    def _reach(self, block: LoggedData, target: Floats, logged: Floats | None) -> Floats | None:
+    def _weight_bounds(self, block: LoggedData, target: Floats, logged: Floats | None) -> Floats | None:
+        """Upper bounds of the weights of all arms, (rows, max_arms); None if unknown."""
         if logged is not None:
             return _ratio(target, logged)
         if self._least is None:

@@ -56,7 +56,7 @@ class Estimator(Protocol):
 
 
 class EstimatorDefaults:
-    """Default attributes of estimators."""
+    """Defaults: an unbiased estimator without a model or embeddings that uses all terms."""
 
     needs_model: ClassVar[bool] = False
     needs_embeddings: ClassVar[bool] = False
@@ -64,7 +64,6 @@ class EstimatorDefaults:
     has_standard_error: ClassVar[bool] = True
 
     def select_terms(self, moments: Moments) -> slice:  # noqa: ARG002
-        """Select all terms."""
         return slice(None)
 
 
@@ -72,11 +71,9 @@ class MeanEstimator(EstimatorDefaults):
     """An estimate that is the mean of one term."""
 
     def combine(self, means: Floats) -> Floats:
-        """Return the mean."""
         return means[..., 0]
 
     def gradient(self, mean: Floats) -> Floats:  # noqa: ARG002
-        """Return 1."""
         return np.ones(1)
 
 

@@ -36,7 +36,7 @@ class FrozenTarget:
         self._rng = generator(check_int("seed", seed, at_least=0))
         self._fill = entry_point(recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
-    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002, D102
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
         if block.dim != self._dim:
             raise InvalidInput(f"the log must have {self._dim} features, like the bandit; got {block.dim}")
         if block.sparse != self._sparse:

@@ -55,7 +55,7 @@ class Moments:
     def standard_error(self, gradient: Floats) -> float:
         """Return the standard error of a function of the means, given its gradient.
 
-        NaN with fewer than two groups.
+        It is NaN with fewer than two groups.
         """
         if self.groups < 2:
             return float("nan")
@@ -85,9 +85,9 @@ class MomentSums:
         self._rows, self._grouped = 0, False
 
     def add(self, terms: Floats, units: Ints | None) -> None:
-        """Add the terms of the next rows, (m, k), and the cluster number of each row.
+        """Add the terms of the next rows, (m, k).
 
-        None if rows are independent.
+        `units` has the cluster number of each row, (m,). It is None if rows are independent.
         """
         groups = (np.arange(self._rows, self._rows + len(terms)) if units is None else units) % GROUPS
         self._grouped |= units is not None

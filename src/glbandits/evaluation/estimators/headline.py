@@ -36,7 +36,7 @@ PRIOR_RESIDUALS = 10.0
 """Number of effective rewards at which residuals with larger weights count as much as those with smaller weights."""
 MIN_SAMPLE_SIZE = 10.0
 """Effective sample size below which there is no fixed-n interval."""
-MIN_RELATIVE_REACH = 1e-12
+MIN_RELATIVE_HALF_WIDTH = 1e-12
 """Minimum half-width of an interval relative to the value, for rounding errors if target and logging policy agree."""
 
 
@@ -135,28 +135,28 @@ class HeadlineSums:
     def headline(self, level: float, sample_size: float) -> Headline:
         """Return the estimates of all rows so far."""
         value, gain = self._value.moments(), self._gain.moments()
-        middle = _inside(float(value.mean[0]), self._expected / value.rows, self._range)
-        rewards = sample_size if middle is None else self._effective_rewards(middle, sample_size)
-        of_target = _shrunk(self._target_residuals.ratio, rewards, self._residuals.ratio)
+        inner = _inner_value(float(value.mean[0]), self._expected / value.rows, self._range)
+        effective_rewards = sample_size if inner is None else self._effective_rewards(inner, sample_size)
+        of_target = _shrunk(self._target_residuals.ratio, effective_rewards, self._residuals.ratio)
 
         def error_of(moments: Moments, variance: _ExpectedVariance, residuals: _VarianceRatio) -> float:
             if not self._complete or moments.grouped:
-                return _standard_error(moments, None, rewards)
-            effective = residuals.sample_size * (rewards / sample_size if sample_size else 0.0)
-            factor = _shrunk(residuals.ratio, effective, of_target)
-            return _standard_error(moments, variance.of_a_term(factor), rewards)
+                return _standard_error(moments, None, effective_rewards)
+            rewards = residuals.sample_size * (effective_rewards / sample_size if sample_size else 0.0)
+            factor = _shrunk(residuals.ratio, rewards, of_target)
+            return _standard_error(moments, variance.of_a_term(factor), effective_rewards)
 
         errors = (
             error_of(value, self._value_variance, self._value_residuals),
             error_of(gain, self._gain_variance, self._gain_residuals),
         )
-        quantile = float(stdtrit(max(min(value.groups - 1.0, rewards), 2.0), 0.5 + level / 2))
-        below, above = _wilson_reach(middle, errors[0], quantile, self._range)
+        quantile = float(stdtrit(max(min(value.groups - 1.0, effective_rewards), 2.0), 0.5 + level / 2))
+        below, above = _wilson_half_widths(inner, errors[0], quantile, self._range)
 
         def estimate(moments: Moments, error: float, anytime: AnytimeInterval | str) -> DoublyRobustEstimate:
             mean, reason = float(moments.mean[0]), _why_no_interval(sample_size, moments.rows)
             # The gain's interval has the shape of the value's: both get their large errors from the same rows.
-            least = MIN_RELATIVE_REACH * max(abs(mean), float(np.abs(value.mean[0])))
+            least = MIN_RELATIVE_HALF_WIDTH * max(abs(mean), float(np.abs(value.mean[0])))
             interval = Interval(mean - max(below * error, least), mean + max(above * error, least))
             return DoublyRobustEstimate(value=mean, standard_error=error, fixed_n=reason or interval, anytime=anytime)
 
@@ -230,10 +230,10 @@ class _ExpectedVariance:
         return factor * self._noise / self._rows + max(self._squares / self._rows - mean * mean, 0.0)
 
 
-def _inside(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
-    """Move a value near a bound of the rewards towards the expected value.
+def _inner_value(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
+    """Return the value, moved away from the bounds of rewards; None without bounds.
 
-    None without bounds.
+    It keeps a quarter of the distance between each bound and `expected`, the value by the reward model.
     """
     lowest, highest = reward_range
     if not (math.isfinite(highest - lowest) and lowest < expected < highest):
@@ -241,10 +241,10 @@ def _inside(value: float, expected: float, reward_range: tuple[float, float]) ->
     return min(max(value, lowest + (expected - lowest) / 4.0), highest - (highest - expected) / 4.0)
 
 
-def _wilson_reach(
+def _wilson_half_widths(
     value: float | None, error: float, quantile: float, reward_range: tuple[float, float]
 ) -> tuple[float, float]:
-    """Width of the interval below and above the estimate, in standard errors.
+    """Half-widths of the interval below and above the estimate, in standard errors.
 
     Wilson (1927): the values v for which |value - v| <= quantile * error * sqrt(v (1 - v) / (value (1 - value))), where
     0 and 1 are the lowest and the highest reward.
@@ -268,11 +268,14 @@ def _why_no_interval(sample_size: float, rows: int) -> str | None:
     return f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
 
 
-def _standard_error(moments: Moments, expected: float | None, rewards: float) -> float:
+def _standard_error(moments: Moments, expected: float | None, effective_rewards: float) -> float:
+    """Standard error from the sample variance, and the expected variance if it is known."""
     error = moments.standard_error(np.ones(1))
     if expected is None:
         return error
     if math.isnan(error):
         return math.sqrt(expected / moments.rows)
     sample = error * error * moments.rows
-    return math.sqrt((PRIOR_ROWS * expected + rewards * sample) / (PRIOR_ROWS + rewards) / moments.rows)
+    return math.sqrt(
+        (PRIOR_ROWS * expected + effective_rewards * sample) / (PRIOR_ROWS + effective_rewards) / moments.rows
+    )

@@ -9,6 +9,8 @@ from scipy.special import stdtrit
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 
+DEFAULT_LEVEL = 0.95
+"""Confidence level of all intervals of evaluations, unless the caller gives another one."""
 BOOTSTRAP_DRAWS = 1000
 """Number of bootstrap samples."""
 
@@ -31,9 +33,9 @@ def normal_interval(estimator: Estimator, moments: Moments, level: float) -> Int
     if moments.groups < 2:
         return UNKNOWN
     value = float(estimator.combine(moments.mean))
-    reach = float(stdtrit(moments.groups - 1, 0.5 + level / 2))
-    reach *= moments.standard_error(estimator.gradient(moments.mean))
-    return Interval(value - reach, value + reach)
+    half_width = float(stdtrit(moments.groups - 1, 0.5 + level / 2))
+    half_width *= moments.standard_error(estimator.gradient(moments.mean))
+    return Interval(value - half_width, value + half_width)
 
 
 def bootstrap_interval(estimator: Estimator, moments: Moments, level: float, seed: int) -> Interval:

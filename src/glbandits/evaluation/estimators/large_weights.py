@@ -29,7 +29,7 @@ class LargeWeights:
     """Their share of the expected mean squared weight; NaN if the log has only propensities."""
 
     @property
-    def hardly_seen(self) -> bool:
+    def rarely_observed(self) -> bool:
         """Whether estimates depend on weights that are rarely observed."""
         return self.rows < MIN_ROWS and not self.share <= MIN_SHARE
 
@@ -50,9 +50,9 @@ class LargeWeightSums:
             sums += np.bincount(bins, weights=terms, minlength=len(sums))
 
     def from_weight(self, weight: float) -> tuple[float, float]:
-        """Number of rows with at least this weight, and the sum of their squared weights.
+        """Return the number of rows of at least this weight, and the sum of w^2 over them.
 
-        Exact only for weights of at least half of the largest.
+        Both are exact only if `weight` is at least half of the largest weight.
         """
         rows, squares = self._sums[:, int(_bins(np.array([weight]))[0]) :].sum(axis=1).tolist()
         return rows, squares

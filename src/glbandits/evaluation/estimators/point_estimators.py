@@ -1,6 +1,4 @@
-"""The off-policy estimators: ips, snips, dr and others.
-
-They estimate the value of a target from a log.
+"""The off-policy estimators of the value of a target: ips, snips, dr and others.
 
 Notation: r is the reward, p the propensity, pi the target's probability of the chosen arm, w = pi / p the weight, q the
 expected reward of an arm by the reward model, v the sum of pi(a) q(a) over the arms of the row, and w_e the ratio of
@@ -34,16 +32,14 @@ GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
 
 @dataclass(frozen=True)
 class Replay(RatioEstimator):
-    """The mean reward of rows where an arm drawn from the target is the chosen one (Li et al.
+    """The mean reward of rows where an arm drawn from the target is the chosen one.
 
-    2011).
-
-    The logging policy must have given all arms of a row the same probability.
+    Li et al. (2011). The logging policy must have given all arms of a row the same probability.
     """
 
     name: ClassVar[str] = "replay"
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return np.stack([rows.matched * rows.rewards, rows.matched.astype(np.float64)], axis=1)
 
 
@@ -51,12 +47,12 @@ class Replay(RatioEstimator):
 class Ips(MeanEstimator):
     """Inverse propensity scoring: the mean of w r.
 
-    Unbiased; the variance grows with the weights.
+    It is unbiased. Its variance grows with the weights.
     """
 
     name: ClassVar[str] = "ips"
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.weights * rows.rewards)[:, np.newaxis]
 
 
@@ -76,7 +72,7 @@ class ClippedIps(MeanEstimator):
     def __post_init__(self) -> None:
         set_validated(self, limit=check_float("limit", self.limit, above=0))
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (np.minimum(rows.weights, self.limit) * rows.rewards)[:, np.newaxis]
 
 
@@ -86,7 +82,7 @@ class Snips(RatioEstimator):
 
     name: ClassVar[str] = "snips"
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return np.stack([rows.weights * rows.rewards, rows.weights], axis=1)
 
 
@@ -94,9 +90,8 @@ class Snips(RatioEstimator):
 class DirectMethod(MeanEstimator):
     """The direct method: the mean of v.
 
-    Little variance, but the full bias of the reward model.
-
-    It has no interval, because the variance of predictions does not measure the error of the model.
+    It has little variance, but the full bias of the reward model. It has no interval, because the variance of
+    predictions does not measure the error of the model.
     """
 
     name: ClassVar[str] = "dm"
@@ -104,7 +99,7 @@ class DirectMethod(MeanEstimator):
     biased: ClassVar[bool] = True
     has_standard_error: ClassVar[bool] = False
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return rows.expected[:, np.newaxis]
 
 
@@ -112,13 +107,13 @@ class DirectMethod(MeanEstimator):
 class DoublyRobust(MeanEstimator):
     """The mean of v + w (r - q): the model, corrected by observed rewards.
 
-    Unbiased if propensities are correct.
+    It is unbiased if propensities are correct.
     """
 
     name: ClassVar[str] = "dr"
     needs_model: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.expected + rows.weights * (rows.rewards - rows.predicted))[:, np.newaxis]
 
 
@@ -129,13 +124,13 @@ class SelfNormalisedDr(EstimatorDefaults):
     name: ClassVar[str] = "sndr"
     needs_model: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights], axis=1)
 
-    def combine(self, means: Floats) -> Floats:  # noqa: D102
+    def combine(self, means: Floats) -> Floats:
         return means[..., 0] + ratio(means[..., 1], means[..., 2])
 
-    def gradient(self, mean: Floats) -> Floats:  # noqa: D102
+    def gradient(self, mean: Floats) -> Floats:
         return np.array([1.0, ratio(np.ones(()), mean[2]), -ratio(mean[1], mean[2] ** 2)])
 
 
@@ -158,7 +153,7 @@ class ShrinkageEstimator(MeanEstimator, ABC):
     def reduce(self, weights: Floats, setting: float) -> Floats:
         """Return the reduced weights."""
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         residuals = rows.rewards - rows.predicted
         reduced = [self.reduce(rows.weights, setting) for setting in self.settings()]
         terms = [rows.expected + weights * residuals for weights in reduced]
@@ -189,19 +184,17 @@ class SwitchDr(ShrinkageEstimator):
         if self.threshold is not None:
             set_validated(self, threshold=check_float("threshold", self.threshold, at_least=0))
 
-    def settings(self) -> Floats:  # noqa: D102
+    def settings(self) -> Floats:
         return np.array(GRID if self.threshold is None else [self.threshold])
 
-    def reduce(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+    def reduce(self, weights: Floats, setting: float) -> Floats:
         reduced: Floats = np.where(weights <= setting, weights, 0.0)
         return reduced
 
 
 @dataclass(frozen=True)
 class DrOptimisticShrinkage(ShrinkageEstimator):
-    """Doubly robust with w replaced by s w / (w^2 + s) (Su et al.
-
-    2020), which reduces large weights.
+    """Doubly robust with w replaced by the smaller s w / (w^2 + s) (Su et al. 2020).
 
     Args:
         strength: s, the square of the weight that is halved. None selects the value with the smallest estimated error,
@@ -216,10 +209,10 @@ class DrOptimisticShrinkage(ShrinkageEstimator):
         if self.strength is not None:
             set_validated(self, strength=check_float("strength", self.strength, at_least=0))
 
-    def settings(self) -> Floats:  # noqa: D102
+    def settings(self) -> Floats:
         return np.square(GRID) if self.strength is None else np.array([self.strength])
 
-    def reduce(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+    def reduce(self, weights: Floats, setting: float) -> Floats:
         if setting == math.inf:
             return weights
         denominator = weights * weights + setting
@@ -238,17 +231,16 @@ class Mips(MeanEstimator):
     needs_embeddings: ClassVar[bool] = True
     biased: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.marginal * rows.rewards)[:, np.newaxis]
 
 
 @dataclass(frozen=True)
 class OffCem(MeanEstimator):
-    """The doubly robust form of `mips` (OffCEM.
+    """The doubly robust form of `mips`: the mean of v + w_e (r - q).
 
-    Saito, Ren and Joachims 2023): the mean of v + w_e (r - q).
-
-    Unbiased if the model is correct about differences between arms of the same category.
+    OffCEM (Saito, Ren and Joachims 2023). Unbiased if the model is correct about differences between arms of the same
+    category.
     """
 
     name: ClassVar[str] = "offcem"
@@ -256,7 +248,7 @@ class OffCem(MeanEstimator):
     needs_embeddings: ClassVar[bool] = True
     biased: ClassVar[bool] = True
 
-    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:
         return (rows.expected + rows.marginal * (rows.rewards - rows.predicted))[:, np.newaxis]
 
 

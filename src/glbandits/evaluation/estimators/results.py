@@ -1,7 +1,4 @@
-"""Evaluation: the result of `evaluate`, and its text.
-
-The text shows the support beside the estimates.
-"""
+"""Evaluation: the result of `evaluate`. Its text shows the support beside the estimates."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +11,7 @@ from glbandits.display.plotting import draw_intervals, new_axes
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval, bootstrap_interval
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.support import Support
 from glbandits.records import Floats, Ints
 
@@ -45,7 +42,7 @@ class Estimate:
         """Name of the estimator."""
         return self.estimator.name
 
-    def bootstrap(self, level: float = 0.95, seed: int = 0) -> Interval:
+    def bootstrap(self, level: float = DEFAULT_LEVEL, seed: int = 0) -> Interval:
         """Return the bootstrap interval.
 
         With large weights its coverage is no better than that of the normal one.

@@ -78,7 +78,7 @@ class Support:
                 f"the effective sample size is only {self.effective_sample_size:.0f} of {self.rows} rows: intervals "
                 "are unreliable, because the target differs too much from the logging policy"
             )
-        warnings += self._rarely_seen()
+        warnings += self._rare_weight_warnings()
         if self.unsupported > MIN_DEVIATION:
             warnings.append(
                 f"{self.unsupported:.1%} of the target's decisions have no support: the log has no evidence on their "
@@ -95,10 +95,10 @@ class Support:
             )
         return warnings
 
-    def _rarely_seen(self) -> list[str]:
+    def _rare_weight_warnings(self) -> list[str]:
         """Warnings about large weights that are rarely observed."""
         large = self.large_weights
-        if large is None or self.rows < MIN_SAMPLE_SIZE or not large.hardly_seen:
+        if large is None or self.rows < MIN_SAMPLE_SIZE or not large.rarely_observed:
             return []
         if self.expected:
             wanted = self.rows * MIN_ROWS / large.rows if large.rows > 0.0 else math.inf

@@ -36,7 +36,7 @@ TargetLike: TypeAlias = Target | Bandit | Floats | str | Callable[[LoggedData], 
 class UniformTarget:
     """All arms of a row with the same probability."""
 
-    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002, D102
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
         shares: Floats = block.arm_mask / block.arms.counts[:, np.newaxis]
         return shares
 
@@ -50,7 +50,7 @@ class AlwaysTarget:
     def __post_init__(self) -> None:
         set_validated(self, arm=check_int("arm", self.arm, at_least=0))
 
-    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: D102
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         short = block.arms.counts <= self.arm
         if short.any():
             row = int(np.argmax(short))
@@ -72,7 +72,7 @@ class GivenTarget:
     def __post_init__(self) -> None:
         set_validated(self, given=check_array("target", self.given, 2))
 
-    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: D102
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         part: Floats = self.given[first_row : first_row + len(block)]
         if part.shape != (len(block), block.arms.max_arms):
             raise InvalidInput(
@@ -88,7 +88,7 @@ class ComputedTarget:
 
     function: Callable[[LoggedData], Floats]
 
-    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002, D102
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
         return check_array("the probabilities of the target", self.function(block), 2)
 
 

@@ -68,15 +68,15 @@ class FixedArms:
             raise InvalidInput("arms must have at least one row, one for each arm; got none")
 
     @property
-    def dim(self) -> int:  # noqa: D102
+    def dim(self) -> int:
         return int(self.arms.shape[1])
 
     @property
-    def max_arms(self) -> int:  # noqa: D102
+    def max_arms(self) -> int:
         return len(self.arms)
 
     @property
-    def counts(self) -> Ints:  # noqa: D102
+    def counts(self) -> Ints:
         return np.full(self.rows, self.max_arms, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -85,7 +85,7 @@ class FixedArms:
     def __getitem__(self, rows: RowIndex) -> "FixedArms":
         return copy_with(self, rows=len(np.empty(self.rows, dtype=np.int8)[rows]))
 
-    def features(self) -> Floats:  # noqa: D102
+    def features(self) -> Floats:
         return np.ascontiguousarray(np.broadcast_to(self.arms, (self.rows, *self.arms.shape)))
 
 
@@ -111,11 +111,11 @@ class RowArms:
             raise InvalidInput(f"each row needs 1 to {arms.shape[1]} arms; got counts {counts.min()} to {counts.max()}")
 
     @property
-    def dim(self) -> int:  # noqa: D102
+    def dim(self) -> int:
         return int(self.arms.shape[2])
 
     @property
-    def max_arms(self) -> int:  # noqa: D102
+    def max_arms(self) -> int:
         return int(self.arms.shape[1])
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class RowArms:
     def __getitem__(self, rows: RowIndex) -> "RowArms":
         return copy_with(self, arms=self.arms[rows], counts=self.counts[rows])
 
-    def features(self) -> Floats:  # noqa: D102
+    def features(self) -> Floats:
         return self.arms
 
 
@@ -169,15 +169,15 @@ class CrossedArms:
         return self.cross
 
     @property
-    def dim(self) -> int:  # noqa: D102
+    def dim(self) -> int:
         return self.combination.dim
 
     @property
-    def max_arms(self) -> int:  # noqa: D102
+    def max_arms(self) -> int:
         return len(self.arms)
 
     @property
-    def counts(self) -> Ints:  # noqa: D102
+    def counts(self) -> Ints:
         return np.full(len(self), self.max_arms, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -187,7 +187,7 @@ class CrossedArms:
         own = None if self.own is None else self.own[rows]
         return copy_with(self, contexts=self.contexts[rows], own=own)
 
-    def features(self) -> Floats:  # noqa: D102
+    def features(self) -> Floats:
         return self.combination.combine(self.arms, self.contexts[:, np.newaxis], self.own)
 
 

@@ -78,7 +78,7 @@ class Columns:
 
     @property
     def single(self) -> tuple[str, ...]:
-        """All columns except the patterns with one column for each arm, without repetitions."""
+        """All columns that are not named by a pattern with `{arm}`, without repetitions."""
         names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
         whole = None if self.probability_of_arm else self.probabilities
         return tuple(dict.fromkeys(name for name in (*names, whole) if name is not None))
@@ -105,8 +105,8 @@ class Columns:
         return name in self.single or any(re.fullmatch(pattern, name, re.DOTALL) for pattern in patterns)
 
     @property
-    def own(self) -> tuple[str, ...]:
-        """Names of the `per_arm` columns in the row of a single arm: patterns without `{arm}`."""
+    def per_arm_names(self) -> tuple[str, ...]:
+        """Names of `per_arm` values in the row of an arm: "affinity" for "affinity_{arm}"."""
         return tuple(pattern.replace(ARM, "").strip("_-. ") or pattern for pattern in self.per_arm)
 
     def of_arms(self, arm_names: Iterable[str]) -> list[list[str]]:

@@ -266,7 +266,7 @@ def _check_ranking(event: dict[str, Any], actions: int, chosen: int, propensity:
 def _probabilities(event: dict[str, Any], actions: int) -> list[float] | None:
     """The probability of each action, in the order of `_multi`.
 
-    None unless `a` and `p` list all actions.
+    Returns None unless `a` and `p` list all actions.
     """
     ranked, listed = event.get("a"), event.get("p")
     if not isinstance(ranked, list) or not isinstance(listed, list) or len(ranked) != actions:

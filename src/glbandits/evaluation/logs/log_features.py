@@ -61,7 +61,7 @@ def make_feature_map(table: pl.LazyFrame, request: MapRequest, options: LogOptio
         )
     if isinstance(features, FeatureMap):
         columns = request.columns
-        known = {*columns.context, *columns.own, *request.arm_values, columns.arm, columns.features}
+        known = {*columns.context, *columns.per_arm_names, *request.arm_values, columns.arm, columns.features}
         missing = [name for name in features.kinds if name not in known]
         if missing:
             raise InvalidInput(
@@ -93,7 +93,7 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
     return FeatureMap(
         arm=arm | {name: learned[name] for name in request.arm_values if name in learned},
         context={name: learned[name] for name in columns.context if name in learned},
-        own={name: learned[name] for name in columns.own if name in learned},
+        own={name: learned[name] for name in columns.per_arm_names if name in learned},
         crosses=crosses,
         per_arm_block=block,
         expansions=options.get("expansions", ()),
@@ -117,7 +117,7 @@ def _sample(table: pl.LazyFrame, request: MapRequest) -> dict[str, Any]:
     context = {name: column_values(rows[name]) for name in columns.context}
     return context | {
         own: _joined([column_values(rows[name]) for name in group])
-        for own, group in zip(columns.own, groups, strict=True)
+        for own, group in zip(columns.per_arm_names, groups, strict=True)
     }
 
 

@@ -17,6 +17,7 @@ from glbandits.evaluation.logs.arm_features import (
     check_int_array,
     copy_with,
 )
+from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
@@ -136,7 +137,7 @@ class LoggedData(DisplayedLog):
         self._check_chosen()
         self._check_propensities()
         self._check_probabilities()
-        self._check_rewards()
+        check_rewards(self.rewards, find_link(self.link), lambda row: f"row {row}")
         if self.arm_names is not None:
             set_validated(self, arm_names=tuple(map(str, self.arm_names)))
             if len(self.arm_names) != self.arms.max_arms:
@@ -171,16 +172,6 @@ class LoggedData(DisplayedLog):
             check_probabilities(self.probabilities, self.arms, self.chosen, self.propensities)
             if self.propensities is None:
                 set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
-
-    def _check_rewards(self) -> None:
-        link = find_link(self.link)
-        wrong = ~((self.rewards >= link.lowest_reward) & (self.rewards <= link.highest_reward))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            try:
-                link.check_reward(float(self.rewards[row]))
-            except InvalidInput as error:
-                raise InvalidInput(f"row {row}: {error.template}") from None
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -244,10 +235,7 @@ def link_of(log: Log) -> str | Link:
 
 
 def block_size(size: int, max_arms: int, dim: int) -> int:
-    """Number of rows of a block: at most `size`.
-
-    It is smaller if features and probabilities would exceed `MAX_BLOCK_NUMBERS`.
-    """
+    """Return the rows of a block: `size`, or fewer to stay within `MAX_BLOCK_NUMBERS`."""
     return max(1, min(check_int("size", size, at_least=1), MAX_BLOCK_NUMBERS // max(1, max_arms * (dim + 1))))
 
 
@@ -275,9 +263,7 @@ def check_probabilities(
     first_row: int = 0,
     advice: str = "",
 ) -> None:
-    """Raise InvalidInput unless each row is a distribution over its arms.
-
-    The probability of the chosen arm must agree with the propensity.
+    """Raise InvalidInput unless each row is a distribution that fits its propensity.
 
     Error messages contain `name`, row numbers that start at `first_row`, and `advice`.
     """

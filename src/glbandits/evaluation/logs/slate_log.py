@@ -1,7 +1,4 @@
-"""SlateLog: decisions that fill several slots at once, with propensities and rewards.
-
-And its reader.
-"""
+"""`SlateLog`, decisions that fill several slots at once, and its reader `read_slates`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -203,11 +203,10 @@ def _check_names(file: Path, columns: Columns, separator: str) -> None:
 
 
 def files_of(source: Source, *suffixes: str) -> list[Path]:
-    """Return the sorted files of a source: a file, a folder or a pattern.
+    """Return the files of a source, sorted.
 
-    In a folder, the files with one of the suffixes.
-
-    Paths are absolute, so that worker processes can open them.
+    The source is a file, a folder or a pattern. Of a folder, the files with these suffixes are returned. Paths are
+    absolute, so that worker processes can open them.
     """
     path = Path(source).absolute()
     if path.is_file():

@@ -77,7 +77,7 @@ class TableLayout:
     def probability_columns(self) -> list[str]:
         """Columns with the probability of each arm, in the order of `arm_names`.
 
-        Empty if a single column has all.
+        The list is empty if a single column has all probabilities.
         """
         pattern = self.columns.probability_of_arm
         return [] if pattern is None else columns_of(pattern, self.arm_names)
@@ -187,14 +187,16 @@ def inspect_table(
             f"{arm_table.columns[0]!r}. Move the column {columns.arm!r} to the front, or set "
             f"{parameter('arm_id', columns.arm)}"
         )
-    arms = read_arms(arm_table, arm_id) if arm_table is not None else {}
-    names = arms.pop(NAMES, None) or natural_order({*sizes.get("names", []), *struct_names})
+    if arm_table is not None:
+        names, arm_values = read_arms(arm_table, arm_id)
+    else:
+        names, arm_values = natural_order({*sizes.get("names", []), *struct_names}), {}
     per_arm = [name for group in columns.of_arms(names) for name in group]
     check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
     if columns.probability_of_arm is not None:
         check_present(columns_of(columns.probability_of_arm, names), schema.names(), advice=PROBABILITY_FOR_EACH)
     _check_arm_names(columns, names)
-    request = MapRequest(columns, names, arms, sizes.get("width"), sizes["rows"])
+    request = MapRequest(columns, names, arm_values, sizes.get("width"), sizes["rows"])
     sparse = options.get("sparse")
     features = make_feature_map(table, request, _without_sparse(options))
     return TableLayout(
@@ -203,7 +205,7 @@ def inspect_table(
         rows=sizes["rows"],
         max_arms=sizes.get("max_arms") or len(names),
         arm_names=names,
-        arm_values={**arms, columns.arm: list(names)},
+        arm_values={**arm_values, columns.arm: list(names)},
         features=features,
         has_arm_table=arm_table is not None,
         sparse=features.dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
@@ -251,14 +253,10 @@ def _scan_table(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[s
     return first.row(0, named=True) | {"names": names}
 
 
-NAMES = ""
-"""Key of the names of the arms in the result of `read_arms`."""
+def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the names of the arms of an arm table, sorted, and its other columns in that order.
 
-
-def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
-    """Return the columns of an arm table, sorted by the names of the arms.
-
-    The names are under the key `NAMES`.
+    The names are in the column `arm_id`, by default the first one.
     """
     if not len(table):
         raise InvalidInput(f"{parameter('arm_table')} must have a row for each arm; got none")
@@ -273,4 +271,4 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
     indices = {name: index for index, name in enumerate(ids)}
     names = natural_order(indices)
     in_order = table[[indices[name] for name in names]]
-    return {NAMES: names} | {name: column_values(in_order[name]) for name in table.columns if name != arm_id}
+    return names, {name: column_values(in_order[name]) for name in table.columns if name != arm_id}

@@ -1,7 +1,4 @@
-"""TableLog: a log in a table that is streamed in blocks.
-
-Read_table: a log from a table in memory.
-"""
+"""`TableLog`, a log streamed from a table, and `read_table` for a table in memory."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput, parameter
+from glbandits.errors import parameter
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.column_values import (
     cluster_ids,
@@ -16,6 +16,7 @@ from glbandits.evaluation.logs.column_values import (
     name_indices,
 )
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
+from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.logs.table_layout import OTHER_PROBABILITIES, TableLayout
 from glbandits.features import FeatureMap
@@ -30,9 +31,9 @@ PAIRS = 2**16
 
 
 def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> LoggedData:
-    """Convert rows.
+    """Convert rows of a table.
 
-    `first_row` is the number of the first one in the whole table, for error messages.
+    `first_row` is the index of their first row in the whole table, for error messages.
     """
     columns = layout.columns
     arms, chosen = _fixed_arms(rows, layout, first_row) if layout.fixed else _row_arms(rows, layout, first_row)
@@ -57,14 +58,8 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
 
 
 def _rewards(series: pl.Series, layout: TableLayout, first_row: int) -> Floats:
-    rewards, link = float_values(series, first_row), find_link(layout.link)
-    outside = ~((rewards >= link.lowest_reward) & (rewards <= link.highest_reward))
-    if outside.any():
-        row = int(np.argmax(outside))
-        try:
-            link.check_reward(float(rewards[row]))
-        except InvalidInput as error:
-            raise InvalidInput(f"column {series.name!r}, row {first_row + row}: {error.template}") from None
+    rewards = float_values(series, first_row)
+    check_rewards(rewards, find_link(layout.link), lambda row: f"column {series.name!r}, row {first_row + row}")
     return rewards
 
 
@@ -109,7 +104,7 @@ def _fixed_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tupl
         return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen
     if not isinstance(features, FeatureMap):
         return RowArms(_transformed(rows, layout, arm_indices), counts), chosen
-    contexts, own = _contexts(rows, features, first_row), _own(rows, layout, first_row)
+    contexts, own = _contexts(rows, features, first_row), _per_arm_features(rows, layout, first_row)
     if not contexts.shape[1] and own is None:
         return FixedArms(layout.arm_features, rows=len(rows)), chosen
     return CrossedArms(contexts, layout.arm_features, own, features.combination), chosen
@@ -133,7 +128,7 @@ def _row_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[
     if not isinstance(features, FeatureMap):
         return RowArms(_transformed(rows, layout, arm_indices), counts), chosen
     if columns.arms is not None:
-        own = _own(rows, layout, first_row)
+        own = _per_arm_features(rows, layout, first_row)
         own = None if own is None else own[np.arange(len(rows))[:, np.newaxis], arm_indices]
     arms = np.zeros((*arm_mask.shape, features.arm.width))
     if columns.features is not None:
@@ -164,14 +159,14 @@ def _sparse_arms(
         at_arms, arm = np.arange(len(at_rows)), entries_of(vectors)
     else:
         arm = layout.arm_entries
-    own = _own_entries(rows, layout, at_rows, at_arms, first_row)
+    own = _per_arm_entries(rows, layout, at_rows, at_arms, first_row)
     combined = combined_arms(features.combination, arm, context, own, at_arms, at_rows)
     return SparseArms(combined, counts, features.dim, same_arms=layout.fixed, max_arms=layout.max_arms)
 
 
-def _own_entries(rows: pl.DataFrame, layout: TableLayout, at_rows: Ints, at_arms: Ints, first_row: int) -> Entries:
+def _per_arm_entries(rows: pl.DataFrame, layout: TableLayout, at_rows: Ints, at_arms: Ints, first_row: int) -> Entries:
     """Nonzero `per_arm` features of each pair of row and arm."""
-    own = _own(rows, layout, first_row)
+    own = _per_arm_features(rows, layout, first_row)
     if own is None:
         return Entries(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
     return entries_of(own[at_rows, at_arms])
@@ -190,7 +185,7 @@ def _pairs(rows: pl.DataFrame, layout: TableLayout, arm_indices: Ints) -> dict[s
     at_rows, at_arms = np.nonzero(arm_mask)[0], arm_indices[arm_mask]
     table = {name: _take(column_values(rows[name]), at_rows) for name in columns.context}
     table |= {name: _take(values, at_arms) for name, values in layout.arm_values.items()}
-    for own, group in zip(columns.own, columns.of_arms(layout.arm_names), strict=True):
+    for own, group in zip(columns.per_arm_names, columns.of_arms(layout.arm_names), strict=True):
         values = [column_values(rows[name]) for name in group]
         table[own] = [values[arm][row] for row, arm in zip(at_rows.tolist(), at_arms.tolist(), strict=True)]
     return table
@@ -266,15 +261,12 @@ def _context_columns(rows: pl.DataFrame, features: FeatureMap) -> dict[str, Any]
     return {name: column_values(rows[name]) for name in features.context.kinds}
 
 
-def _own(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> Floats | None:
-    """Encoded `per_arm` columns of each pair of row and arm, (n, K, r).
-
-    None without such columns.
-    """
+def _per_arm_features(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> Floats | None:
+    """Encoded `per_arm` columns of each pair of row and arm, (n, K, r); None without them."""
     columns, features = layout.columns, layout.features
     if not isinstance(features, FeatureMap) or not features.own.width:
         return None
-    patterns = dict(zip(columns.own, columns.of_arms(layout.arm_names), strict=True))
+    patterns = dict(zip(columns.per_arm_names, columns.of_arms(layout.arm_names), strict=True))
     parts = []
     for arm in range(len(layout.arm_names)):
         labels = {own: group[arm] for own, group in patterns.items()}

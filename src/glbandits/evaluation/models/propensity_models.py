@@ -11,7 +11,7 @@ from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import CrossedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
-from glbandits.evaluation.models.overlap import overlap_of
+from glbandits.evaluation.logs.overlap import overlap_of
 from glbandits.extras import needed_for
 from glbandits.records import Floats, Ints
 

@@ -79,7 +79,7 @@ class GlmReward:
         find_link(self.link)
         _check_counts(self)
 
-    def begin(self, dim: int) -> CrossFitted:  # noqa: D102
+    def begin(self, dim: int) -> CrossFitted:
         return _Glms(self, dim)
 
 
@@ -231,7 +231,7 @@ class SklearnReward:
             )
         _check_counts(self)
 
-    def begin(self, dim: int) -> CrossFitted:  # noqa: ARG002, D102
+    def begin(self, dim: int) -> CrossFitted:  # noqa: ARG002
         return _Regressors(self)
 
 

@@ -138,7 +138,8 @@ class WeightedSums:
         squares = terms[first] * terms[second]
         units = self._units.assign(clusters)
         if units is not None:
-            # (b + t)(b' + t') - b b' for each row, so that the running sums are squares of sums over clusters.
+            # Add (b + t)(b' + t') - b b' for each row, where b is the sum of its cluster before it. Over all rows of a
+            # cluster, this adds up to the product of the sums of the cluster.
             before = self._before(terms, units)
             squares += before[first] * terms[second] + terms[first] * before[second]
         self._sums.add(np.vstack([weights > 0.0, terms[WEIGHT], terms[REWARD], squares]))
@@ -187,7 +188,7 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
 def _deviation(squares: Floats, count: Floats) -> Floats:
     """Standard deviation of a sum of `count` terms, from the sum of their squares.
 
-    NaN with fewer than two.
+    It is NaN with fewer than two terms.
     """
     deviation: Floats = np.sqrt(np.maximum(squares, 0.0) * _ratio(count, count - 1.0))
     return deviation

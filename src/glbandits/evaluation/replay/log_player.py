@@ -11,6 +11,7 @@ from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, chosen_features
+from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, WeightedSums
 from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe, sparse_all_recipe, sparse_matched_recipe
@@ -98,7 +99,7 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
     for block in log.blocks():
         min_propensity = min(min_propensity, float(check_propensities(block).min(initial=1.0)))
         for link, name in learners.items():
-            _check_rewards(block.rewards, link, name, first_row)
+            _check_learnable(block.rewards, link, name, first_row)
         first_row += len(block)
     if not first_row:
         raise InvalidInput("log must have at least one row; got none")
@@ -153,14 +154,8 @@ def check_propensities(block: LoggedData) -> Floats:
     return block.propensities
 
 
-def _check_rewards(rewards: Floats, link: Link, learner: str, first_row: int) -> None:
-    wrong = ~((rewards >= link.lowest_reward) & (rewards <= link.highest_reward))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        try:
-            link.check_reward(float(rewards[row]))
-        except InvalidInput as error:
-            raise InvalidInput(f"{learner} cannot learn row {first_row + row}: {error.template}") from None
+def _check_learnable(rewards: Floats, link: Link, learner: str, first_row: int) -> None:
+    check_rewards(rewards, link, lambda row: f"{learner} cannot learn row {first_row + row}")
 
 
 class BlockArrays(NamedTuple):

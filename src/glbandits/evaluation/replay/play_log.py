@@ -11,6 +11,9 @@ The policy gets the rows of the log in their order. There are two ways to learn:
 - "all": the policy learns every row. Before that, the reward of the row is counted with the weight pi/p, where pi is
   the probability that the policy gives to the logged arm. The value is that of a policy which has learned from this log
   so far, not from its own decisions.
+
+All rows count the same, however old they are. A policy that forgets has a setting for it, such as
+`Optimist(half_life=...)`.
 """
 
 import warnings

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput, check_float, lookup, parameter
-from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
@@ -91,11 +91,11 @@ class TuningResult(Displayed):
             return 0.0
         return math.hypot(self.winner.standard_error, self.default.standard_error)
 
-    def gain_interval(self, level: float = 0.95) -> Interval:
+    def gain_interval(self, level: float = DEFAULT_LEVEL) -> Interval:
         """Return the normal interval of the gain, of width 0 if the default was chosen."""
         level = check_float("level", level, above=0, at_most=1 - 1e-9)
-        reach = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
-        return Interval(self.gain - reach, self.gain + reach)
+        half_width = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
+        return Interval(self.gain - half_width, self.gain + half_width)
 
     def _values(self) -> dict[str, object]:
         return {

@@ -6,8 +6,10 @@ from glbandits.experiments.outcomes import FRESH
 from glbandits.experiments.paper.runtime import PAPER_SECONDS, RuntimeTable
 from glbandits.experiments.summary import ExperimentSummary, PolicySummary, ProtocolSummary
 
-OURS = "sgd-ts"
-SEVEN = tuple(PAPER_SECONDS)
+SGD_TS = "sgd-ts"
+"""The policy that the paper proposes."""
+PAPER_POLICIES = tuple(PAPER_SECONDS)
+"""The seven policies that the paper compares."""
 
 
 def paper_of(experiment: ExperimentSummary) -> ProtocolSummary:
@@ -37,11 +39,13 @@ def leaders(protocol: ProtocolSummary) -> str:
     """Return the three best policies of the paper, and the rank of SGD-TS."""
     ordered = protocol.compared
     text = ", ".join(format_regret(policy) for policy in ordered[:3])
-    first, ours = ordered[0], protocol[OURS]
-    if first is ours:
+    first, sgd_ts = ordered[0], protocol[SGD_TS]
+    if first is sgd_ts:
         return text
     text += (
-        "; " + (OURS if ours in ordered[:3] else format_regret(ours)) + f" has rank {protocol.rank(OURS)} of the seven"
+        "; "
+        + (SGD_TS if sgd_ts in ordered[:3] else format_regret(sgd_ts))
+        + f" has rank {protocol.rank(SGD_TS)} of the seven"
     )
     if protocol.protocol == FRESH and first.difference is not None and first.difference_half_width is not None:
         text += f", {-first.difference:.1f} \u00b1 {first.difference_half_width:.1f} behind the first (paired by seed)"
@@ -100,6 +104,6 @@ def upper_end(policy: PolicySummary) -> float:
 
 def ratios_of(table: RuntimeTable, column: str) -> str:
     """Return the CPU time of the other six relative to SGD-TS, the smallest first."""
-    ratios = {name: table.ratio(name, column) for name in SEVEN if name != OURS}
+    ratios = {name: table.ratio(name, column) for name in PAPER_POLICIES if name != SGD_TS}
     ordered = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
     return ", ".join(f"{name} {ratio:.3g}" for ratio, name in ordered)

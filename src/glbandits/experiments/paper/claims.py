@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from glbandits.experiments.paper.claim_evidence import (
-    OURS,
-    SEVEN,
+    PAPER_POLICIES,
+    SGD_TS,
     are_last,
     count_of_firsts,
     extremes_of,
@@ -80,8 +80,8 @@ def _outperforms(summary: PaperSummary) -> Iterator[Claim]:
     published, clean = ([run for run in group if not run.simulated_data] for group in (published, clean))
     if len(published) < 2:
         return
-    protocol = [run.name for run in published if paper_of(run).rank(OURS) == 1]
-    fresh = [run.name for run in clean if fresh_of(run).rank(OURS) == 1]
+    protocol = [run.name for run in published if paper_of(run).rank(SGD_TS) == 1]
+    fresh = [run.name for run in clean if fresh_of(run).rank(SGD_TS) == 1]
     yield Claim(
         "abstract, section 7",
         "SGD-TS consistently outperforms existing algorithms on synthetic and real data.",
@@ -171,17 +171,17 @@ def _forest_cover_2(summary: PaperSummary) -> Iterator[Claim]:
         clean,
         lambda protocol: (
             protocol["gloc"].regret < min(protocol[name].regret for name in others)
-            and median_pulls(protocol, "gloc") < median_pulls(protocol, OURS)
+            and median_pulls(protocol, "gloc") < median_pulls(protocol, SGD_TS)
         ),
-        lambda protocol: f"{ranks_of(protocol, ('gloc',))}; pulls: {pulls_of(protocol, (OURS, 'gloc'))}",
+        lambda protocol: f"{ranks_of(protocol, ('gloc',))}; pulls: {pulls_of(protocol, (SGD_TS, 'gloc'))}",
     )
     yield _claim(
         where,
         "Scenario 2: all other algorithms perform poorly (criterion: twice the regret of SGD-TS).",
         leaked,
         clean,
-        lambda protocol: min(protocol[name].regret for name in others) > 2 * protocol[OURS].regret,
-        lambda protocol: f"against {regrets_of(protocol, (OURS,))}: {regrets_of(protocol, others)}",
+        lambda protocol: min(protocol[name].regret for name in others) > 2 * protocol[SGD_TS].regret,
+        lambda protocol: f"against {regrets_of(protocol, (SGD_TS,))}: {regrets_of(protocol, others)}",
     )
     yield _claim(
         "2",
@@ -200,7 +200,7 @@ def _news(summary: PaperSummary) -> Iterator[Claim]:
     is_real = not experiment.simulated_data
 
     def holds(protocol: ProtocolSummary) -> bool:
-        return protocol.rank(OURS) == 1 and protocol.rank("ucb-glm") == 2
+        return protocol.rank(SGD_TS) == 1 and protocol.rank("ucb-glm") == 2
 
     def evidence(protocol: ProtocolSummary) -> str:
         return ("" if is_real else "On simulated news: ") + leaders(protocol)
@@ -221,10 +221,10 @@ def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
     if table is None:
         return
     for column in ("simulation", "news"):
-        cheapest = all((table.ratio(name, column) or 0) >= 1 for name in SEVEN)
+        cheapest = all((table.ratio(name, column) or 0) >= 1 for name in PAPER_POLICIES)
         is_simulated = column == "news" and table.news_is_simulated
         data = column.capitalize() + " (measured on simulated news of the same size)" * is_simulated
-        here = f"{1e3 * getattr(table.row(OURS), column):.2f} ms per run"
+        here = f"{1e3 * getattr(table.row(SGD_TS), column):.2f} ms per run"
         yield Claim(
             "table 1, section 6.4",
             f"{data}: SGD-TS needs the least time of the seven.",
@@ -251,7 +251,7 @@ def _costs(summary: PaperSummary) -> Iterator[Claim]:
     cost = summary.cost
     if cost is None:
         return
-    over_t, over_d = cost.curve(OURS, "T"), cost.curve(OURS, "d")
+    over_t, over_d = cost.curve(SGD_TS, "T"), cost.curve(SGD_TS, "d")
     slopes = over_t.time_slope, over_d.time_slope
     yield Claim(
         "abstract, table 1",
@@ -261,14 +261,14 @@ def _costs(summary: PaperSummary) -> Iterator[Claim]:
         f"d = {over_d.points[-1].size:,}.",
         verdict(by_protocol=False, on_fresh_seeds=all(slope < 1.15 for slope in slopes)),
     )
-    sizes = {name: cost.curve(name, "T").points for name in (OURS, "ucb-glm", "glm-tsl")}
-    flat = sizes[OURS][-1].state_bytes <= sizes[OURS][0].state_bytes
+    sizes = {name: cost.curve(name, "T").points for name in (SGD_TS, "ucb-glm", "glm-tsl")}
+    flat = sizes[SGD_TS][-1].state_bytes <= sizes[SGD_TS][0].state_bytes
     memory = {name: cost.curve(name, "T").memory_slope for name in ("ucb-glm", "glm-tsl")}
     yield Claim(
         "5.3",
         "The memory of SGD-TS does not grow with T; that of algorithms that fit all rewards grows linearly.",
         "",
-        f"SGD-TS keeps {sizes[OURS][-1].state_bytes:,} bytes at T = {sizes[OURS][-1].size:,}; memory grows as "
+        f"SGD-TS keeps {sizes[SGD_TS][-1].state_bytes:,} bytes at T = {sizes[SGD_TS][-1].size:,}; memory grows as "
         + ", ".join(f"T^{slope:.2f} ({name})" for name, slope in memory.items())
         + ".",
         verdict(by_protocol=False, on_fresh_seeds=flat and all(0.8 < slope < 1.2 for slope in memory.values())),
@@ -297,17 +297,17 @@ def _theory(summary: PaperSummary) -> Iterator[Claim]:
         f"{theory.covered_bound:.1e}.",
         REPRODUCED if theory.tau < theory.horizon else NOT_COVERED,
     )
-    ours = theory.growth[0]
-    reference = slope(ours.horizons, [math.sqrt(size) * math.log(size) ** 2 for size in ours.horizons])
-    regrets = ", ".join(f"{mean:.0f} at T = {size:,}" for size, mean in zip(ours.horizons, ours.mean, strict=True))
+    sgd_ts = theory.growth[0]
+    reference = slope(sgd_ts.horizons, [math.sqrt(size) * math.log(size) ** 2 for size in sgd_ts.horizons])
+    regrets = ", ".join(f"{mean:.0f} at T = {size:,}" for size, mean in zip(sgd_ts.horizons, sgd_ts.mean, strict=True))
     yield Claim(
         "theorem 1",
         "The regret of SGD-TS grows like sqrt T, up to logarithms (measured with the default settings of the "
         "experiments, for which nothing is proven).",
         "",
-        f"Mean regret {regrets}: growth like T^{ours.slope:.2f} (95 % interval {ours.slope_low:.2f} to "
-        f"{ours.slope_high:.2f}); sqrt(T) log(T)^2 grows like T^{reference:.2f} over these horizons.",
-        verdict(by_protocol=False, on_fresh_seeds=ours.slope_low <= reference),
+        f"Mean regret {regrets}: growth like T^{sgd_ts.slope:.2f} (95 % interval {sgd_ts.slope_low:.2f} to "
+        f"{sgd_ts.slope_high:.2f}); sqrt(T) log(T)^2 grows like T^{reference:.2f} over these horizons.",
+        verdict(by_protocol=False, on_fresh_seeds=sgd_ts.slope_low <= reference),
     )
     balls = {(ball.block_factor, ball.ridge): ball for ball in theory.balls}
     longest = balls[max(balls)[0], 0.0], balls[max(balls)[0], 1.0]
@@ -366,14 +366,16 @@ def _claim(
 
 
 def _best_claim(where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary) -> Claim:
-    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda protocol: protocol.rank(OURS) == 1, leaders)
+    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda protocol: protocol.rank(SGD_TS) == 1, leaders)
 
 
 def _pulls_claim(
     where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary
 ) -> Claim:
     def most(protocol: ProtocolSummary) -> bool:
-        return median_pulls(protocol, OURS) >= max(median_pulls(protocol, policy.label) for policy in protocol.compared)
+        return median_pulls(protocol, SGD_TS) >= max(
+            median_pulls(protocol, policy.label) for policy in protocol.compared
+        )
 
     def evidence(protocol: ProtocolSummary) -> str:
         ordered = sorted(protocol.compared, key=lambda policy: -median_pulls(protocol, policy.label))

@@ -159,7 +159,7 @@ def measure_cost(*, quick: bool = False, progress: Progress = no_progress) -> Co
 def predicted_seconds(points: Sequence[CostPoint], size: int) -> float:
     """Extrapolate the CPU seconds of the last two points as a power of the size.
 
-    Return 0 for fewer points.
+    Returns 0 for fewer points.
 
     >>> predicted_seconds([CostPoint(10, 1.0, 80), CostPoint(20, 4.0, 80)], 40)
     16.0

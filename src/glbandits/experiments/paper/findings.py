@@ -1,6 +1,6 @@
 """The findings about the paper, in at most five sentences."""
 
-from glbandits.experiments.paper.claim_evidence import OURS, SEVEN
+from glbandits.experiments.paper.claim_evidence import PAPER_POLICIES, SGD_TS
 from glbandits.experiments.paper.claims import VERDICTS, Claim
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.summary import ExperimentSummary, ProtocolSummary
@@ -29,17 +29,18 @@ def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
 
 
 def _ranks(protocols: list[ProtocolSummary]) -> str:
-    ranks = [protocol.rank(OURS) for protocol in protocols]
+    ranks = [protocol.rank(SGD_TS) for protocol in protocols]
     rank_list = ", ".join(map(str, ranks))
     return (
-        f"among the paper's seven, {OURS} is first in {ranks.count(1)} of {len(ranks)} experiments (ranks {rank_list})"
+        f"among the paper's seven, {SGD_TS} is first in {ranks.count(1)} of {len(ranks)} experiments "
+        f"(ranks {rank_list})"
     )
 
 
 def _example(experiments: tuple[ExperimentSummary, ...], protocol: str) -> str:
     first = getattr(experiments[0], protocol)
-    best_other = next(policy for policy in first.compared if policy.label != OURS)
-    return f"; {experiments[0].name}: {first[OURS].regret:.1f} against {best_other.regret:.1f} of {best_other.label}"
+    best_other = next(policy for policy in first.compared if policy.label != SGD_TS)
+    return f"; {experiments[0].name}: {first[SGD_TS].regret:.1f} against {best_other.regret:.1f} of {best_other.label}"
 
 
 def _default_policy(experiments: tuple[ExperimentSummary, ...]) -> list[str]:
@@ -61,13 +62,13 @@ def _default_policy(experiments: tuple[ExperimentSummary, ...]) -> list[str]:
 def _cost(summary: PaperSummary) -> list[str]:
     if summary.runtime is None:
         return []
-    ratios = [summary.runtime.ratio(name, "simulation") or 0.0 for name in SEVEN if name != OURS]
-    milliseconds = 1e3 * summary.runtime.row(OURS).simulation
+    ratios = [summary.runtime.ratio(name, "simulation") or 0.0 for name in PAPER_POLICIES if name != SGD_TS]
+    milliseconds = 1e3 * summary.runtime.row(SGD_TS).simulation
     line = (
-        f"Cost: {OURS} takes {milliseconds:.2f} ms for the simulation, the other six {min(ratios):.1f} to "
+        f"Cost: {SGD_TS} takes {milliseconds:.2f} ms for the simulation, the other six {min(ratios):.1f} to "
         f"{max(ratios):.0f} times that"
     )
     if summary.cost is not None:
-        over_t, over_d = summary.cost.curve(OURS, "T"), summary.cost.curve(OURS, "d")
+        over_t, over_d = summary.cost.curve(SGD_TS, "T"), summary.cost.curve(SGD_TS, "d")
         line += f"; its time grows as T^{over_t.time_slope:.2f} and d^{over_d.time_slope:.2f}"
     return [line + "."]

@@ -64,10 +64,7 @@ class RuntimeTable:
         raise InvalidInput(f"Table 1 has no row for {label}; its rows are {', '.join(row.label for row in self.rows)}")
 
     def ratio(self, label: str, column: str) -> float | None:
-        """Return the seconds of a policy relative to SGD-TS in the same column.
-
-        Return None if the cell is empty.
-        """
+        """Return the seconds of a policy relative to SGD-TS; None if the cell is empty."""
         value, base = getattr(self.row(label), column), getattr(self.row(BASE), column)
         return None if value is None else float(value / base)
 

@@ -143,7 +143,7 @@ class TheoryCheck:
         """The findings as sentences: the warm-up, the bound, the ball and the growth."""
         paper_ball = next(ball for ball in self.balls if ball.block_factor == BLOCK_FACTORS[-1] and ball.ridge == 0.0)
         ridge_ball = next(ball for ball in self.balls if ball.block_factor == BLOCK_FACTORS[-1] and ball.ridge == 1.0)
-        ours, uniform = self.growth
+        sgd_ts, uniform = self.growth
         never = f"for no power of ten up to 10^{LARGEST_POWER}"
         informative = never if self.informative_horizon is None else f"from T = {self.informative_horizon:,} on"
         covered, covered_regret = self.covered_horizon, self.covered_horizon * self.largest_regret_per_round
@@ -157,9 +157,9 @@ class TheoryCheck:
             f"With blocks of {paper_ball.block_length} rounds, the ball of radius {RADIUS:g} around the warm-up "
             f"estimate contains theta* in {paper_ball.share:.0%} of {paper_ball.runs:,} runs, with ridge 1 in "
             f"{ridge_ball.share:.0%}.",
-            f"The regret of SGD-TS grows like T^{ours.slope:.2f} (95 % interval {ours.slope_low:.2f} to "
-            f"{ours.slope_high:.2f}) from T = {ours.horizons[0]:,} to {ours.horizons[-1]:,}, that of uniform play like "
-            f"T^{uniform.slope:.2f}; the paper claims T^{PAPER_SLOPE:g} up to logarithms.",
+            f"The regret of SGD-TS grows like T^{sgd_ts.slope:.2f} (95 % interval {sgd_ts.slope_low:.2f} to "
+            f"{sgd_ts.slope_high:.2f}) from T = {sgd_ts.horizons[0]:,} to {sgd_ts.horizons[-1]:,}, that of uniform "
+            f"play like T^{uniform.slope:.2f}; the paper claims T^{PAPER_SLOPE:g} up to logarithms.",
         )
 
 
@@ -284,7 +284,7 @@ def _final_regret(problem: Synthetic, horizon: int, seed: int) -> list[float]:
 
 
 def _sample(problem: Synthetic, rounds: int) -> Floats:
-    return np.concatenate([piece.arms for piece in problem.rounds(rounds, seed=0)])
+    return np.concatenate([chunk.arms for chunk in problem.rounds(rounds, seed=0)])
 
 
 def _constants(diversity: Diversity, horizon: int) -> TheoryConstants:
@@ -298,8 +298,5 @@ def _bound(constants: TheoryConstants) -> float:
 
 
 def _first_power(condition: Callable[[int], bool]) -> int | None:
-    """Return the smallest power of ten from 10 to 10^18 for which the condition holds.
-
-    Return None if there is none.
-    """
+    """Return the smallest power of ten, 10 to 10^18, with the condition; None without one."""
     return next((10**k for k in range(1, LARGEST_POWER + 1) if condition(10**k)), None)

@@ -246,7 +246,7 @@ def _over_rows(comparison: PolicyComparison, shown: Sequence[Curve], styles: Ser
 def _value_range(shown: Sequence[Curve]) -> tuple[float, float] | None:
     """Return the range of the vertical axis, without the noisy first rows.
 
-    Return None if there are no points.
+    Returns None if there are no points.
     """
     low, high = [], []
     for curve in shown:

@@ -6,8 +6,14 @@ from typing import NamedTuple
 from scipy.special import ndtri
 
 from glbandits.evaluation import AnytimeInterval, Evaluation, Interval
+from glbandits.evaluation.policy_comparison import PolicyComparison
 
 UNKNOWN = "unknown"
+INTERVAL_LEGEND = (
+    'An interval "at every n" holds at every number of rows, so you may look repeatedly. One "at this n only" holds if '
+    "you look once. The other estimators are checks of dr."
+)
+"""Explains the names of the rows, if the comparison has a headline."""
 
 
 class EstimateRow(NamedTuple):
@@ -37,6 +43,11 @@ def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
         for estimate in evaluation.estimates
         if evaluation.headline is None or estimate.name != "dr"
     ]
+
+
+def has_headline(comparison: PolicyComparison) -> bool:
+    """Return whether any candidate has a headline, with its two kinds of intervals."""
+    return any(policy.evaluation.headline is not None for policy in comparison.policies)
 
 
 def logged_interval(evaluation: Evaluation) -> Interval:

@@ -6,6 +6,7 @@ from pathlib import Path
 from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.reports.evaluation_report import charts, tables
+from glbandits.reports.evaluation_report.estimate_rows import INTERVAL_LEGEND, has_headline
 from glbandits.reports.evaluation_report.record import write_record
 from glbandits.reports.html_page import Section, paragraph, reproduce_section, table_of_contents, write_page
 from glbandits.reports.plotly_helpers import Chart, chart_html
@@ -69,9 +70,11 @@ def _gate(promotion: Promotion) -> str:
 
 
 def _estimates(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+    legend = f"{INTERVAL_LEGEND} " if has_headline(comparison) else ""
     about = (
-        "The mean reward per decision if the policy had decided in place of the logging policy. The intervals cover "
-        "random error only, not the problems that the notes below name. The dotted line is the mean reward in the log."
+        f"The mean reward per decision if the policy had decided in place of the logging policy. {legend}The intervals "
+        "cover random error only, not the problems that the notes below name. The dotted line is the mean reward in "
+        "the log."
     )
     chart = _figure(charts.forest_chart(comparison, styles), "estimates", charts.forest_height(comparison))
     return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison)])

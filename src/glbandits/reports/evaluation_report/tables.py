@@ -1,4 +1,4 @@
-"""The tables of the evaluation page."""
+"""The tables of the evaluation page. `cli.evaluation_tables` has those of the terminal."""
 
 from collections.abc import Mapping
 

@@ -69,9 +69,9 @@ def write_experiment_report(
 
 
 def _about(results: Sequence[ExperimentResult]) -> str:
-    """Return the grid and the seeds of the experiments.
+    """Return sentences on the grid and the seeds of the experiments.
 
-    Experiments that share both share a sentence.
+    Experiments with the same grid and seeds share a sentence.
     """
     names_by_setup: dict[str, list[str]] = {}
     for result in results:

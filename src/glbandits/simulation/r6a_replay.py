@@ -1,9 +1,9 @@
-"""Replay: estimate the click rate of a policy from a log whose articles were displayed at random.
+"""Replay of Yahoo! R6A files: estimate the click rate of a policy from random displays.
 
 The policy chooses an article for each event of the log. If it chooses the displayed article, it learns the click.
 Otherwise the event is skipped. Since the displayed articles were uniformly random, the matched events have the same
 distribution as events that the policy would meet online, and their click rate is an unbiased estimate of the policy's
-click rate (Li, Chu, Langford and Wang, WSDM 2011).
+click rate (Li, Chu, Langford and Wang, WSDM 2011). `evaluation.play_log` is the same method for other logs.
 """
 
 import math
@@ -32,8 +32,8 @@ from glbandits.records import Floats, Generator, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
-    """The result of replaying a log with one policy."""
+class R6aReplay:
+    """The result of replaying R6A files with one policy."""
 
     policy: Policy
     files: tuple[Path, ...]
@@ -73,7 +73,7 @@ class Replay:
         return running
 
 
-def replay(
+def replay_r6a(
     policy: Policy,
     files: Iterable[str | os.PathLike[str]],
     seed: int,
@@ -81,7 +81,7 @@ def replay(
     limit: int | None = None,
     points: int = 1000,
     progress: Callable[[int], None] | None = None,
-) -> Replay:
+) -> R6aReplay:
     """Replay the events of R6A files with a policy.
 
     The policy sees the features 1 to 6 of the articles of each event's pool, and no features of the user. It makes the
@@ -129,7 +129,7 @@ def replay(
         if remaining == 0:
             break
     at_events, at_matched, at_clicks = sums.table().astype(np.int64)
-    return Replay(
+    return R6aReplay(
         policy=policy,
         files=paths,
         seed=seed,

@@ -13,7 +13,7 @@ from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator, Ints
-from glbandits.simulation import Replay, replay
+from glbandits.simulation import R6aReplay, replay_r6a
 
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
 FEATURES = np.concatenate([np.ones((5, 1)), np.eye(5)], axis=1)
@@ -83,7 +83,7 @@ def random_log(path: Path, events: int, seed: int) -> Path:
 
 def test_only_events_with_the_chosen_article_match(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log", np.array([0, 1, 1, 2, 1]), np.array([1, 1, 0, 1, 1]))
-    result = replay(Largest(), [log], seed=1)  # article 1 has feature 3
+    result = replay_r6a(Largest(), [log], seed=1)  # article 1 has feature 3
     assert (result.events, result.matched, result.clicks) == (5, 3, 2)
     assert result.ctr == 2 / 3
     assert result.standard_error == pytest.approx(math.sqrt(2 / 27))
@@ -96,7 +96,7 @@ def test_only_events_with_the_chosen_article_match(tmp_path: Path) -> None:
 def test_click_rate_of_a_fixed_policy_is_unbiased(tmp_path: Path) -> None:
     log = random_log(tmp_path / "log", 20_000, seed=5)
     for policy, rate in ((Largest(), CLICK_RATES[1]), (Uniform(), CLICK_RATES.mean())):
-        result = replay(policy, [log], seed=2)
+        result = replay_r6a(policy, [log], seed=2)
         # One event in five matches, whatever the policy; five standard errors each: once in a million logs.
         assert result.matched / 20_000 == pytest.approx(0.2, abs=5 * math.sqrt(0.2 * 0.8 / 20_000))
         assert result.ctr == pytest.approx(rate, abs=5 * math.sqrt(rate * (1 - rate) / result.matched))
@@ -118,7 +118,7 @@ def test_click_rate_of_a_learning_policy_matches_online_play(tmp_path: Path) -> 
     replayed = np.empty(runs)
     for seed in range(runs):
         # 600 events give 120 matches, give or take 10: fewer than 40 is eight standard deviations away.
-        result = replay(Counting(), [random_log(tmp_path / "log", 600, seed)], seed=1000 + seed)
+        result = replay_r6a(Counting(), [random_log(tmp_path / "log", 600, seed)], seed=1000 + seed)
         replayed[seed] = result.at_clicks[np.searchsorted(result.at_matched, rounds)]
     # Clicks spread by about 4 a run, so the difference of two means of 100 by 0.6. Four standard errors: once in
     # 15,000 sets of seeds. Uniform play would have 20, and the best 36.
@@ -148,7 +148,7 @@ def by_hand(files: tuple[Path, ...], seed: int, limit: int) -> tuple[int, int, i
 
 @pytest.mark.parametrize("limit", [None, 3000])
 def test_replay_makes_the_choices_of_a_bandit(simulated: tuple[Path, ...], limit: int | None) -> None:
-    result = replay(Counting(), simulated, seed=3, limit=limit)
+    result = replay_r6a(Counting(), simulated, seed=3, limit=limit)
     assert (result.events, result.matched, result.clicks) == by_hand(simulated, 3, limit or 10**9)
     assert result.simulated
     if limit is None:
@@ -157,23 +157,23 @@ def test_replay_makes_the_choices_of_a_bandit(simulated: tuple[Path, ...], limit
         assert result.events == limit
 
 
-def curve(result: Replay) -> list[list[int]]:
+def curve(result: R6aReplay) -> list[list[int]]:
     return [values.tolist() for values in (result.at_events, result.at_matched, result.at_clicks)]
 
 
 def test_result_does_not_depend_on_read_size(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    uncut = replay(Counting(), simulated, seed=3, points=50)
+    uncut = replay_r6a(Counting(), simulated, seed=3, points=50)
     monkeypatch.setattr(r6a, "CHUNK", 20_000)
     monkeypatch.setattr(r6a, "BLOCK", 30_000)
-    cut = replay(Counting(), simulated, seed=3, points=50, progress=read.append)
+    cut = replay_r6a(Counting(), simulated, seed=3, points=50, progress=read.append)
     assert curve(cut) == curve(uncut)
     assert sum(read) == 5760
     assert len(read) > 100
 
 
 def test_click_rate_is_nan_without_matches(tmp_path: Path) -> None:
-    result = replay(Largest(), [write_log(tmp_path / "log", np.array([0, 3]), np.array([1, 1]))], seed=1)
+    result = replay_r6a(Largest(), [write_log(tmp_path / "log", np.array([0, 3]), np.array([1, 1]))], seed=1)
     assert (result.events, result.matched, result.clicks) == (2, 0, 0)
     assert math.isnan(result.ctr)
     assert math.isnan(result.standard_error)
@@ -182,10 +182,10 @@ def test_click_rate_is_nan_without_matches(tmp_path: Path) -> None:
 def test_invalid_arguments_are_errors(tmp_path: Path) -> None:
     log = random_log(tmp_path / "log", 5, seed=1)
     with pytest.raises(InvalidInput, match="policy must be an instance"):
-        replay(Counting, [log], seed=1)  # type: ignore[arg-type]
+        replay_r6a(Counting, [log], seed=1)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
-        replay(Uniform(), [log], seed=1, limit=0)
+        replay_r6a(Uniform(), [log], seed=1, limit=0)
     with pytest.raises(InvalidInput, match="points must be a whole number of at least 1; got 0"):
-        replay(Uniform(), [log], seed=1, points=0)
+        replay_r6a(Uniform(), [log], seed=1, points=0)
     with pytest.raises(InvalidInput, match="seed must be a whole number"):
-        replay(Uniform(), [log], seed=-1)
+        replay_r6a(Uniform(), [log], seed=-1)

@@ -10,7 +10,7 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Policy, SgdTs, UnknownName
 from glbandits.environments import Synthetic
-from glbandits.experiments.engine import Workload, make_tasks, run_missing
+from glbandits.experiments.missing_runs import Workload, make_tasks, run_missing
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.run_spec import RunSpec
 from glbandits.simulation import simulate
@@ -56,7 +56,7 @@ def test_invalid_engines_and_jobs_are_rejected(tmp_path: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from tests.experiments.test_engine import SPECS
+from tests.experiments.test_missing_runs import SPECS
 from glbandits.experiments import engine
 from glbandits.experiments.result_store import ResultStore
 engine.TASK_SECONDS = 1e-9  # a task and a file for each run
