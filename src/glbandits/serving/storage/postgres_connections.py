@@ -177,7 +177,7 @@ class PostgresLearnerLock:
         self._lock = Lock()
         self._held = False
 
-    def held(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take the lock if it is free, and return whether this process holds it.
 
         False without a connection.
