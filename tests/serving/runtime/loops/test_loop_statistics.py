@@ -48,8 +48,8 @@ class TestTally:
         assert total_of(*FOUR).baseline == pytest.approx((1 / 3, math.sqrt(32) / 18))
 
     def test_effective_sample_size_of_the_baseline(self) -> None:
-        assert total_of(*FOUR).baseline_worth == 6**2 / (2**2 + 4**2)
-        assert DecisionTotals().baseline_worth == 0.0
+        assert total_of(*FOUR).baseline_sample_size == 6**2 / (2**2 + 4**2)
+        assert DecisionTotals().baseline_sample_size == 0.0
 
     def test_empty_totals_have_no_estimates(self) -> None:
         nothing = DecisionTotals()
