@@ -37,7 +37,7 @@ def put(loop: Loop, arms: list[NewArm], **more: Any) -> int:
 
 
 def ask(loop: Loop, event_id: str, **query: Any) -> Decision:
-    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, question=CatalogueQuery(**query)))
+    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, query=CatalogueQuery(**query)))
 
 
 def play_rounds(

@@ -138,13 +138,13 @@ class Loop:
 
         Does not write the decision.
         """
-        configuration, model, baseline = self.configuration, self.published, request.question.baseline
+        configuration, model, baseline = self.configuration, self.published, request.query.baseline
         if baseline is None and configuration.mode is not Mode.ONLINE:
             raise InvalidInput(
                 f"baseline is missing: the mode {configuration.mode} shows it. Name an arm of the catalogue"
             )
         seed = seed_of(self.salt, request.event_id, "")
-        choice = self.catalogue.draw(model.bandit, request.question, configuration.exploration, seed)
+        choice = self.catalogue.draw(model.bandit, request.query, configuration.exploration, seed)
         return self._decision(
             (configuration, model),
             event_id=request.event_id,
