@@ -68,8 +68,8 @@ class Segment(msgspec.Struct, frozen=True):
     state: tuple[float, ...] = ()
     """The state of the confidence sequence."""
 
-    def after(self, rows: Floats) -> "Segment":
-        """Return the segment extended by at least one row: an array (decisions, fields of `Row`)."""
+    def extended_by(self, rows: Floats) -> "Segment":
+        """Return the segment with at least one more row: an array (decisions, fields of `Row`)."""
         timestamps, baseline, showed_baseline, rewarded, rewards = rows.T[:5]
         others = np.maximum(1.0 - baseline, 0.0)
         weight = np.divide(others, baseline, out=np.full_like(others, np.inf), where=baseline > 0.0)
@@ -134,8 +134,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         """Return the evidence for another model: the present segment starts again."""
         return replace(self, present=None, upcoming=None, of_model=0)
 
-    def after(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "Evidence":
-        """Return the evidence extended by a batch. Decisions that are not learned do not count.
+    def extended_by(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "Evidence":
+        """Return the evidence with a batch of further decisions. Decisions that are not learned do not count.
 
         Args:
             batch: the next decisions in the order of the log.
@@ -202,8 +202,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def _extended(self, rows: Floats, *, starts_segment: bool) -> "Evidence":
         """Add decisions to all segments. Then start a new segment if `starts_segment`."""
-        past, segments = self.past.after(rows), self.segments
-        present, upcoming = (segment and segment.after(rows) for segment in (self.present, self.upcoming))
+        past, segments = self.past.extended_by(rows), self.segments
+        present, upcoming = (segment and segment.extended_by(rows) for segment in (self.present, self.upcoming))
         if starts_segment:
             present, upcoming, segments = upcoming, Segment(index=segments), segments + 1
         of_model = self.of_model + len(rows)

@@ -64,7 +64,7 @@ class AutoOptimisation:
         """Run the looks that are due, one after another. Blocks until they are done or cancelled."""
         for loop in self._service.loops.values():
             if not self._stop.is_set() and self._is_due(loop) and self._service.learns():
-                self._look(loop, loop.configuration, loop.published.sequence)
+                self._look(loop, loop.configuration, loop.published.learned_through)
 
     def _is_due(self, loop: Loop) -> bool:
         if not loop.configuration.auto_optimisation:
@@ -105,7 +105,7 @@ class AutoOptimisation:
             learned = last
             return bandit
 
-        train_through(loop.published.sequence)  # most of it now, because `promote` holds the lock of the loop
+        train_through(loop.published.learned_through)  # most of it now, because `promote` holds the lock of the loop
         return loop.promote(chosen, train_through, body, before=before)
 
 

@@ -107,7 +107,7 @@ class ServiceMetrics(Collector):
         for name, loop in self._service.loops.items():
             labels, model = (name, self._process), loop.published
             epochs.add_metric(labels, model.epoch)
-            numbers.add_metric(labels, model.sequence)
+            numbers.add_metric(labels, model.learned_through)
             lags.add_metric(labels, loop.learning_lag())
             set_aside.add_metric(labels, model.set_aside)
         yield from (epochs, numbers, lags, set_aside)

@@ -235,7 +235,7 @@ def test_learning_comes_before_counting_history(tmp_path: Path, monkeypatch: pyt
     again, learned, search = Loop("default", store, clock), list[int](), store.search
 
     def watched(*arguments: Any) -> Any:
-        learned.append(again.published.sequence)
+        learned.append(again.published.learned_through)
         return search(*arguments)
 
     monkeypatch.setattr(store, "search", watched)
@@ -268,7 +268,7 @@ def test_counting_history_continues_after_a_failure(tmp_path: Path, monkeypatch:
         return search(*arguments)
 
     monkeypatch.setattr(store, "search", failing)
-    statistics = LoopStatistics(store, "default", loop.published.sequence)
+    statistics = LoopStatistics(store, "default", loop.published.learned_through)
     with pytest.raises(StoreError, match="slow"):
         statistics.count_history()
     statistics.count_history()

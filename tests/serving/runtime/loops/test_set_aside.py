@@ -31,7 +31,7 @@ def test_huge_rewards_do_not_stop_learning(tmp_path: Path, aggregation: Aggregat
     play_rounds(loop, store, clock, 20)
     reward_twice(loop, store, clock, value)
     play_rounds(loop, store, clock, 20, first=100)
-    assert loop.published.sequence == store.last_sequence("default")
+    assert loop.published.learned_through == store.last_sequence("default")
     usable = aggregation is not Aggregation.SUM and value == 1e50
     assert loop.published.set_aside == (0 if usable else 1)
     assert loop.statistics.view(Window.ALL).total.set_aside == loop.published.set_aside

@@ -45,7 +45,7 @@ async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:
         id=decision.actions[decision.shown],
         probability=decision.probability,
         catalogue_version=decision.catalogue.version,
-        model_version=model_version(decision.epoch, decision.model),
+        model_version=model_version(decision.epoch, decision.learned_through),
         degraded=degraded,
     )
 
