@@ -19,7 +19,7 @@ from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.exploration_settings import ExplorationSettings
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
@@ -34,7 +34,7 @@ history_at = LAYOUT.history()
 """The rewards of the warm-up set."""
 
 
-class Ecolog(Width):
+class Ecolog(ExplorationSettings):
     """Pull the largest x'theta + c ||x||_{W^-1}; update theta by one proximal step per reward.
 
     Theta is a confidence set for theta*, at first the ball of radius S. For each reward y of an arm x with ||x|| <= 1:

@@ -12,7 +12,7 @@ from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.exploration_settings import ExplorationSettings
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
@@ -23,7 +23,7 @@ factor_of = LAYOUT.factor("factor")
 """The Cholesky factor of H."""
 
 
-class GlbOmd(Width):
+class GlbOmd(ExplorationSettings):
     """Pull the largest x'theta + beta ||x||_{H^-1}; update theta by online mirror descent.
 
     For each reward y of an arm x, with g = mu(x'theta) - y, and eta = 1 + R S, where R bounds |mu''|/mu':

@@ -13,7 +13,7 @@ from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.exploration_settings import ExplorationSettings
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
@@ -27,7 +27,7 @@ WARM_UP_SET, OTHERS = 0.0, 1.0
 """Labels of the observations in the history."""
 
 
-class RsGlincb(Width):
+class RsGlincb(ExplorationSettings):
     """A UCB rule that refits theta only when det H has doubled since the last fit.
 
     1. If an arm has ||x||^2_{V^-1} above a threshold, pull the arm with the largest one. Its reward joins the warm-up

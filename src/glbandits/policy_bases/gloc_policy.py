@@ -11,7 +11,7 @@ from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Grid, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy_bases.exploration_settings import ExplorationSettingsWithNoise
 from glbandits.policy_bases.grids import EXPLORATIONS, STEPS
 from glbandits.records import Floats, Generator
 
@@ -24,7 +24,7 @@ factor_of = LAYOUT.factor("factor")
 """The Cholesky factor of A. V is the same matrix, because both have the same initial value here."""
 
 
-class GlocPolicy(Confidence):
+class GlocPolicy(ExplorationSettingsWithNoise):
     """The settings and the learning of GLOC and GLOC-TS.
 
     For each reward y of an arm x, with the prediction z = x'theta made before the step and g = mu(z) - y:
