@@ -82,16 +82,16 @@ class AutoOptimisation:
         except Stopped:
             return
         except Exception as error:
-            log.error("loop %s: auto-optimisation failed", loop.name, exc_info=error)
+            log.error("Loop %s: auto-optimisation failed", loop.name, exc_info=error)
             why = str(error) if isinstance(error, GlbanditsError) else "The server's log has the error."
             optimised = OptimisationResult(Look(verdict=LookVerdict.FAILED, sentence=f"The look failed: {why}"))
         body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
         if optimised.configuration is None:
             self._service.store.save_documents(loop.name, self._service.clock(), body, expected_versions={})
         elif not self._promote(loop, optimised.configuration, optimised.model, body, before, learned_through):
-            log.info("loop %s was changed during its auto-optimisation, which starts again", loop.name)
+            log.info("Loop %s was changed during its auto-optimisation, which starts again.", loop.name)
             return
-        log.info("loop %s: auto-optimisation: %s", loop.name, optimised.look.sentence)
+        log.info("Loop %s: auto-optimisation: %s", loop.name, optimised.look.sentence)
 
     def _promote(
         self, loop: Loop, chosen: LoopConfig, model: bytes, body: dict[str, bytes], before: LoopConfig, learned: int

@@ -235,7 +235,7 @@ class BatchWriter:
         """
         self._task, self.state = None, WriterState.IDLE
         if self.depth:
-            log.error("%d events are not known to be written: %s", self.depth, NO_ANSWER)
+            log.error("It is unknown whether %d events were written: the store did not answer in time.", self.depth)
         batch, queue = self._batch, list(self._queue)
         self._batch = ()
         self._queue.clear()
@@ -298,7 +298,7 @@ class BatchWriter:
             if len(events) > 1:
                 return await self._append_halves(events)
             if not isinstance(error, GlbanditsError):
-                log.error("the store cannot write event %s", events[0].event_id, exc_info=error)
+                log.error("The store cannot write event %s", events[0].event_id, exc_info=error)
             return [error]
         if self._failures.failing:
             self._failures.succeeded(WRITING)
@@ -336,4 +336,4 @@ class BatchWriter:
         if self._decisions.get(name) is decision:
             del self._decisions[name]
         if isinstance(outcome, Exception):
-            log.error("decision %s of loop %s is not written: %s", decision.event_id, decision.loop, outcome)
+            log.error("Decision %s of loop %s was not written: %s", decision.event_id, decision.loop, outcome)

@@ -79,7 +79,7 @@ class SqliteStore(EventStore):
         self._executor = ThreadPoolExecutor(1, "sqlite-writer")
         self._was_fast = True
         """Whether the last commit took less than `FAST_COMMIT` seconds."""
-        with _named_errors(f"{self._path} could not be opened"):
+        with _as_store_errors(f"{self._path} could not be opened"):
             # Create the file with mode 0600; SQLite gives its other files the same mode. Do not open an existing file:
             # closing it would release the locks that another store of this process has on it.
             if not self._path.exists():
@@ -103,7 +103,7 @@ class SqliteStore(EventStore):
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            cached_statements=sqlite_log.STATEMENTS,
+            cached_statements=sqlite_log.STATEMENT_CACHE_SIZE,
         )
         connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else MAX_PAGES}")
@@ -127,7 +127,7 @@ class SqliteStore(EventStore):
             self._check_file()
             connection.execute("COMMIT")
         except BaseException as error:
-            with _named_errors(f"{self._path} could not be written"):
+            with _as_store_errors(f"{self._path} could not be written"):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise error
@@ -135,7 +135,7 @@ class SqliteStore(EventStore):
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """A connection for this thread alone, in a transaction that sees one state of the store."""
-        with _named_errors(f"{self._path} could not be read"):
+        with _as_store_errors(f"{self._path} could not be read"):
             with self._pool_lock:
                 self._check_open()
                 self._check_file()
@@ -255,7 +255,7 @@ class SqliteStore(EventStore):
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"a backup must be a new file; {target} exists already")
-        with _named_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
+        with _as_store_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             with self._reading() as connection, closing(sqlite3.connect(temporary)) as copy:
                 connection.execute("ROLLBACK")  # `backup` starts a transaction itself
@@ -287,7 +287,7 @@ class SqliteStore(EventStore):
 
     def close(self) -> None:
         """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
-        with self._write_lock, self._pool_lock, _named_errors(f"{self._path} could not be closed"):
+        with self._write_lock, self._pool_lock, _as_store_errors(f"{self._path} could not be closed"):
             if self._closed:
                 return
             self._closed = True
@@ -336,8 +336,11 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _named_errors(what: str) -> Iterator[None]:
-    """Raise errors of SQLite and the system as StoreError, invalid names as InvalidInput."""
+def _as_store_errors(what: str) -> Iterator[None]:
+    """Convert errors of SQLite and the system to StoreError, and invalid names to InvalidInput.
+
+    `what` is the beginning of the message.
+    """
     try:
         yield
     except (UnicodeEncodeError, OverflowError) as error:

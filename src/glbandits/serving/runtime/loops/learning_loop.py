@@ -243,7 +243,7 @@ class Loop:
         self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside, evidence)
         if set_aside:
             log.warning(
-                "loop %s: %d decisions cannot be learned and are set aside; the first is event %r",
+                "Loop %s: %d decisions cannot be learned and are set aside. The first is event %r.",
                 self.name,
                 set_aside,
                 batch[outcomes.index(LearningOutcome.SET_ASIDE)].decision.event_id,
