@@ -185,9 +185,9 @@ def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest
 
 
 def test_model_stays_below_the_limit_of_an_import() -> None:
-    from glbandits.serving.http.endpoints import LARGEST_MODEL
+    from glbandits.serving.http.endpoints import MAX_MODEL_BODY
 
-    assert 8 * LARGEST_SPARSE_MODEL < LARGEST_MODEL
+    assert 8 * LARGEST_SPARSE_MODEL < MAX_MODEL_BODY
 
 
 @pytest.mark.parametrize(("width", "form"), [(WIDE, True), (64, True), (5000, False), (64, False)])
