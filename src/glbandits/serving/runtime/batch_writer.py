@@ -57,9 +57,9 @@ class WriterCounts:
     batches: int = 0
     events: int = 0
     """Events with a receipt."""
-    refused: int = 0
+    failed_events: int = 0
     """Events that ended with an error."""
-    failures: int = 0
+    retried_batches: int = 0
     """Batches whose decisions had to be retried."""
     seconds: float = 0.0
     """Time spent in `store.append`."""
@@ -268,7 +268,7 @@ class BatchWriter:
                     self._finish([pending], outcome)
             self._batch = retry
             if retry:
-                self.counts.failures += 1
+                self.counts.retried_batches += 1
                 await self._wait_for_retry()
 
     async def _wait_for_retry(self) -> None:
@@ -322,7 +322,7 @@ class BatchWriter:
                 self._forget_decision(pending.event, outcome)
             waits = not pending.receipt.done() and not pending.receipt.get_loop().is_closed()
             if isinstance(outcome, Exception):
-                self.counts.refused += 1
+                self.counts.failed_events += 1
                 if waits:
                     pending.receipt.set_exception(outcome)
             else:

@@ -160,7 +160,6 @@ class PostgresStore(EventStore):
         return postgres_retention.delete_log(self._writing, loop_name, last)
 
     def learner_lock(self) -> PostgresLearnerLock:
-        """See `EventStore.learner_lock`."""
         return PostgresLearnerLock(self._address)
 
     def wait_for_change(self, timeout: float) -> bool:
@@ -179,12 +178,10 @@ class PostgresStore(EventStore):
         self._check_open()
 
     def check(self) -> list[str]:
-        """See `EventStore.check`."""
         with self._reading() as connection:
             return postgres_log.check(connection)
 
     def close(self) -> None:
-        """See `EventStore.close`."""
         if not self._closed:
             self._closed = True
             self._executor.shutdown()

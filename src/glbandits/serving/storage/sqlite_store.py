@@ -191,7 +191,6 @@ class SqliteStore(EventStore):
             self._was_fast = time.perf_counter() - began < FAST_COMMIT
 
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
-        """See `EventStore.append_blocking`."""
         with self._write_lock:
             return self._append(self._writer, events)
 
@@ -242,7 +241,6 @@ class SqliteStore(EventStore):
             deleted += count
 
     def learner_lock(self) -> FileLearnerLock:
-        """See `EventStore.learner_lock`."""
         return FileLearnerLock(self._path)
 
     def wait_for_change(self, timeout: float) -> bool:
@@ -251,7 +249,6 @@ class SqliteStore(EventStore):
         return False
 
     def backup(self, path: str | PathLike[str]) -> None:
-        """See `EventStore.backup`."""
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"a backup must be a new file; {target} exists already")
@@ -279,7 +276,6 @@ class SqliteStore(EventStore):
                     _checkpoint(connection)
 
     def check(self) -> list[str]:
-        """See `EventStore.check`."""
         with self._reading() as connection:
             messages = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
             orphans = [f"{table} of no decision" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
