@@ -119,6 +119,52 @@ class SgdTs(Policy):
     radius: Positive = 2.0
     ridge: NonNegative = 0.0
 
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Lines 1 and 14: a random arm in the first block, then the largest x'theta_TS."""
+        K, dim = arms.shape
+        if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
+            return any_index(rng, K)
+        if settings.draws_per_block == 0.0:  # draw="decision"
+            theta_ts = theta_bar_of(state, dim).copy()
+            add_normals(theta_ts, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
+            return best_arm(arms, theta_ts)
+        index = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
+        return best_arm(arms, block_draw(state, dim, index))
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Lines 1 and 8: learn one reward. The last reward of a block also runs lines 2 to 4 and 7 to 12."""
+        dim, in_first_block = x.shape[0], state[BLOCK] == 0.0
+        if in_first_block:
+            record_row(state, settings, x, reward)  # line 1
+        else:
+            # Line 8: add a term to the gradient. theta_tilde is constant during a block, so rows need not be stored.
+            error = link.mean(dot(x, theta_tilde_of(state, dim))) - reward
+            add_scaled(gradient_of(state, dim), error, x)
+        state[POSITION] += 1.0
+        if state[POSITION] >= settings.tau:  # line 6
+            if in_first_block:
+                state = fit_first_block(state, settings, dim, link)  # lines 2 to 4
+            complete_block(state, settings, dim, rng)  # lines 7 to 12
+        return state
+
+    @staticmethod
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Write the share of the block's draws under which each arm is the best.
+
+        Returns False for draw="decision", which has no exact form.
+        """
+        K, dim = arms.shape
+        uniform_mass(out)
+        if state[BLOCK] == 0.0:
+            return True
+        for a in range(K):
+            out[a] = settings.floor / K
+        for index in range(int(settings.draws_per_block)):
+            out[best_arm(arms, block_draw(state, dim, index))] += (1.0 - settings.floor) / settings.draws_per_block
+        return bool(settings.draws_per_block > 0.0)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("block_factor", "block_length", "horizon", "step", "exploration_a1", "exploration_a2"):
@@ -166,52 +212,6 @@ class SgdTs(Policy):
     def draws_per_block(self, dim: int) -> int:
         """The number of draws theta_TS that are made at the start of a block."""
         return {"block": 1, "decision": 0, "candidates": self.candidates}[self.draw]
-
-    @staticmethod
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Lines 1 and 14: a random arm in the first block, then the largest x'theta_TS."""
-        K, dim = arms.shape
-        if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
-            return any_index(rng, K)
-        if settings.draws_per_block == 0.0:  # draw="decision"
-            theta_ts = theta_bar_of(state, dim).copy()
-            add_normals(theta_ts, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
-            return best_arm(arms, theta_ts)
-        index = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
-        return best_arm(arms, block_draw(state, dim, index))
-
-    @staticmethod
-    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Learn one reward. After tau rewards run line 6: complete the block."""
-        dim, in_first_block = x.shape[0], state[BLOCK] == 0.0
-        if in_first_block:
-            record_row(state, settings, x, reward)  # line 1
-        else:
-            # Line 8: add a term to the gradient. theta_tilde is constant during a block, so rows need not be stored.
-            error = link.mean(dot(x, theta_tilde_of(state, dim))) - reward
-            add_scaled(gradient_of(state, dim), error, x)
-        state[POSITION] += 1.0
-        if state[POSITION] >= settings.tau:  # line 6
-            if in_first_block:
-                state = fit_first_block(state, settings, dim, link)  # lines 2 to 4
-            complete_block(state, settings, dim, rng)  # lines 7 to 12
-        return state
-
-    @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write the share of the block's draws under which each arm is the best.
-
-        Returns False for draw="decision", which has no exact form.
-        """
-        K, dim = arms.shape
-        uniform_mass(out)
-        if state[BLOCK] == 0.0:
-            return True
-        for a in range(K):
-            out[a] = settings.floor / K
-        for index in range(int(settings.draws_per_block)):
-            out[best_arm(arms, block_draw(state, dim, index))] += (1.0 - settings.floor) / settings.draws_per_block
-        return bool(settings.draws_per_block > 0.0)
 
     def init(self, dim: int) -> Floats:
         """Return zeros, with room for the rows of the first block."""
