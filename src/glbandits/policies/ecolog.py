@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import factorise, solve_factorised, update
+from glbandits.maths.cholesky import factorise, rank_one_update, solve_factorised
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.fitting.observation_history import history, remember
@@ -133,10 +133,10 @@ class Ecolog(ExplorationSettings):
             gained = link.antiderivative(z[0]) - link.antiderivative(new_score) - reward * (z[0] - new_score)
             state[LOSSES] += 2.0 * eta * gained - moved
             copy_to(theta, new)
-            update(R, link.slope(new_score), x)
+            rank_one_update(R, link.slope(new_score), x)
             return state
         state = remember(state, history_at(dim), x, reward)  # line 3
-        update(V_of(state, dim), 1.0, x)
+        rank_one_update(V_of(state, dim), 1.0, x)
         shrink_set(state, settings, dim, link)
         return state
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.cholesky import solve_factorised, update
+from glbandits.maths.cholesky import rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.maths.projection import project_in_norm
@@ -111,9 +111,9 @@ class GlbOmd(ExplorationSettings):
         add_scaled(theta, eta * (reward - link.mean(z)) / shorter, direction)
         if norm(theta) > settings.bound:
             stepped = R.copy()
-            update(stepped, eta * link.slope(z), x)
+            rank_one_update(stepped, eta * link.slope(z), x)
             project_in_norm(theta, stepped, settings.bound)
-        update(R, link.slope(dot(x, theta)), x)  # line 3
+        rank_one_update(R, link.slope(dot(x, theta)), x)  # line 3
         state[LEARNED] += 1.0
         return state
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import inverse_norm, log_determinant, update
+from glbandits.maths.cholesky import inverse_norm, log_determinant, rank_one_update
 from glbandits.maths.fitting.fit_in_ball import fit_in_ball
 from glbandits.maths.fitting.observation_history import labelled, remember, rows_labelled
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
@@ -160,9 +160,9 @@ class RsGlincb(ExplorationSettings):
         state = remember(state, history_at(dim), labelled(x, label), reward)
         H_now, H_then = H_of(state, dim), H_played_of(state, dim)
         if to_warm_up:
-            update(V_of(state, dim), 1.0, x)
+            rank_one_update(V_of(state, dim), 1.0, x)
         else:
-            update(H_now, link.slope(dot(x, theta_warm_of(state, dim))) / math.e, x)
+            rank_one_update(H_now, link.slope(dot(x, theta_warm_of(state, dim))) / math.e, x)
         switch = log_determinant(H_now) - log_determinant(H_then) > settings.log_growth
         if to_warm_up or switch:
             theta = theta_warm_of(state, dim) if to_warm_up else theta_of(state, dim)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.cholesky import solve_factorised, update
+from glbandits.maths.cholesky import rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
@@ -73,7 +73,7 @@ class GlocPolicy(ExplorationSettingsWithNoise):
         theta, targets, R = theta_of(state, dim), targets_of(state, dim), factor_of(state, dim)
         z = dot(x, theta)  # the prediction, made before the step
         g = min(link.mean(z) - reward, 1e100)  # under the log link its square could overflow
-        update(R, 1.0, x)
+        rank_one_update(R, 1.0, x)
         direction = np.empty(dim)
         copy_to(direction, x)
         solve_factorised(R, direction)

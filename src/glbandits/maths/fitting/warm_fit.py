@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, solve_factorised, update
+from glbandits.maths.cholesky import backward, forward, rank_one_update, solve_factorised
 from glbandits.maths.fitting.likelihood import STEEPEST, fit_or_diverge, hessian_factor, largest, least_curvature
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.matrix_products import add_rows, set_scores
@@ -69,7 +69,7 @@ def absorb(theta: Floats, memory: Floats, x: Floats, reward: float, link: LinkFu
         memory[CONTRADICTED] = 1.0
     R, step, z = factor_in(memory, dim), np.empty(dim), dot(x, theta)
     residual = min(max(reward - link.mean(z), -STEEPEST), STEEPEST)
-    update(R, min(link.slope(z), STEEPEST), x)
+    rank_one_update(R, min(link.slope(z), STEEPEST), x)
     for i in range(dim):
         step[i] = residual * x[i]
     forward(R, step)

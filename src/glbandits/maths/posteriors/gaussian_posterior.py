@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, log_determinant, solve_factorised, update
+from glbandits.maths.cholesky import backward, forward, log_determinant, rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -31,7 +31,7 @@ def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFuncti
     score, variance = dot(x, theta), dot(x, direction)
     z = proximal_score(score, variance, reward, link)
     add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
-    update(R, link.slope(z), x)
+    rank_one_update(R, link.slope(z), x)
 
 
 @jittable
