@@ -12,6 +12,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *so
 BLOCK = re.compile(r"^( *)```(?:python|py)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 API = "\n".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.md")))
+SOURCE_PATH = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.py)`")
 PACKAGES = re.findall(r"^\.\. automodule:: (\S+)", API, re.MULTILINE)
 
 
@@ -46,6 +47,13 @@ def test_links_to_files_and_headings_exist(page: Path) -> None:
         assert target.exists(), link
         if heading and target.suffix == ".md":
             assert heading in headings(target), link
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "decisions"], ids=name_of)
+def test_source_files_that_pages_name_exist(page: Path) -> None:
+    files = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("[a-z]*/**/*.py")]
+    for name in SOURCE_PATH.findall(page.read_text(encoding="utf-8")):
+        assert any(file.endswith(f"/{name}") for file in files), name
 
 
 def headings(page: Path) -> set[str]:

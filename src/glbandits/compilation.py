@@ -77,10 +77,10 @@ class EntryPoint:
     compilation only if plain Python would take long. Use `compiled()` if many calls follow: it waits.
     """
 
-    __slots__ = ("_is_submitted", "_lock", "_plain_seconds", "_ready", "build", "call", "failure", "recipe")
+    __slots__ = ("_is_submitted", "_lock", "_plain_seconds", "_ready", "call", "failure", "job", "recipe")
 
     def __init__(self, build: Callable[..., Recipe], arguments: tuple[Any, ...]) -> None:
-        self.build, self.recipe = (build, arguments), build(*arguments)
+        self.job, self.recipe = (build, arguments), build(*arguments)
         self._lock, self._is_submitted = threading.RLock(), False
         self._ready = threading.Event()  # set when compilation has succeeded or failed
         self.failure: Exception | None = None
@@ -122,7 +122,7 @@ class EntryPoint:
         """Wait until the background has compiled, or compile here; return the machine code."""
         if self._is_submitted:
             with _compile_notice(self.recipe.name):
-                while not self._ready.wait(0.2) and is_compiling():
+                while not self._ready.wait(0.2) and _background_is_running():
                     pass
         if not self.is_compiled:
             self.load()
@@ -331,7 +331,7 @@ class _BackgroundCompiler:
     def _compile_in_process(self, entry: EntryPoint) -> None:
         """Let the process compile; return when it has finished or died."""
         try:
-            job = pickle.dumps(entry.build)
+            job = pickle.dumps(entry.job)
             if self._process is None:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "glbandits.compile_worker"],
@@ -355,8 +355,8 @@ _background: list[_BackgroundCompiler] = []
 """The background compiler of this process, once it is started."""
 
 
-def is_compiling() -> bool:
-    """Return whether the background compiler runs."""
+def _background_is_running() -> bool:
+    """Return whether this process has a background compiler, busy or idle."""
     return bool(_background) and _background[0].is_alive
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, solve_factorised, update
+from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, rank_one_update, solve_factorised
 from glbandits.records import Floats
 
 RNG = np.random.default_rng(6)
@@ -39,9 +39,9 @@ def test_triangular_solves_and_norms() -> None:
 
 def test_rank_one_update_equals_that_of_the_matrix() -> None:
     factor, x = R.copy(), RNG.normal(size=4)
-    update(factor, 0.7, x)
+    rank_one_update(factor, 0.7, x)
     np.testing.assert_allclose(factor.T @ factor, V + 0.7 * np.outer(x, x), rtol=1e-12)
-    update(factor, 0.0, x)
+    rank_one_update(factor, 0.0, x)
     np.testing.assert_allclose(factor.T @ factor, V + 0.7 * np.outer(x, x), rtol=1e-12)
 
 

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from glbandits import Bandit, LinUcb, OnlineLaplace
 from glbandits.maths.links import LINKS, Link, LinkFunctions
-from glbandits.maths.proximal import excess, proximal_score, proximal_step
+from glbandits.maths.proximal import proximal_score, proximal_step, squared_distance
 from glbandits.records import Floats
 
 
@@ -42,7 +42,7 @@ def test_proximal_step_is_the_minimum_in_the_ellipsoid(seed: int, level: float) 
         constraints={"type": "ineq", "fun": lambda point: level - (point - centre) @ Q @ (point - centre)},
         options={"ftol": 1e-14, "maxiter": 500},
     )
-    assert excess(step, centre, Q) <= level * (1 + 1e-9)
+    assert squared_distance(step, centre, Q) <= level * (1 + 1e-9)
     np.testing.assert_allclose(step, peer.x, atol=2e-4)
     assert loss(step) <= loss(peer.x) + 1e-8
 

@@ -6,7 +6,7 @@ import pytest
 from glbandits import Bandit, Ecolog, InvalidInput, OnlineLaplace
 from glbandits.maths.cholesky import solve_factorised
 from glbandits.maths.fitting.observation_history import history
-from glbandits.maths.proximal import excess
+from glbandits.maths.proximal import squared_distance
 from glbandits.policies.ecolog import LEVEL, LOSSES, Q_of, V_of, W_of, centre_of, history_at, theta_of, theta_warm_of
 
 
@@ -40,7 +40,7 @@ def test_warm_up_rewards_shrink_the_confidence_set() -> None:
         warm_up_rows = rows
         theta, centre, set_matrix = theta_of(state, 2), centre_of(state, 2), Q_of(state, 2)
         assert np.linalg.norm(theta) <= math.sqrt(2) * 4.0 * (1 + 1e-9)
-        assert excess(theta_star, centre, set_matrix) <= state[LEVEL]
+        assert squared_distance(theta_star, centre, set_matrix) <= state[LEVEL]
     assert 3 <= warm_up_rows <= 200
     # The definition of the set: ||theta||^2/S^2 + ||theta - theta_warm||^2_V / r^2 <= 2.
     R, warm, least = V_of(state, 2), theta_warm_of(state, 2), math.exp(-4) / (1 + math.exp(-4)) ** 2
@@ -49,7 +49,7 @@ def test_warm_up_rewards_shrink_the_confidence_set() -> None:
     for point in rng.normal(size=(5, 2)):
         moved = R @ (point - warm)
         direct = point @ point / 16 + moved @ moved / r**2 - 2
-        assert excess(point, centre, set_matrix) - state[LEVEL] == pytest.approx(direct, abs=1e-9)
+        assert squared_distance(point, centre, set_matrix) - state[LEVEL] == pytest.approx(direct, abs=1e-9)
 
 
 def test_one_step_matches_a_manual_computation() -> None:

@@ -28,8 +28,8 @@ def write_log(folder: Path) -> SqliteStore:
         [NewArm(name, DENSE, row.tobytes()) for name, row in zip(NAMES, np.eye(3), strict=True)], max_arms=9
     )
     for number in range(10):
-        question = CatalogueQuery(baseline="cola" if number >= 5 else None)
-        decision = loop.decide_from_catalogue(CatalogueRequest(event_id=str(number), question=question))
+        query = CatalogueQuery(baseline="cola" if number >= 5 else None)
+        decision = loop.decide_from_catalogue(CatalogueRequest(event_id=str(number), query=query))
         reward = Reward(loop="default", event_id=str(number), timestamp=clock(), value=number / 10)
         store.append_blocking([decision, reward])
     dense = DecisionRequest(event_id="dense", request=np.eye(3).tobytes(), encoding=DENSE, actions=NAMES)

@@ -34,7 +34,7 @@ class World:
 
     def look(self) -> OptimisationResult:
         """Look, and save the outcome without promoting anybody."""
-        optimised = optimise_log(self.store, "default", learned_through=self.loop.published.sequence)
+        optimised = optimise_log(self.store, "default", learned_through=self.loop.published.learned_through)
         body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
         self.store.save_documents("default", self.clock(), body, expected_versions={})
         return optimised

@@ -45,7 +45,7 @@ def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
                 probabilities=(0.0, 1.0),
             ),
             decision("30", timestamp=3, deferred=True),
-            decision("40", timestamp=4, slot="top", shown=2, model=3),
+            decision("40", timestamp=4, slot="top", shown=2, learned_through=3),
             decision("50", timestamp=2 * WAIT),
             reward("10", value=0.25),
             reward("10", value=0.5),

@@ -92,7 +92,7 @@ def test_candidate_of_a_sparse_loop_is_promoted(tmp_path: Path) -> None:
     more = {"auto_optimisation": True, "candidates": ("optimist",), "reward_range": (0.0, 1.0), "exploration": 0.1}
     loop, store = small_loop(tmp_path, clock := Clock(), **settings, **more)
     play_rounds(loop, store, clock, 3000)
-    optimised = optimise_log(store, "default", learned_through=loop.published.sequence)
+    optimised = optimise_log(store, "default", learned_through=loop.published.learned_through)
     assert optimised.look.verdict is LookVerdict.PROMOTE, optimised.look.sentence
     assert optimised.configuration is not None
     assert optimised.configuration.build_policy() == Optimist(link="identity")

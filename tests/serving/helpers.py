@@ -26,7 +26,7 @@ def decision(event_id: str, timestamp: int = 0, *, loop: str = "shop", **changed
         "shown": 1,
         "probability": 0.25,
         "probabilities": (0.5, 0.25, 0.25),
-        "model": 0,
+        "learned_through": 0,
         "mode": Mode.ONLINE,
         "reward_window": WAIT,
         "default_reward": 0.0,

@@ -79,7 +79,7 @@ def solve_factorised(R: Floats, b: Floats) -> None:
 
 
 @jittable
-def update(R: Floats, weight: float, x: Floats) -> None:
+def rank_one_update(R: Floats, weight: float, x: Floats) -> None:
     """Update R in place, by rotations, to the factor of R'R + weight xx'.
 
     The weight must be >= 0. O(d^2).

@@ -49,9 +49,8 @@ def add_rows(target: Floats, scales: Floats, X: Floats) -> None:
 def set_gram(A: Floats, scales: Floats, X: Floats, ridge: float) -> None:
     """Overwrite A with X' diag(scales) X + ridge I, in the upper triangle and zeros below it.
 
-    O(n d^2).
-
-    The sums are computed in the lower triangle, because Numba vectorises a loop over columns only if it starts at 0.
+    O(n d^2). The sums are computed in the lower triangle, because Numba vectorises a loop over columns only if it
+    starts at 0.
     """
     n, dim = X.shape
     blocks = n - n % 4

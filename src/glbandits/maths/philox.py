@@ -1,11 +1,9 @@
 """Random numbers by the counter-based generator Philox.
 
-The state of a generator is an array of three words.
-
-The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011): a keyed function of a counter. Its state is a key,
-a stream and a counter, so it is easy to save, copy and send. Compiled code receives it at no cost, whereas passing a
-NumPy Generator takes 15 microseconds a call (docs/decisions/0003-randomness-is-an-array.md). All products fit in 64
-bits, so plain Python computes the same numbers.
+The state of a generator is an array of three words. The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw,
+2011): a keyed function of a counter. Its state is a key, a stream and a counter, so it is easy to save, copy and send.
+Compiled code receives it at no cost, whereas passing a NumPy Generator takes 15 microseconds a call
+(docs/decisions/0003-randomness-is-an-array.md). All products fit in 64 bits, so plain Python computes the same numbers.
 """
 
 import math

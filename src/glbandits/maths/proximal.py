@@ -15,12 +15,10 @@ from glbandits.records import Floats
 def proximal_score(score: float, variance: float, reward: float, link: LinkFunctions) -> float:
     """The score z = x'theta after a proximal step.
 
-    The step minimises (1/2)||theta - theta_t||^2_H + m(x'theta) - reward x'theta.
-
-    With score = x'theta_t and variance = x'H^-1 x, z is the only root of z - score + variance (mu(z) - reward). The
-    root is between the score and the end of a full gradient step. If that interval is long, doubling steps find a
-    shorter one. Newton's method then finds the root. Bisection replaces Newton steps that leave the interval or are
-    slow.
+    The step minimises (1/2)||theta - theta_t||^2_H + m(x'theta) - reward x'theta. With score = x'theta_t and
+    variance = x'H^-1 x, z is the only root of z - score + variance (mu(z) - reward). The root is between the score and
+    the end of a full gradient step. If that interval is long, doubling steps find a shorter one. Newton's method then
+    finds the root. Bisection replaces Newton steps that leave the interval or are slow.
     """
     far = score - variance * (link.mean(score) - reward)
     reach, end = 1.0, far
@@ -53,10 +51,8 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
 def proximal_pull(z: float, score: float, variance: float, reward: float, link: LinkFunctions) -> float:
     """The length of the step of theta along H^-1 x to the score z.
 
-    It is reward - mu(z), or (z - score) / variance.
-
-    Both are equal at the root. The second form is more precise if the reward is nearly fitted, and the first form if
-    the variance is small.
+    It is reward - mu(z), or (z - score) / variance. Both are equal at the root. The second form is more precise if the
+    reward is nearly fitted, and the first form if the variance is small.
     """
     return (z - score) / variance if variance * link.slope(z) > 1.0 else reward - link.mean(z)
 
@@ -88,7 +84,7 @@ def proximal_step(
     score, variance = dot(x, theta), times / weight * dot(x, direction)
     z = proximal_score(score, variance, reward, link)
     add_scaled(step, times / weight * proximal_pull(z, score, variance, reward, link), direction)
-    if excess(step, centre, Q) <= level:
+    if squared_distance(step, centre, Q) <= level:
         return step
     A, pull, Qc = np.zeros((dim, dim)), np.zeros(dim), np.empty(dim)
     for k in range(dim):
@@ -111,7 +107,7 @@ def proximal_step(
         score, variance = dot(x, start), times * dot(x, direction)
         z = proximal_score(score, variance, reward, link)
         add_scaled(start, times * proximal_pull(z, score, variance, reward, link), direction)
-        if excess(start, centre, Q) > level:
+        if squared_distance(start, centre, Q) > level:
             low = 0.5 * (low + high)
         else:
             high = 0.5 * (low + high)
@@ -120,8 +116,8 @@ def proximal_step(
 
 
 @jittable
-def excess(point: Floats, centre: Floats, Q: Floats) -> float:
-    """(point - centre)'Q(point - centre)."""
+def squared_distance(point: Floats, centre: Floats, Q: Floats) -> float:
+    """(point - centre)'Q(point - centre), the squared distance in the norm of Q."""
     total = 0.0
     for i in range(point.shape[0]):
         for j in range(point.shape[0]):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import factorise, solve_factorised, update
+from glbandits.maths.cholesky import factorise, rank_one_update, solve_factorised
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.fitting.observation_history import history, remember
@@ -19,7 +19,7 @@ from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.exploration_settings import ExplorationSettings
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
@@ -34,7 +34,7 @@ history_at = LAYOUT.history()
 """The rewards of the warm-up set."""
 
 
-class Ecolog(Width):
+class Ecolog(ExplorationSettings):
     """Pull the largest x'theta + c ||x||_{W^-1}; update theta by one proximal step per reward.
 
     Theta is a confidence set for theta*, at first the ball of radius S. For each reward y of an arm x with ||x|| <= 1:
@@ -133,10 +133,10 @@ class Ecolog(Width):
             gained = link.antiderivative(z[0]) - link.antiderivative(new_score) - reward * (z[0] - new_score)
             state[LOSSES] += 2.0 * eta * gained - moved
             copy_to(theta, new)
-            update(R, link.slope(new_score), x)
+            rank_one_update(R, link.slope(new_score), x)
             return state
         state = remember(state, history_at(dim), x, reward)  # line 3
-        update(V_of(state, dim), 1.0, x)
+        rank_one_update(V_of(state, dim), 1.0, x)
         shrink_set(state, settings, dim, link)
         return state
 

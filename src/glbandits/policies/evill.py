@@ -36,7 +36,7 @@ class Evill(PerturbedPolicy):
     in Thompson sampling, but without sampling from H^-1. O(K d) to choose, O(t d) to learn.
 
     The settings are those of `PerturbedPolicy`. exploration is a. ridge is lambda, and must be positive. With
-    exploration=None, a is `Confidence.weighted_width`.
+    exploration=None, a is `weighted_width`.
 
     >>> from glbandits import Bandit, Evill
     >>> bandit = Bandit(Evill(exploration=0.0), dim=1, seed=1)

@@ -5,14 +5,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.cholesky import solve_factorised, update
+from glbandits.maths.cholesky import rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.exploration_settings import ExplorationSettings
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
@@ -23,7 +23,7 @@ factor_of = LAYOUT.factor("factor")
 """The Cholesky factor of H."""
 
 
-class GlbOmd(Width):
+class GlbOmd(ExplorationSettings):
     """Pull the largest x'theta + beta ||x||_{H^-1}; update theta by online mirror descent.
 
     For each reward y of an arm x, with g = mu(x'theta) - y, and eta = 1 + R S, where R bounds |mu''|/mu':
@@ -111,9 +111,9 @@ class GlbOmd(Width):
         add_scaled(theta, eta * (reward - link.mean(z)) / shorter, direction)
         if norm(theta) > settings.bound:
             stepped = R.copy()
-            update(stepped, eta * link.slope(z), x)
+            rank_one_update(stepped, eta * link.slope(z), x)
             project_in_norm(theta, stepped, settings.bound)
-        update(R, link.slope(dot(x, theta)), x)  # line 3
+        rank_one_update(R, link.slope(dot(x, theta)), x)  # line 3
         state[LEARNED] += 1.0
         return state
 

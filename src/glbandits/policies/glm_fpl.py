@@ -23,8 +23,8 @@ class GlmFpl(PerturbedPolicy):
     O(K d) to choose, O(t d) to learn.
 
     The settings are those of `PerturbedPolicy`. exploration is a; its default 1/2 is the largest standard deviation of
-    a reward in [0, 1]. With exploration=None, a is mu'_max times `Confidence.mle_width`. Perturbed rewards may be
-    outside the range of the link, so without a ridge the fit may not exist.
+    a reward in [0, 1]. With exploration=None, a is mu'_max times `mle_width`. Perturbed rewards may be outside the
+    range of the link, so without a ridge the fit may not exist.
 
     >>> from glbandits import Bandit, GlmFpl
     >>> bandit = Bandit(GlmFpl(exploration=0.0), dim=1, seed=1)

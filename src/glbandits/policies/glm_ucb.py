@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Any, ClassVar
 
-from glbandits.maths.cholesky import update
+from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
@@ -93,7 +93,7 @@ class GlmUcb(MlePolicy):
         """Store the reward, refit theta_hat, update M, and project theta_hat onto the ball."""
         state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
         M = factor_of(state, dim)
-        update(M, 1.0, x)
+        rank_one_update(M, 1.0, x)
         if state[LEARNED] >= settings.tau:
             rows, bound = history(state, history_at(dim), dim), settings.bound
             theta, ridge = theta_of(state, dim), settings.fit_ridge

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import forward, solve_factorised, update
+from glbandits.maths.cholesky import forward, rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import add_scaled, copy_to, dot, square_matrix
@@ -139,7 +139,7 @@ class LinUcbDisjoint(Policy):
         add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
         for start in range(0, dim, c):
             if has_features(x, start, c):
-                update(block_factor(state, start, c, dim), 1.0, x[start : start + c])
+                rank_one_update(block_factor(state, start, c, dim), 1.0, x[start : start + c])
         return state
 
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import inverse_norm, log_determinant, update
+from glbandits.maths.cholesky import inverse_norm, log_determinant, rank_one_update
 from glbandits.maths.fitting.fit_in_ball import fit_in_ball
 from glbandits.maths.fitting.observation_history import labelled, remember, rows_labelled
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.exploration_settings import ExplorationSettings
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
@@ -27,7 +27,7 @@ WARM_UP_SET, OTHERS = 0.0, 1.0
 """Labels of the observations in the history."""
 
 
-class RsGlincb(Width):
+class RsGlincb(ExplorationSettings):
     """A UCB rule that refits theta only when det H has doubled since the last fit.
 
     1. If an arm has ||x||^2_{V^-1} above a threshold, pull the arm with the largest one. Its reward joins the warm-up
@@ -160,9 +160,9 @@ class RsGlincb(Width):
         state = remember(state, history_at(dim), labelled(x, label), reward)
         H_now, H_then = H_of(state, dim), H_played_of(state, dim)
         if to_warm_up:
-            update(V_of(state, dim), 1.0, x)
+            rank_one_update(V_of(state, dim), 1.0, x)
         else:
-            update(H_now, link.slope(dot(x, theta_warm_of(state, dim))) / math.e, x)
+            rank_one_update(H_now, link.slope(dot(x, theta_warm_of(state, dim))) / math.e, x)
         switch = log_determinant(H_now) - log_determinant(H_then) > settings.log_growth
         if to_warm_up or switch:
             theta = theta_warm_of(state, dim) if to_warm_up else theta_of(state, dim)

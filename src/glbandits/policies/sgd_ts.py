@@ -5,14 +5,28 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from glbandits.errors import InvalidInput
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals, any_index, uniform
 from glbandits.maths.vectors import add_scaled, best_arm, copy_to, dot, project_to_ball, uniform_mass
 from glbandits.numba_support import jittable
-from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, Probability, StateLayout, derived
+from glbandits.policy import (
+    AnyLink,
+    Bounds,
+    Grid,
+    NonNegative,
+    Policy,
+    PolicyInfo,
+    Positive,
+    PositiveInt,
+    Probability,
+    StateLayout,
+    derived,
+)
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS, STEPS
-from glbandits.policy_bases.sgd_ts_theory import SgdTsConstants, variance
+from glbandits.policy_bases.sgd_ts_theory import TheoryConstants, variance
+from glbandits.policy_bases.warm_up import warm_up_length
 from glbandits.records import Floats, Generator
 
 SCALARS = StateLayout()
@@ -27,7 +41,7 @@ draws_at = LAYOUT.end()
 """The offset of the draws theta_TS of the current block. In the first block, its tau rows and rewards follow them."""
 
 
-class SgdTs(SgdTsConstants):
+class SgdTs(Policy):
     """Algorithm 1 of the SGD-TS paper: one gradient step and one posterior draw per block.
 
     Comments in the code refer to these lines of the algorithm (13 and 15 only end an "if" and a "for")::
@@ -91,6 +105,13 @@ class SgdTs(SgdTsConstants):
         sparse="K n; n; f (first block: tau^3, once)",
     )  # fmt: skip
 
+    block_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 10.0
+    block_length: Annotated[int, Bounds(at_least=1, at_most=1e9)] | None = None
+    horizon: PositiveInt | None = None
+    step: Positive = 1.0
+    exploration_a1: NonNegative = 0.01
+    exploration_a2: NonNegative = 0.01
+    theory: TheoryConstants | None = None
     link: AnyLink = "logistic"
     draw: Literal["block", "decision", "candidates"] = "block"
     candidates: Annotated[int, Bounds(at_least=1, at_most=1e6)] = 100
@@ -113,18 +134,20 @@ class SgdTs(SgdTsConstants):
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Learn one reward, and complete the block if this is its last reward."""
-        dim = x.shape[0]
-        if state[BLOCK] == 0.0:
-            record_row(state, settings, x, reward)
+        """Lines 1 and 8: learn one reward. The last reward of a block also runs lines 2 to 4 and 7 to 12."""
+        dim, in_first_block = x.shape[0], state[BLOCK] == 0.0
+        if in_first_block:
+            record_row(state, settings, x, reward)  # line 1
         else:
             # Line 8: add a term to the gradient. theta_tilde is constant during a block, so rows need not be stored.
             error = link.mean(dot(x, theta_tilde_of(state, dim))) - reward
             add_scaled(gradient_of(state, dim), error, x)
         state[POSITION] += 1.0
-        if state[POSITION] < settings.tau:
-            return state
-        return complete_block(state, settings, dim, rng, link)
+        if state[POSITION] >= settings.tau:  # line 6
+            if in_first_block:
+                state = fit_first_block(state, settings, dim, link)  # lines 2 to 4
+            complete_block(state, settings, dim, rng)  # lines 7 to 12
+        return state
 
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
@@ -141,6 +164,49 @@ class SgdTs(SgdTsConstants):
         for index in range(int(settings.draws_per_block)):
             out[best_arm(arms, block_draw(state, dim, index))] += (1.0 - settings.floor) / settings.draws_per_block
         return bool(settings.draws_per_block > 0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("block_factor", "block_length", "horizon", "step", "exploration_a1", "exploration_a2"):
+            if self.theory is not None and getattr(self, name) != getattr(type(self), name):
+                raise InvalidInput(
+                    f"theory sets the block length, the step and the exploration; got {name}={getattr(self, name)!r} "
+                    "as well. Omit one of the two."
+                )
+
+    @derived
+    def tau(self, dim: int) -> int:
+        """The block length."""
+        if self.theory is not None:
+            return self.theory.block_length(dim)
+        if self.block_length is not None:
+            return self.block_length
+        return warm_up_length(self.block_factor, self.horizon, dim)
+
+    @derived
+    def eta(self, dim: int) -> float:
+        """The step size of block 1. That of block j is eta / j."""
+        return self.step if self.theory is None else 1 / self.theory.alpha(dim)
+
+    @derived
+    def plain_variance(self, dim: int) -> float:
+        """The diagonal entry of j A_j in line 11; 0 with `theory`."""
+        return 2 * self.exploration_a1**2 + 2 * self.exploration_a2**2 if self.theory is None else 0.0
+
+    @derived
+    def mle_variance(self, dim: int) -> float:
+        """The factor of equation 6 in j A_j; 0 without `theory`."""
+        return 0.0 if self.theory is None else self.theory.mle_variance(dim)
+
+    @derived
+    def gap_variance(self, dim: int) -> float:
+        """The factor of equation 7 in j A_j; 0 without `theory`."""
+        return 0.0 if self.theory is None else self.theory.gap_variance(dim)
+
+    @derived
+    def log_T(self, dim: int) -> float:  # noqa: N802
+        """The logarithm of the horizon of `theory`; 0 without `theory`."""
+        return 0.0 if self.theory is None else math.log(self.theory.horizon)
 
     @derived
     def draws_per_block(self, dim: int) -> int:
@@ -159,32 +225,47 @@ class SgdTs(SgdTsConstants):
 
 
 @jittable
-def complete_block(state: Floats, settings: Any, dim: int, rng: Generator, link: LinkFunctions) -> Floats:
-    """Run lines 2 to 4 after the first block, and lines 7 to 12 after every block."""
+def record_row(state: Floats, settings: Any, x: Floats, reward: float) -> None:
+    """Line 1: record X_t and Y_t."""
+    dim, row = x.shape[0], int(state[POSITION])
+    rows_at = first_rows_at(settings, dim)
+    copy_to(state[rows_at + row * dim : rows_at + (row + 1) * dim], x)
+    state[rows_at + int(settings.tau) * dim + row] = reward
+
+
+@jittable
+def fit_first_block(state: Floats, settings: Any, dim: int, link: LinkFunctions) -> Floats:
+    """Lines 2 to 4. Returns the state without the recorded rows, which are no longer needed."""
+    tau, rows_at = int(settings.tau), first_rows_at(settings, dim)
+    X, Y = state[rows_at : rows_at + tau * dim].reshape(tau, dim), state[rows_at + tau * dim :]
+    estimate = fit(X, Y, np.ones(tau), settings.ridge, np.zeros(dim), link)
+    state[FITTED_RIDGE] = estimate.ridge
+    state[CONVERGED] = 1.0 if estimate.converged else 0.0
+    copy_to(theta_hat_of(state, dim), estimate.theta)  # lines 2 and 3: theta_hat is the centre of C
+    copy_to(theta_tilde_of(state, dim), estimate.theta)  # line 4
+    return state[:rows_at].copy()
+
+
+@jittable
+def complete_block(state: Floats, settings: Any, dim: int, rng: Generator) -> None:
+    """Lines 7 to 12. `learn` has summed the gradient of line 8; that of block 1 is zero."""
     theta_hat, theta_tilde = theta_hat_of(state, dim), theta_tilde_of(state, dim)
     theta_bar, gradient = theta_bar_of(state, dim), gradient_of(state, dim)
-    tau, rows_at, first = int(settings.tau), draws_at(dim) + int(settings.draws_per_block) * dim, state[BLOCK] == 0.0
-    if first:
-        features, rewards = state[rows_at : rows_at + tau * dim].reshape(tau, dim), state[rows_at + tau * dim :]
-        estimate = fit(features, rewards, np.ones(tau), settings.ridge, np.zeros(dim), link)  # line 2
-        state[FITTED_RIDGE] = estimate.ridge
-        state[CONVERGED] = 1.0 if estimate.converged else 0.0
-        copy_to(theta_hat, estimate.theta)
-        copy_to(theta_tilde, estimate.theta)  # line 4; the gradient of block 1 is zero there
-    state[BLOCK] += 1.0  # line 7
+    state[BLOCK] += 1.0
     j = state[BLOCK]
-    add_scaled(theta_tilde, -settings.eta / j, gradient)  # line 9; `learn` has summed the gradient of line 8
-    project_to_ball(theta_tilde, theta_hat, settings.radius)  # line 9; the ball is C of line 3
+    eta_j = settings.eta / j  # line 7
+    add_scaled(theta_tilde, -eta_j, gradient)  # line 9
+    project_to_ball(theta_tilde, theta_hat, settings.radius)  # line 9
     for i in range(dim):
         theta_bar[i] += (theta_tilde[i] - theta_bar[i]) / j  # line 10
-        gradient[i] = 0.0
-    deviation = math.sqrt(variance(settings, j, dim))  # line 11
+    deviation = math.sqrt(variance(settings, j, dim))  # line 11: A_j = deviation^2 I
     for index in range(int(settings.draws_per_block)):
         theta_ts = block_draw(state, dim, index)
         copy_to(theta_ts, theta_bar)
         add_normals(theta_ts, deviation, rng)  # line 12
+    for i in range(dim):
+        gradient[i] = 0.0
     state[POSITION] = 0.0
-    return state[:rows_at].copy() if first else state  # the rows of the first block are no longer needed
 
 
 @jittable
@@ -195,9 +276,6 @@ def block_draw(state: Floats, dim: int, index: int) -> Floats:
 
 
 @jittable
-def record_row(state: Floats, settings: Any, x: Floats, reward: float) -> None:
-    """Line 1: record X_t and Y_t."""
-    dim, row = x.shape[0], int(state[POSITION])
-    rows_at = draws_at(dim) + int(settings.draws_per_block) * dim
-    copy_to(state[rows_at + row * dim : rows_at + (row + 1) * dim], x)
-    state[rows_at + int(settings.tau) * dim + row] = reward
+def first_rows_at(settings: Any, dim: int) -> int:
+    """The offset of the recorded rows of the first block. Their rewards follow them."""
+    return draws_at(dim) + int(settings.draws_per_block) * dim

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import inverse_norm, update
+from glbandits.maths.cholesky import inverse_norm, rank_one_update
 from glbandits.maths.fitting.observation_history import (
     empty_history,
     is_valid_history,
@@ -148,13 +148,13 @@ class SupCbGlm(MlePolicy):
         if state[LEARNED] <= settings.tau:
             state = remember(state, rows_at, labelled(x, WARM_UP_ROUNDS), reward)
             for s in range(1, stages + 1):
-                update(factor_of(stage_of(state, dim, s), dim), 1.0, x)
+                rank_one_update(factor_of(stage_of(state, dim, s), dim), 1.0, x)
             s_reward = 1
         else:
             s_reward = stage_of_reward(state, settings, x)
             if s_reward > 0:
                 state = remember(state, rows_at, labelled(x, float(s_reward)), reward)
-                update(factor_of(stage_of(state, dim, s_reward), dim), 1.0, x)
+                rank_one_update(factor_of(stage_of(state, dim, s_reward), dim), 1.0, x)
         if s_reward > 0 and state[LEARNED] >= settings.tau:
             rows = rows_labelled(state, rows_at, dim, WARM_UP_ROUNDS, float(s_reward))
             stage = stage_of(state, dim, s_reward)

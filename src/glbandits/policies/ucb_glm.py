@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.cholesky import update
+from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.policy import Grid, NonNegative, PolicyInfo, derived
@@ -52,5 +52,5 @@ class UcbGlm(MlePolicy):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Store the reward, refit theta_hat, and update V."""
         state = remember_and_fit(state, settings, x, reward, link)
-        update(factor_of(state, x.shape[0]), 1.0, x)
+        rank_one_update(factor_of(state, x.shape[0]), 1.0, x)
         return state

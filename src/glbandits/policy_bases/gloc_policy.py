@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.cholesky import solve_factorised, update
+from glbandits.maths.cholesky import rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Grid, Positive, StateLayout, derived
-from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy_bases.exploration_settings import ExplorationSettingsWithNoise
 from glbandits.policy_bases.grids import EXPLORATIONS, STEPS
 from glbandits.records import Floats, Generator
 
@@ -24,7 +24,7 @@ factor_of = LAYOUT.factor("factor")
 """The Cholesky factor of A. V is the same matrix, because both have the same initial value here."""
 
 
-class GlocPolicy(Confidence):
+class GlocPolicy(ExplorationSettingsWithNoise):
     """The settings and the learning of GLOC and GLOC-TS.
 
     For each reward y of an arm x, with the prediction z = x'theta made before the step and g = mu(z) - y:
@@ -73,7 +73,7 @@ class GlocPolicy(Confidence):
         theta, targets, R = theta_of(state, dim), targets_of(state, dim), factor_of(state, dim)
         z = dot(x, theta)  # the prediction, made before the step
         g = min(link.mean(z) - reward, 1e100)  # under the log link its square could overflow
-        update(R, 1.0, x)
+        rank_one_update(R, 1.0, x)
         direction = np.empty(dim)
         copy_to(direction, x)
         solve_factorised(R, direction)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 from glbandits.maths.posteriors.gaussian_posterior import self_normalised_width
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink
-from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy_bases.exploration_settings import ExplorationSettingsWithNoise
 from glbandits.policy_bases.posterior_policy import PosteriorPolicy, factor_of
 from glbandits.records import Floats
 
 
-class LinearPolicy(PosteriorPolicy, Confidence):
+class LinearPolicy(PosteriorPolicy, ExplorationSettingsWithNoise):
     """Ridge regression: V = lambda I + sum xx' and theta_hat = V^-1 sum yx.
 
     One theta is shared by all arms. Rank-one updates take O(d^2) a reward. The link is the identity, so rewards may

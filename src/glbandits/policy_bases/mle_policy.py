@@ -1,6 +1,7 @@
-"""Base class of policies that refit the maximum likelihood estimate after each reward.
+"""Base class of policies that refit theta after each reward, and have a matrix for a bonus or draw.
 
-These are UCB-GLM, GLM-UCB, GLM-TSL, GLM-FP and OFUGLB-e. SupCB-GLM uses the settings.
+These are UCB-GLM, GLM-UCB, GLM-TSL, GLM-FP and OFUGLB-e. SupCB-GLM uses the settings. `refit_policy` has the base
+classes of policies that need no matrix.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -13,7 +14,7 @@ from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, NonNegative, NonNegativeInt, Positive, PositiveInt, StateLayout, derived
-from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy_bases.exploration_settings import ExplorationSettingsWithNoise
 from glbandits.policy_bases.warm_up import warm_up_length
 from glbandits.records import Floats, Generator
 
@@ -28,7 +29,7 @@ memory_of = LAYOUT.array("memory", MEMORY_SIZE)
 history_at = LAYOUT.history()
 
 
-class MlePolicy(Confidence):
+class MlePolicy(ExplorationSettingsWithNoise):
     """A policy that refits theta to all rewards after each one, and maintains a d x d matrix.
 
     The matrix is the Hessian, or what a subclass makes it. O(t d) to learn, because each fit starts at the last

@@ -1,11 +1,11 @@
 """Base class of GLM-FPL and EVILL: the scale of a random perturbation of the fit."""
 
 from glbandits.policy import PositiveInt, derived
-from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy_bases.exploration_settings import ExplorationSettingsWithNoise
 from glbandits.policy_bases.refit_policy import FittedPolicy
 
 
-class PerturbedPolicy(FittedPolicy, Confidence):
+class PerturbedPolicy(FittedPolicy, ExplorationSettingsWithNoise):
     """A policy that pulls the best arm under a randomly perturbed fit of all rewards.
 
     The other settings are those of the base classes. exploration is the scale of the perturbation. None uses the

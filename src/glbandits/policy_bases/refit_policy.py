@@ -1,6 +1,7 @@
 """Base classes of policies that pull the best arm under a theta computed from all rewards.
 
-These are greedy, epsilon-greedy, the perturbed policies, PG-TS and LMC-TS.
+These are greedy, epsilon-greedy, the perturbed policies, PG-TS and LMC-TS. They need no matrix. `mle_policy` has the
+base class of policies that need one, for a bonus or draw.
 """
 
 from typing import Any, ClassVar

@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.numba_support import jittable
-from glbandits.policy import Bounds, NonNegative, Policy, Positive, PositiveInt, derived
-from glbandits.policy_bases.warm_up import warm_up_length
 from glbandits.records import set_validated
 
 
@@ -90,6 +88,14 @@ class TheoryConstants:
         mle = 2 * self.c3 * self.g1(block, dim) ** 2 / (self.alpha(dim) * block)
         return mle + 2 * self.g2(block, dim) ** 2 / block
 
+    def mle_variance(self, dim: int) -> float:
+        """The factor of `estimate_width_squared` in j A_j."""
+        return 2 * self.c3 * (self.noise / self.c1) ** 2 / self.alpha(dim)
+
+    def gap_variance(self, dim: int) -> float:
+        """The factor of `path_width_squared` in j A_j."""
+        return 2 * (self.block_length(dim) / self.alpha(dim)) ** 2
+
     def regret_bound(self, dim: int, arms: int, lipschitz: float) -> float:
         """The bound of Theorem 1 on the expected regret over T rounds, for rewards in [0, 1].
 
@@ -115,65 +121,9 @@ class TheoryConstants:
         return tau + 7 / T + lipschitz * p * math.sqrt(tau * T) * (means + draws)
 
 
-class SgdTsConstants(Policy):
-    """Block length, step size and variance of SGD-TS, from plain settings or from the theory."""
-
-    block_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 10.0
-    block_length: Annotated[int, Bounds(at_least=1, at_most=1e9)] | None = None
-    horizon: PositiveInt | None = None
-    step: Positive = 1.0
-    exploration_a1: NonNegative = 0.01
-    exploration_a2: NonNegative = 0.01
-    theory: TheoryConstants | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("block_factor", "block_length", "horizon", "step", "exploration_a1", "exploration_a2"):
-            if self.theory is not None and getattr(self, name) != getattr(type(self), name):
-                raise InvalidInput(
-                    f"theory sets the block length, the step and the exploration; got {name}={getattr(self, name)!r} "
-                    "as well. Omit one of the two."
-                )
-
-    @derived
-    def tau(self, dim: int) -> int:
-        """The block length for features of this dimension."""
-        if self.theory is not None:
-            return self.theory.block_length(dim)
-        if self.block_length is not None:
-            return self.block_length
-        return warm_up_length(self.block_factor, self.horizon, dim)
-
-    @derived
-    def eta(self, dim: int) -> float:
-        """The step size of the first block."""
-        return self.step if self.theory is None else 1 / self.theory.alpha(dim)
-
-    @derived
-    def plain_variance(self, dim: int) -> float:
-        """The diagonal entry of j A_j in Section 6 of the paper; 0 with the theory's settings."""
-        return 2 * self.exploration_a1**2 + 2 * self.exploration_a2**2 if self.theory is None else 0.0
-
-    @derived
-    def mle_variance(self, dim: int) -> float:
-        """The factor of equation 6 in j A_j; 0 without the theory's settings."""
-        theory = self.theory
-        return 0.0 if theory is None else 2 * theory.c3 * (theory.noise / theory.c1) ** 2 / theory.alpha(dim)
-
-    @derived
-    def gap_variance(self, dim: int) -> float:
-        """The factor of equation 7 in j A_j; 0 without the theory's settings."""
-        return 0.0 if self.theory is None else 2 * (self.tau(dim) / self.theory.alpha(dim)) ** 2
-
-    @derived
-    def log_T(self, dim: int) -> float:  # noqa: N802
-        """The logarithm of the horizon, for the theory's settings only."""
-        return 0.0 if self.theory is None else math.log(self.theory.horizon)
-
-
 @jittable
 def variance(settings: Any, j: float, dim: int) -> float:
-    """The diagonal entry of A_j, by Section 6 or by equations 5 to 7."""
+    """The diagonal entry of A_j: that of Section 6, or of equations 5 to 7 with `SgdTs(theory=...)`."""
     mle = settings.mle_variance * estimate_width_squared(j, settings.tau, dim, settings.log_T)
     gap = settings.gap_variance * path_width_squared(j)
     return float((settings.plain_variance + mle + gap) / j)

@@ -60,7 +60,7 @@ def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collecti
                 event_id=decision.event_id,
                 timestamp=decision.timestamp,
                 mode=decision.mode.value,
-                model=decision.model,
+                model=decision.learned_through,
                 catalogue=decision.catalogue.version,
                 arms=decision.catalogue.arms,
                 arm=decision.actions[decision.shown],

@@ -217,7 +217,7 @@ def _row(settled: SettledDecision, features: Arms, reward: float) -> _Row:
         slot=decision.slot,
         timestamp=decision.timestamp,
         mode=decision.mode.value,
-        model=decision.model,
+        model=decision.learned_through,
         actions=[decision.actions[i] for i in allowed],
         arm=allowed.index(decision.shown),
         propensity=decision.probability,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import forward, solve_factorised, update
+from glbandits.maths.cholesky import forward, rank_one_update, solve_factorised
 from glbandits.maths.feature_table import empty_table, entries_of, find, has_room, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -83,7 +83,7 @@ class SparseLinUcbDisjoint(LinUcbDisjoint, sparse=True):
         for b in range(count):
             for i in range(c):
                 state[rows[b] + 1 + i] += pull * direction[b, i]
-            update(square_matrix(state, rows[b] + 1 + c, c), 1.0, x[b])
+            rank_one_update(square_matrix(state, rows[b] + 1 + c, c), 1.0, x[b])
         return state
 
     @staticmethod

@@ -25,7 +25,7 @@ def one_loop(decisions: int, seed: int = 0) -> list[SettledDecision]:
 def fed(rows: list[SettledDecision], batch: int, start: Evidence | None = None) -> Evidence:
     evidence = start or Evidence()
     for first in range(0, len(rows), batch):
-        evidence = evidence.after(rows[first : first + batch], UNLIMITED)
+        evidence = evidence.extended_by(rows[first : first + batch], UNLIMITED)
     return evidence
 
 
@@ -48,7 +48,7 @@ def test_evidence_equals_the_formula_at_every_batch() -> None:
     for loop in range(2):
         rows, evidence = settled(probabilities[loop], shown[loop], rewards[loop]), Evidence()
         for stop in np.random.default_rng(2).integers(1, 90, size=40).cumsum().tolist():
-            evidence = evidence.after(rows[evidence.past.decisions : stop], UNLIMITED)
+            evidence = evidence.extended_by(rows[evidence.past.decisions : stop], UNLIMITED)
             last = evidence.past.decisions - 1
             assert both_sides(evidence.past) == pytest.approx([side[loop, last] for side in of_all], abs=1e-9)
             if evidence.present is not None:
@@ -110,12 +110,12 @@ def test_evidence_of_another_grid_is_dropped() -> None:
     ],
 )
 def test_only_decisions_with_evidence_count(changed: dict[str, Any], counts: tuple[int, ...]) -> None:
-    evidence = Evidence().after([only(**changed)], UNLIMITED)
+    evidence = Evidence().extended_by([only(**changed)], UNLIMITED)
     assert (evidence.past.decisions, evidence.unlimited, evidence.apprentice) == counts
 
 
 def test_limits_of_the_link_are_the_default() -> None:
-    evidence = Evidence().after([only(reward_range=None)], (0.0, 1.0))
+    evidence = Evidence().extended_by([only(reward_range=None)], (0.0, 1.0))
     assert (evidence.past.decisions, evidence.limits) == (1, (0.0, 1.0))
 
 
@@ -123,17 +123,17 @@ def test_sum_beyond_the_limits_counts_as_the_limit() -> None:
     rows = SettledDecision(
         1, decision("e", aggregation=Aggregation.SUM, reward_range=(-1.0, 1.0)), ((5, 1.0), (6, 1.0)), activated=False
     )
-    assert Evidence().after([rows], UNLIMITED).past.reward_sum == 1.0
+    assert Evidence().extended_by([rows], UNLIMITED).past.reward_sum == 1.0
 
 
 def test_decisions_without_support_are_counted() -> None:
     """The bounds assume the best and the worst of it: with all rewards 1, the difference is between 0 and 1."""
-    evidence = Evidence().after(2000 * [only(probabilities=(0.0, 0.5, 0.5))], UNLIMITED)
+    evidence = Evidence().extended_by(2000 * [only(probabilities=(0.0, 0.5, 0.5))], UNLIMITED)
     low, high = evidence.past.sequence().interval(0.95)
     assert low < 0.0 < 0.9 < high
     assert evidence.past.unsupported == 2000
 
 
 def test_actions_of_probability_0_are_left_out() -> None:
-    evidence = Evidence().after([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
+    evidence = Evidence().extended_by([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
     assert evidence == Evidence()

@@ -18,7 +18,7 @@ UNLIMITED = (-math.inf, math.inf)
 
 def evidence_of(decisions: int, means: tuple[float, ...], seed: int = 0) -> Evidence:
     probabilities, shown, rewards = simulated(1, decisions, means, seed)
-    return Evidence().after(settled(probabilities[0], shown[0], rewards[0]), UNLIMITED)
+    return Evidence().extended_by(settled(probabilities[0], shown[0], rewards[0]), UNLIMITED)
 
 
 def same_decisions(count: int, rewards: tuple[tuple[int, float], ...] = ((5, 1.0),), **changed: Any) -> Evidence:
@@ -27,7 +27,7 @@ def same_decisions(count: int, rewards: tuple[tuple[int, float], ...] = ((5, 1.0
     rows = [
         SettledDecision(1, decision("e", **values | {"shown": index % 2}), rewards, False) for index in range(count)
     ]
-    return Evidence().after(rows, UNLIMITED)
+    return Evidence().extended_by(rows, UNLIMITED)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_real_difference_is_detected(means: tuple[float, ...], verdict: Verdict)
         model = np.tile([0.1, 0.45, 0.45], (n, 1))
         shown = rng.choice(3, n, p=model[0]).astype(np.float64)
         rewards = (rng.random(n) < np.array(means)[shown.astype(int)]).astype(np.float64)
-        evidence, truth = Evidence().after(settled(model, shown, rewards), UNLIMITED), -0.45
+        evidence, truth = Evidence().extended_by(settled(model, shown, rewards), UNLIMITED), -0.45
     else:
         evidence, truth = evidence_of(3000, means), 0.34
     for judged in (judge_past(evidence), judge_present(evidence)):
@@ -75,8 +75,8 @@ def test_present_model_is_judged_apart_from_the_past() -> None:
     shown = rng.choice(3, n, p=model[0]).astype(np.float64)
     better = np.arange(n) < 5000
     rewards = (rng.random(n) < np.where((shown > 0) == better, 0.7, 0.2)).astype(np.float64)
-    early = Evidence().after(settled(model, shown, rewards)[:5000], UNLIMITED)
-    late = Evidence().after(settled(model, shown, rewards), UNLIMITED)
+    early = Evidence().extended_by(settled(model, shown, rewards)[:5000], UNLIMITED)
+    late = Evidence().extended_by(settled(model, shown, rewards), UNLIMITED)
     assert judge_past(early).verdict is judge_present(early).verdict is Verdict.BETTER
     assert judge_present(late).verdict is Verdict.WORSE
     assert judge_past(late).verdict is not Verdict.WORSE
@@ -126,7 +126,7 @@ def test_differences_are_in_units_of_the_reward() -> None:
         )
         for row in rows
     ]
-    one, other = (judge_past(Evidence().after(each, UNLIMITED)) for each in (rows, wide))
+    one, other = (judge_past(Evidence().extended_by(each, UNLIMITED)) for each in (rows, wide))
     for name in ("difference", "low", "high"):
         assert getattr(other, name) == pytest.approx(40.0 * getattr(one, name))
     assert one.verdict is other.verdict is Verdict.BETTER

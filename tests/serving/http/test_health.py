@@ -61,7 +61,7 @@ def test_failing_store_is_not_ready_until_it_works(site: ServedSite, monkeypatch
 
     async def submit() -> None:
         site.service.writer.submit(decision("e", loop="default"), 10.0)
-        while not site.service.writer.counts.failures:
+        while not site.service.writer.counts.retried_batches:
             await asyncio.sleep(0.01)
 
     async def drain() -> None:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from glbandits.features import Hashing
+from glbandits.serving.domain.decision_learning import LearningOutcome
 from glbandits.serving.domain.loop_config import DAY, LoopConfig
 from glbandits.serving.domain.model_snapshots import fresh_model
 from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, LookVerdict
 from glbandits.serving.domain.request_features import RequestHashing
-from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.auto_optimisation import AutoOptimisation, OptimiseLog
 from glbandits.serving.runtime.replay.relearning import relearn
 from glbandits.serving.runtime.replay.replay_verification import verify
@@ -87,9 +87,8 @@ def test_a_promoted_model_learns_newer_decisions(world: World) -> None:
     assert world.loop.configuration == chosen
     assert world.looks()[-1].verdict is LookVerdict.PROMOTE
     model, expected = world.loop.published, fresh_model(chosen)
-    learned = list(
-        relearn(store, "default", expected, RequestHashing(Hashing(width=32)), before.sequence, model.sequence)
-    )
+    hashing = RequestHashing(Hashing(width=32))
+    learned = list(relearn(store, "default", expected, hashing, before.learned_through, model.learned_through))
     assert learned == [LearningOutcome.LEARNED] * 20
     assert np.array_equal(model.bandit.state, expected.state)
     assert model.epoch == before.epoch + 1

@@ -27,12 +27,12 @@ def test_a_failing_store_refuses_rewards_and_retries_decisions(fake_store: FakeS
             with pytest.raises(StoreError, match="does not accept events at the moment"):
                 writer.submit(event, SLOW)
         later = writer.submit(decision("2"), SLOW)
-        await until(lambda: writer.counts.failures >= 3)
+        await until(lambda: writer.counts.retried_batches >= 3)
         fake_store.failure = None
         await asyncio.gather(decided, later)
         await writer.submit(reward("1"), SLOW)
         assert fake_store.written == ["1", "2", "1"]
-        assert (writer.counts.events, writer.counts.refused) == (3, 1)
+        assert (writer.counts.events, writer.counts.failed_events) == (3, 1)
 
     run(main())
 
@@ -82,7 +82,7 @@ def test_only_the_event_at_fault_fails(fake_store: FakeStore, caplog: pytest.Log
             await poison
         await asyncio.gather(*good)
         assert fake_store.written == [str(i) for i in range(8)]
-        assert (writer.counts.events, writer.counts.refused, writer.problem(SLOW)) == (8, 2, None)
+        assert (writer.counts.events, writer.counts.failed_events, writer.problem(SLOW)) == (8, 2, None)
 
     run(main())
     assert "a bug" in caplog.text
@@ -192,7 +192,7 @@ def test_problems_are_reported_while_the_store_is_slow_or_fails(fake_store: Fake
         assert writer.problem(0.01) == "an event has waited to be written for more than 0.01 s"
         fake_store.failure = StoreError("the disk is full")
         fake_store.open.set()
-        await until(lambda: writer.counts.failures)
+        await until(lambda: writer.counts.retried_batches)
         assert writer.problem(SLOW) == "the last events could not be written"
         fake_store.failure = None
         await receipt

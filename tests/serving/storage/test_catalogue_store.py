@@ -126,7 +126,7 @@ def test_numbers_are_not_reused_after_a_deletion(store: EventStore) -> None:
     change(store, "tea")
     change(store, "tea", loop="other")
     assert store.delete_catalogue("shop", 5) == 2
-    assert store.catalogue_head("shop")[1].whole_since == 2
+    assert store.catalogue_head("shop")[1].complete_since == 2
     assert store.live_arms("shop") == (2, [])
     change(store, "tea")
     assert [arm.number for arm in store.live_arms("shop")[1]] == [2]
@@ -138,7 +138,7 @@ def test_pruning_deletes_arms_retired_before_a_time(store: EventStore) -> None:
     change(store, retire=(1,), at=10)
     change(store, retire=(2,), at=20)
     store.prune_catalogue("shop", 30, before=15)
-    assert store.catalogue_head("shop")[1].whole_since == 2
+    assert store.catalogue_head("shop")[1].complete_since == 2
     assert list(store.arms_of_ids("shop", ["tea", "cola", "milk"])) == ["cola", "milk"]
     store.prune_catalogue("shop", 30)
     assert [arm.id for arm in store.catalogue_changes("shop", 0)[2]] == ["milk"]

@@ -12,7 +12,7 @@ from glbandits.evaluation.logs.columns import Columns
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
-from glbandits.features.kinds.learned_kinds import learn_kinds
+from glbandits.features.kinds.kind_inference import learn_kinds
 from glbandits.features.transformer_features import as_features
 
 LEARN_ROWS = 100_000

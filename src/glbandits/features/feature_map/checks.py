@@ -5,9 +5,10 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from glbandits.errors import InvalidInput, lookup, value_text
-from glbandits.features.kinds.categorical import Category, Hashed, Text
+from glbandits.features.kinds.categorical import Category
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.features.kinds.dates import Date
+from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.numeric import Boolean, Number
 
 DECLARED: dict[str, ColumnKind] = {

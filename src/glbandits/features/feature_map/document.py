@@ -10,9 +10,10 @@ from typing import Any
 
 from glbandits.errors import GlbanditsError, InvalidInput, lookup
 from glbandits.features.feature_map.random_fourier import RandomFourier
-from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text
+from glbandits.features.kinds.categorical import Category, Tags
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.features.kinds.dates import Date
+from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.numeric import Boolean, Number, Vector
 
 VERSION = 1

@@ -21,9 +21,10 @@ from glbandits.features.feature_map.combination import Combination, Part
 from glbandits.features.feature_map.document import VERSION, check_version, constructor_arguments, document_errors
 from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.feature_map.summary import columns_text, summary_text
-from glbandits.features.kinds.categorical import Category, Hashed, Text, as_category
+from glbandits.features.kinds.categorical import Category, as_category
 from glbandits.features.kinds.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, is_missing
-from glbandits.features.kinds.learned_kinds import Kinds, learn_kinds
+from glbandits.features.kinds.hashed_text import Hashed, Text
+from glbandits.features.kinds.kind_inference import Kinds, learn_kinds
 from glbandits.features.natural_order import natural_order
 from glbandits.features.table_columns import Table, Values, check_present, table_columns
 from glbandits.records import Floats

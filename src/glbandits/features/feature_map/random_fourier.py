@@ -16,11 +16,9 @@ from glbandits.records import Floats, set_validated
 class RandomFourier:
     """Random Fourier features of some columns (Rahimi and Recht, 2007).
 
-    They are cosines in random directions.
-
-    A linear model on these features approximates a model with a Gaussian kernel of the columns. All columns must
-    describe the context, or all must describe the arm. The features depend only on the settings, and are the same on
-    every machine.
+    They are cosines in random directions. A linear model on these features approximates a model with a Gaussian kernel
+    of the columns. All columns must describe the context, or all must describe the arm. The features depend only on the
+    settings, and are the same on every machine.
 
     >>> RandomFourier(("age", "income"), features=3).name
     'fourier(age, income)'

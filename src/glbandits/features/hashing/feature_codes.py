@@ -45,9 +45,8 @@ class FeatureCodes:
     def encode(self, space: str, name: object, value: object) -> bytes:
         """The code and the value of a feature.
 
-        Empty if the name starts with "_", which marks it as no feature.
-
-        Raises InvalidInput if the value is not text, a finite number, a boolean or None.
+        Empty if the name starts with "_", which marks it as no feature. Raises InvalidInput if the value is not text, a
+        finite number, a boolean or None.
         """
         if not isinstance(name, str):
             raise InvalidInput(f"names of features must be text; got {value_text(name)}")

@@ -23,6 +23,8 @@ from glbandits.features.hashing.named_features import (
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints
 
+LARGEST_WIDTH = 2**31
+"""The largest width. Loops of the service have a smaller limit, see `serving.domain.loop_config`."""
 MAX_DEPTH = 2
 """The largest number of levels of nested objects below the object itself."""
 MAX_PRODUCTS = 1_000_000
@@ -78,7 +80,7 @@ class Hashing:
     _text_cache: dict[bytes, bytes] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", check_int("width", self.width, at_least=1, at_most=2**31))
+        object.__setattr__(self, "width", check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH))
         object.__setattr__(self, "seed", check_int("seed", self.seed, at_least=0))
         object.__setattr__(self, "_codes", FeatureCodes(self.seed))
         object.__setattr__(self, "_constant", self._codes.code(CONSTANT) + packed(1.0))

@@ -10,6 +10,8 @@ from glbandits.errors import InvalidInput, value_text
 Missing: TypeAlias = Literal["indicator", "impute", "error"]
 MISSING: dict[str, Missing] = {"indicator": "indicator", "impute": "impute", "error": "error"}
 """Ways to treat missing values: add a feature that is 1 for them, use a default value, or raise an error."""
+LARGEST_WIDTH = 2**24
+"""The largest number of features of a column."""
 MISSING_TEXTS = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "-", "?"})
 """Texts that mean a missing value in a column of numbers, booleans or dates."""
 
@@ -30,10 +32,7 @@ class BadValue(Exception):
         self.row, self.requirement, self.value, self.advice = row, requirement, value, advice
 
     def as_invalid_input(self, column: str, first_row: int) -> InvalidInput:
-        """The error for the user.
-
-        Rows are counted from 0; `first_row` is the number of the first row.
-        """
+        """Return the error for the user. `first_row` is the number of the row with index 0."""
         problem = f"{self.requirement}; got {value_text(self.value)}"
         if is_missing(self.value):
             problem = "is missing" if self.requirement == NOT_MISSING else f"{self.requirement}, but it is missing"
@@ -47,10 +46,7 @@ NOT_MISSING = "must not be missing"
 
 @dataclass(frozen=True)
 class ColumnKind(ABC):
-    """How a column becomes features.
-
-    A model file stores the fields of the kind, and nothing else.
-    """
+    """How a column becomes features. A model file stores the fields of the kind, and nothing else."""
 
     kind: ClassVar[str]
     """The name of the kind in model files and in `FeatureMap.learn(kinds=...)`."""

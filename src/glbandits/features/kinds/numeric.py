@@ -10,6 +10,7 @@ import numpy as np
 
 from glbandits.errors import MAX_ABS, check_float, check_int, lookup, parameter
 from glbandits.features.kinds.column_kind import (
+    LARGEST_WIDTH,
     MISSING,
     MISSING_TEXTS,
     NOT_MISSING,
@@ -221,7 +222,7 @@ class Vector(ColumnKind):
     size: int
 
     def __post_init__(self) -> None:
-        set_validated(self, size=check_int("size", self.size, at_least=0, at_most=2**24))
+        set_validated(self, size=check_int("size", self.size, at_least=0, at_most=LARGEST_WIDTH))
 
     @property
     def width(self) -> int:

@@ -81,10 +81,8 @@ def match_means_in_ball(
 ) -> Floats:
     """The theta in the ball whose g(theta) is nearest to g(theta_hat).
 
-    The distance is in the norm of the inverse of R'R.
-
-    Here g(theta) = sum w mu(x'theta) x + ridge theta, which is sum w y x at a ridge estimate. If theta_hat is in the
-    ball, the result is theta_hat.
+    The distance is in the norm of the inverse of R'R. Here g(theta) = sum w mu(x'theta) x + ridge theta, which is
+    sum w y x at a ridge estimate. If theta_hat is in the ball, the result is theta_hat.
 
     The distance is not convex in theta. The result is the stationary point that descent reaches from theta_hat scaled
     to the sphere. Each step minimises, in the ball, the distance with g replaced by its linear expansion: an

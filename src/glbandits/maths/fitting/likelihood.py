@@ -181,9 +181,8 @@ def objective(
 def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> Floats:
     """For each feature, the curvature below which it counts as zero.
 
-    It is a share of the curvature at theta = 0.
-
-    On separable data all scores diverge to where the mean is flat, and the curvature vanishes.
+    It is a share of the curvature at theta = 0. On separable data all scores diverge to where the mean is flat, and the
+    curvature vanishes.
     """
     least = np.zeros(features.shape[1])
     for s in range(features.shape[0]):

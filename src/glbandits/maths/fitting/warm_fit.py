@@ -9,14 +9,14 @@ than the steps that it saves. If the steps do not converge, `refit` calls `likel
 **When there is no maximum likelihood estimate** (see `likelihood`), the fit has ridge 1. To detect this by two
 diverging Newton runs after each reward would be slow. Instead the memory stores a direction v along which no loss
 increases: along v, the score of each observation is constant, or its mean tends to a limit that equals its reward. As
-long as no new observation contradicts v, there is no estimate.
+long as all new observations agree with v, there is no estimate.
 """
 
 import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, solve_factorised, update
+from glbandits.maths.cholesky import backward, forward, rank_one_update, solve_factorised
 from glbandits.maths.fitting.likelihood import STEEPEST, fit_or_diverge, hessian_factor, largest, least_curvature
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.matrix_products import add_rows, set_scores
@@ -26,7 +26,7 @@ from glbandits.records import Floats
 
 VALID, RIDGE, RIDGE_USED, LAST_LENGTH, CONTRADICTED, REFRESHES, DIRECTION = 0, 1, 2, 3, 4, 5, 6
 """Indices in the memory: whether R is valid, the requested ridge, the ridge of R, the length of the step of `absorb`,
-whether the direction v was contradicted, the number of computed Hessians, the start of v. R follows v."""
+whether an observation disagrees with the direction v, the number of computed Hessians, the start of v. R follows v."""
 MAX_PASSES = 50
 TOLERANCE = 1e-8
 """The error of theta after the last step, in standard errors and relative to 1 + the largest coefficient."""
@@ -60,18 +60,16 @@ def factor_in(memory: Floats, dim: int) -> Floats:
 def absorb(theta: Floats, memory: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
     """Update R by a new observation, and take a step of theta for it.
 
-    O(d^2). Does nothing if R is not valid.
-
-    Call it after each new observation, before `refit`.
+    O(d^2). Does nothing if R is not valid. Call it after each new observation, before `refit`.
     """
     dim = x.shape[0]
     if memory[VALID] == 0.0:
         return
-    if memory[RIDGE_USED] != memory[RIDGE] and not not_contradicted(memory[DIRECTION:], x, reward, link):
+    if memory[RIDGE_USED] != memory[RIDGE] and not agrees_with(memory[DIRECTION:], x, reward, link):
         memory[CONTRADICTED] = 1.0
     R, step, z = factor_in(memory, dim), np.empty(dim), dot(x, theta)
     residual = min(max(reward - link.mean(z), -STEEPEST), STEEPEST)
-    update(R, min(link.slope(z), STEEPEST), x)
+    rank_one_update(R, min(link.slope(z), STEEPEST), x)
     for i in range(dim):
         step[i] = residual * x[i]
     forward(R, step)
@@ -94,11 +92,10 @@ def refit(
 ) -> bool:
     """Overwrite theta with the fit to all rows.
 
-    Returns whether it converged. O(n d) for each step.
-
-    Theta must be the last estimate after `absorb`. `perturbed` means that rewards or the centre differ from the last
-    call by more than one new observation. Afterwards `memory[RIDGE_USED]` is the ridge of the fit: the requested ridge,
-    or RIDGE_WITHOUT_MLE. Pass a copy of the memory to preserve R at another estimate.
+    Returns whether it converged. O(n d) for each step. Theta must be the last estimate after `absorb`. `perturbed`
+    means that rewards or the centre differ from the last call by more than one new observation. Afterwards
+    `memory[RIDGE_USED]` is the ridge of the fit: the requested ridge, or RIDGE_WITHOUT_MLE. Pass a copy of the memory
+    to preserve R at another estimate.
 
     The length of a step in the norm of R'R is its length in standard errors. The ratio of the lengths of two steps
     estimates the factor by which a step reduces the error.
@@ -168,10 +165,9 @@ def refit(
 def find_direction(features: Floats, rewards: Floats, direction: Floats, R: Floats, link: LinkFunctions) -> None:
     """Overwrite the point to which Newton diverged by a direction without increasing loss.
 
-    Writes zeros if no such direction is found.
-
-    On separable data, that is the direction of the point itself. Otherwise it is the projection of the point to the
-    space in which the Hessian vanishes. R'R must be the Hessian at the point plus a small ridge.
+    On separable data, this is the direction of the point itself. Otherwise it is the projection of the point to the
+    space in which the Hessian vanishes. R'R must be the Hessian at the point plus a small ridge. Writes zeros if no
+    such direction is found.
     """
     n, dim = features.shape
     valid, length = False, norm(direction)
@@ -186,7 +182,7 @@ def find_direction(features: Floats, rewards: Floats, direction: Floats, R: Floa
                     direction[i] /= length
         valid = length > 0.0
         for s in range(n):
-            valid = valid and not_contradicted(direction, features[s], rewards[s], link)
+            valid = valid and agrees_with(direction, features[s], rewards[s], link)
         if valid:
             break
     if not valid:
@@ -195,11 +191,8 @@ def find_direction(features: Floats, rewards: Floats, direction: Floats, R: Floa
 
 
 @jittable
-def not_contradicted(direction: Floats, x: Floats, reward: float, link: LinkFunctions) -> bool:
-    """Whether the loss of an observation does not increase without bound along a direction.
-
-    False for zeros.
-    """
+def agrees_with(direction: Floats, x: Floats, reward: float, link: LinkFunctions) -> bool:
+    """Whether the loss of an observation stays bounded along a direction. False for zeros."""
     z, size, length = 0.0, 0.0, 0.0
     for i in range(x.shape[0]):
         z += x[i] * direction[i]

@@ -93,9 +93,8 @@ class LowerSequence:
     def log_evidence(self, value: float) -> float:
         """The logarithm of the evidence against a running mean of at most `value`.
 
-        The evidence is the capital of the bets.
-
-        If the hypothesis is true, it stays below log(1 / alpha) at all rows with probability 1 - alpha.
+        The evidence is the capital of the bets. If the hypothesis is true, it stays below log(1 / alpha) at all rows
+        with probability 1 - alpha.
         """
         log_capital = LOG_SHARES + self.log_capital + BETS * (self._sums[CENTRES] - self._sums[ROWS] * value)
         return float(np.logaddexp.reduce(log_capital))
@@ -226,10 +225,9 @@ def limited_term(
 ) -> float:
     """The doubly robust term sum_a m(a) q(a) + w (r - q), with clipped predictions.
 
-    The term is at most k below the smallest mean.
-
-    The part of the chosen arm is w (r - q). It is at least -k if q <= k / w for w > 0, and q >= 1 - k / |w| for w < 0.
-    Predictions are clipped to these bounds. The mean of a term does not depend on the predictions.
+    The term is at most k below the smallest mean. The part of the chosen arm is w (r - q). It is at least -k if
+    q <= k / w for w > 0, and q >= 1 - k / |w| for w < 0. Predictions are clipped to these bounds. The mean of a term
+    does not depend on the predictions.
     """
     expected, of_chosen = 0.0, 0.0
     for arm in range(len(measure)):

@@ -1,11 +1,10 @@
 """A covariance matrix in blocks of features that occur together.
 
-It is exact in blocks, and zero between blocks.
-
-Up to `LARGEST_BLOCK` features there is one block, so the matrix is exact. With more features every feature starts as a
-block of its own, and an observation merges the blocks in which it is not zero. Arms that have a block of features for
-each class therefore get an exact matrix for each class. Observations with more non-zero features than
-`LARGEST_BLOCK` merge them in blocks of `CHUNK` features, so time and memory stay linear in the number of features.
+It is exact in blocks, and zero between blocks. Up to `LARGEST_BLOCK` features there is one block, so the matrix is
+exact. With more features every feature starts as a block of its own, and an observation merges the blocks in which it
+is not zero. Arms that have a block of features for each class therefore get an exact matrix for each class.
+Observations with more non-zero features than `LARGEST_BLOCK` merge them in blocks of `CHUNK` features, so time and
+memory stay linear in the number of features.
 
 The blocks are the last part of a state, one after another. A block of n features is 1 + n + n^2 numbers: n, the
 indices of its features, and its matrix.
@@ -91,9 +90,8 @@ def scatter(state: Floats, start: int, values: Floats, vector: Floats) -> None:
 def quadratic_form(P: Floats, features: Floats, start: int, product: Floats) -> float:
     """Return x'Px for a symmetric P, where x is features[start : start + n].
 
-    Overwrites `product` with Px. O(n^2).
-
-    Computes Px row by row, four rows at a time: no sum then waits for its previous term.
+    Overwrites `product` with Px. O(n^2). Computes Px row by row, four rows at a time: no sum then waits for its
+    previous term.
     """
     n = P.shape[0]
     for j in range(n):
@@ -162,9 +160,8 @@ def subtract_outer(P: Floats, weight: float, u: Floats) -> None:
 def merge_blocks(state: Floats, start: int, x: Floats) -> Floats:
     """Merge the blocks in which x is not zero.
 
-    Returns the state: a larger copy if blocks were merged.
-
-    The blocks begin at `start`. If they have more than LARGEST_BLOCK features, they are merged up to CHUNK features.
+    Returns the state: a larger copy if blocks were merged. The blocks begin at `start`. If they have more than
+    LARGEST_BLOCK features, they are merged up to CHUNK features.
     """
     total, present, at = 0, 0, start
     while at < state.shape[0]:

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, log_determinant, solve_factorised, update
+from glbandits.maths.cholesky import backward, forward, log_determinant, rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -31,7 +31,7 @@ def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFuncti
     score, variance = dot(x, theta), dot(x, direction)
     z = proximal_score(score, variance, reward, link)
     add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
-    update(R, link.slope(z), x)
+    rank_one_update(R, link.slope(z), x)
 
 
 @jittable
@@ -48,9 +48,7 @@ def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) 
 def score_and_norm(arms: Floats, a: int, theta: Floats, R: Floats, scratch: Floats) -> tuple[float, float]:
     """The score x'theta of arm a, and the norm of x in the inverse of R'R.
 
-    Overwrites scratch. O(d^2).
-
-    Reads the row by index, because a slice of arms in a loop takes as long as the sums.
+    Overwrites scratch. O(d^2). Reads the row by index, because a slice of arms in a loop takes as long as the sums.
     """
     for i in range(scratch.shape[0]):
         scratch[i] = arms[a, i]
@@ -138,10 +136,9 @@ def matched_width(
 def self_normalised_width(R: Floats, prior_precision: float, noise: float, failure: float) -> float:
     """A bound of the norm of sum e_s x_s in the inverse of R'R.
 
-    With probability 1 - failure it holds in all rounds.
-
-    Here R'R = prior_precision I + sum x_s x_s', and the e_s are sub-Gaussian with parameter noise (Abbasi-Yadkori,
-    Pal and Szepesvari, 2011): noise sqrt(log(det R'R / prior_precision^d) + 2 log(1/failure)).
+    With probability 1 - failure it holds in all rounds. Here R'R = prior_precision I + sum x_s x_s', and the e_s are
+    sub-Gaussian with parameter noise (Abbasi-Yadkori, Pal and Szepesvari, 2011):
+    noise sqrt(log(det R'R / prior_precision^d) + 2 log(1/failure)).
     """
     gain = log_determinant(R) - R.shape[0] * math.log(prior_precision)
     return noise * math.sqrt(max(gain, 0.0) + 2.0 * math.log(1.0 / failure))

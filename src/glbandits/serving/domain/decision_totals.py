@@ -109,7 +109,7 @@ class DecisionTotals:
         return Estimate(mean, _root(self._baseline_spread(mean)) / self.w)
 
     @property
-    def baseline_worth(self) -> float:
+    def baseline_sample_size(self) -> float:
         """The effective sample size of the baseline's mean: (sum of w)^2 / (sum of w^2).
 
         If it is small, the standard error is unreliable, because a single large weight dominates the mean.

@@ -82,7 +82,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Probability of each action in the draw, exploration included."""
     epoch: int = 0
     """The number of times that the model was replaced: by a reset, an import or another policy."""
-    model: int
+    learned_through: int = msgspec.field(name="model")
     """Sequence number of the last decision that the model had learned: its version within the epoch."""
     mode: Mode
     deferred: bool = False

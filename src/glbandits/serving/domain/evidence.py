@@ -68,8 +68,8 @@ class Segment(msgspec.Struct, frozen=True):
     state: tuple[float, ...] = ()
     """The state of the confidence sequence."""
 
-    def after(self, rows: Floats) -> "Segment":
-        """Return the segment extended by at least one row: an array (decisions, fields of `Row`)."""
+    def extended_by(self, rows: Floats) -> "Segment":
+        """Return the segment with at least one more row: an array (decisions, fields of `Row`)."""
         timestamps, baseline, showed_baseline, rewarded, rewards = rows.T[:5]
         others = np.maximum(1.0 - baseline, 0.0)
         weight = np.divide(others, baseline, out=np.full_like(others, np.inf), where=baseline > 0.0)
@@ -115,7 +115,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The newest segment. It becomes the present one when the next segment starts."""
     segments: int = 0
     """The number of segments that have started."""
-    of_model: int = 0
+    decisions_of_model: int = msgspec.field(name="of_model", default=0)
     """Decisions since the model was last replaced."""
     means: tuple[float, float] = (0.0, 0.0)
     """Running mean rewards of decisions that showed the baseline, and of the others."""
@@ -132,10 +132,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_new_model(self) -> "Evidence":
         """Return the evidence for another model: the present segment starts again."""
-        return replace(self, present=None, upcoming=None, of_model=0)
+        return replace(self, present=None, upcoming=None, decisions_of_model=0)
 
-    def after(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "Evidence":
-        """Return the evidence extended by a batch. Decisions that are not learned do not count.
+    def extended_by(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "Evidence":
+        """Return the evidence with a batch of further decisions. Decisions that are not learned do not count.
 
         Args:
             batch: the next decisions in the order of the log.
@@ -194,17 +194,17 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     def _with_rows(self, rows: Floats) -> "Evidence":
         evidence, start = self, 0
         while start < len(rows):
-            split = FIRST_SPLIT << (evidence.of_model // FIRST_SPLIT).bit_length()
-            stop = start + split - evidence.of_model
+            split = FIRST_SPLIT << (evidence.decisions_of_model // FIRST_SPLIT).bit_length()
+            stop = start + split - evidence.decisions_of_model
             evidence = evidence._extended(rows[start:stop], starts_segment=stop <= len(rows))
             start = stop
         return evidence
 
     def _extended(self, rows: Floats, *, starts_segment: bool) -> "Evidence":
         """Add decisions to all segments. Then start a new segment if `starts_segment`."""
-        past, segments = self.past.after(rows), self.segments
-        present, upcoming = (segment and segment.after(rows) for segment in (self.present, self.upcoming))
+        past, segments = self.past.extended_by(rows), self.segments
+        present, upcoming = (segment and segment.extended_by(rows) for segment in (self.present, self.upcoming))
         if starts_segment:
             present, upcoming, segments = upcoming, Segment(index=segments), segments + 1
-        of_model = self.of_model + len(rows)
-        return replace(self, past=past, present=present, upcoming=upcoming, segments=segments, of_model=of_model)
+        total = self.decisions_of_model + len(rows)
+        return replace(self, past=past, present=present, upcoming=upcoming, segments=segments, decisions_of_model=total)

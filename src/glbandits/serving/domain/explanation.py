@@ -19,6 +19,7 @@ from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.policy import Coefficients
 from glbandits.records import Floats
+from glbandits.serving.domain.decision_learning import has_width_of_model
 from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.request_features import (
     JSON,
@@ -29,7 +30,6 @@ from glbandits.serving.domain.request_features import (
     arms_of,
     vectors_of,
 )
-from glbandits.serving.domain.reward_aggregation import has_width_of_model
 
 INTERCEPT = "intercept"
 

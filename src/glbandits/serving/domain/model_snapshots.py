@@ -27,7 +27,7 @@ class PublishedModel(NamedTuple):
     """The model with which a process decides. It is immutable: learning publishes a new one."""
 
     epoch: int
-    sequence: int
+    learned_through: int
     """Sequence number of the last decision that the model has learned."""
     bandit: Bandit
     encoder: RequestEncoder
@@ -39,7 +39,7 @@ class PublishedModel(NamedTuple):
     def encoded(self) -> bytes:
         """Return the snapshot of the model for the store."""
         return encode_snapshot(
-            Snapshot(self.epoch, self.sequence, self.bandit.to_bytes(), self.set_aside, self.evidence)
+            Snapshot(self.epoch, self.learned_through, self.bandit.to_bytes(), self.set_aside, self.evidence)
         )
 
 
@@ -47,7 +47,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A model as it is stored."""
 
     epoch: int
-    sequence: int = msgspec.field(name="number")
+    learned_through: int = msgspec.field(name="number")
     """Sequence number of the last decision that the model has learned. The encoded name is that of older versions."""
     bandit: bytes
     set_aside: int = 0

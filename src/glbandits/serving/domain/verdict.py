@@ -82,11 +82,11 @@ def judge_present(evidence: Evidence) -> Judgement:
         return Judgement(_verdict_without_evidence(evidence))
     present = evidence.present
     if present is None:
-        return _with_forecast(Judgement(Verdict.EARLY), 2 * FIRST_SPLIT - evidence.of_model, evidence)
+        return _with_forecast(Judgement(Verdict.EARLY), 2 * FIRST_SPLIT - evidence.decisions_of_model, evidence)
     judged = _judge(evidence, present, ALPHA / 2.0 / ((present.index + 1) * (present.index + 2)))
-    needed, before = _rows_needed(judged), evidence.of_model - judged.decisions
+    needed, before = _rows_needed(judged), evidence.decisions_of_model - judged.decisions
     # The next segment replaces this one when this one has three times as many decisions as came before it.
-    more = needed - judged.decisions if needed <= 3 * before else 2 * needed - evidence.of_model
+    more = needed - judged.decisions if needed <= 3 * before else 2 * needed - evidence.decisions_of_model
     return _with_forecast(judged, more, evidence)
 
 

@@ -48,7 +48,7 @@ class RouteCache:
         self._cached = lru_cache(maxsize=1024)(self._find)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Look up the route of the path, and call its application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -81,7 +81,7 @@ class EndpointApp:
         self._is_async = iscoroutinefunction(endpoint.handler)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Call the handler, send its response or the error, and log the request."""
         began, endpoint = time.perf_counter(), self._endpoint
         request = _request_of(scope)
         try:

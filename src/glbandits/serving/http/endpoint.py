@@ -1,12 +1,10 @@
 """`Endpoint`: the record from which routes and the OpenAPI document are made."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from glbandits.serving.http.http_messages import HttpError, Request, Response, problem_response
-from glbandits.serving.http.site import Site
 
-Handler: TypeAlias = Callable[[Site, Request], Awaitable[Response]]
 LOOP_PREFIX = "/loops/{loop}"
 
 
@@ -27,8 +25,9 @@ class Endpoint(NamedTuple):
     scope: str
     """The scope that a key needs; `OPEN` if no key is needed."""
     handler: Callable[..., Any]
-    """Returns an object to send as JSON, None for no content, or a `Response`. A coroutine function runs in the event
-    loop, another function in a thread. The first line of its docstring is the summary in the OpenAPI document."""
+    """Takes the `Site` and the `Request`. Returns an object to send as JSON, None for no content, or a `Response`. A
+    coroutine function runs in the event loop, another function in a thread. The first line of its docstring is the
+    summary in the OpenAPI document."""
     request: Any = None
     """The type of the JSON body; bytes for any body; a union of the two; None for no body."""
     response: Any = None
@@ -42,5 +41,6 @@ class Endpoint(NamedTuple):
     max_body: int | None = None
     """Bytes of the body, at most; None for the setting `max_body`."""
     error_format: Callable[[HttpError, Request, str], Response] = problem_response
+    """Builds an error response from the error, the request and `error_code`."""
     per_loop: bool = True
     """Whether the endpoint also exists under /loops/{loop}."""

@@ -13,19 +13,27 @@ from glbandits.serving.http.openapi import openapi_json
 from glbandits.serving.http.personalizer import config_handlers as config
 from glbandits.serving.http.personalizer import config_schemas, evaluation_handlers, rank_handlers, schemas
 from glbandits.serving.http.personalizer import model_log_handlers as model_log
-from glbandits.serving.http.personalizer.errors import personalizer_response
-from glbandits.serving.http.personalizer.handler_adapter import PREVIEW, STABLE, personalizer_handler
+from glbandits.serving.http.personalizer.errors import (
+    BAD_ACTIVATION,
+    BAD_EVALUATION,
+    BAD_MODEL,
+    BAD_POLICY,
+    BAD_RANK,
+    BAD_REWARD,
+    BAD_SERVICE,
+    personalizer_response,
+)
+from glbandits.serving.http.personalizer.handler_adapter import ANY_PREVIEW, ANY_VERSION, personalizer_handler
 from glbandits.serving.http.site import Site
-from glbandits.serving.http.v1 import admin_handlers as admin
 from glbandits.serving.http.v1 import catalogue_handlers as catalogue
-from glbandits.serving.http.v1 import catalogue_schemas, decision_handlers, reward_handlers
+from glbandits.serving.http.v1 import catalogue_schemas, decision_handlers, loop_handlers, reward_handlers
 from glbandits.serving.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
-LARGEST_ARMS = 4 * 1024 * 1024
-"""Bytes of a request with arms: 3,000 arms of 64 numbers. Decoding them delays decisions by some 50 ms."""
-LARGEST_MODEL = 68 * 1024 * 1024
-"""Bytes of an imported model: 2,800 features with a full covariance."""
+MAX_ARMS_BODY = 4 * 1024 * 1024
+"""The largest body with arms of a catalogue: 3,000 arms of 64 numbers. Decoding it delays decisions by some 50 ms."""
+MAX_MODEL_BODY = 68 * 1024 * 1024
+"""The largest body with an imported model: 2,800 features with a full covariance. Other bodies: `Settings.max_body`."""
 
 FLOATS = (
     Parameter("arms", "integer", "The number of arms in a float32 body. Required with such a body, and only then."),
@@ -35,14 +43,20 @@ FLOATS = (
 )
 PAGE = (
     Parameter("prefix", "string", "The beginning of the event ids."),
-    Parameter("limit", "integer", f"Events in the page, {admin.PAGE} by default, at most {admin.LARGEST_PAGE}."),
+    Parameter(
+        "limit",
+        "integer",
+        f"Events in the page, {loop_handlers.PAGE} by default, at most {loop_handlers.LARGEST_PAGE}.",
+    ),
     Parameter("before", "integer", "Only decisions with a smaller sequence number: `before` of the previous page."),
 )
 ARMS_PAGE = (
     Parameter("limit", "integer", f"Arms in the page, {catalogue.PAGE} by default, at most {catalogue.LARGEST_PAGE}."),
     Parameter("after", "integer", "`after` of the previous page."),
 )
-FEATURES = f"Features listed for each action, {admin.FEATURES} by default, at most {admin.MAX_FEATURES}."
+FEATURES = (
+    f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
+)
 DECIDE = v1.DecideRequest | bytes
 LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
@@ -57,31 +71,30 @@ CATALOGUE = (
     Endpoint("DELETE", "/v1/catalogue", ADMIN, catalogue.delete, None, CATALOGUE_VERSION),
     Endpoint("GET", ARMS, READ, catalogue.arms, None, catalogue_schemas.ArmsPage, parameters=ARMS_PAGE),
     Endpoint("GET", ARMS + "/{arm}", READ, catalogue.arm, None, catalogue_schemas.Arm),
-    Endpoint("PUT", ARMS, ADMIN, catalogue.put, PUT_ARMS, CATALOGUE_VERSION, max_body=LARGEST_ARMS),
-    Endpoint("PATCH", ARMS, ADMIN, catalogue.change, CHANGE_ARMS, CATALOGUE_VERSION, max_body=LARGEST_ARMS),
+    Endpoint("PUT", ARMS, ADMIN, catalogue.put, PUT_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
+    Endpoint("PATCH", ARMS, ADMIN, catalogue.change, CHANGE_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
 )
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
     Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),
-    Endpoint("GET", "/v1/configuration", READ, admin.configuration, None, v1.LoopConfiguration),
-    Endpoint("PUT", "/v1/configuration", ADMIN, admin.configure, v1.LoopConfiguration, v1.LoopConfiguration),
-    Endpoint("PATCH", "/v1/configuration", ADMIN, admin.change, v1.LoopConfiguration, v1.LoopConfiguration),
-    Endpoint("GET", "/v1/events", READ, admin.events, None, v1.Events, parameters=PAGE),
-    Endpoint("GET", "/v1/events/{event}", READ, admin.event, None, v1.EventRecord, parameters=SLOT),
-    Endpoint("GET", "/v1/events/{event}/explanation", READ, admin.explanation, None, v1.Explanation, parameters=LIMIT),
+    Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, v1.LoopConfiguration),
+    Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, v1.LoopConfiguration, v1.LoopConfiguration),
+    Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, v1.LoopConfiguration, v1.LoopConfiguration),
+    Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.Events, parameters=PAGE),
+    Endpoint("GET", "/v1/events/{event}", READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
+    Endpoint(
+        "GET", "/v1/events/{event}/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT
+    ),
     *CATALOGUE,
-    Endpoint("GET", "/v1/model", READ, admin.model, None, bytes),
-    Endpoint("GET", "/v1/status", READ, admin.status, None, v1.Status),
+    Endpoint("GET", "/v1/model", READ, loop_handlers.model, None, bytes),
+    Endpoint("GET", "/v1/status", READ, loop_handlers.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),
-    Endpoint("GET", "/v1/loops", READ, admin.loops, None, v1.Loops, per_loop=False),
-    Endpoint("GET", "/v1/loops/{loop}", READ, admin.status, None, v1.Status, per_loop=False),
+    Endpoint("GET", "/v1/loops", READ, loop_handlers.loops, None, v1.Loops, per_loop=False),
+    Endpoint("GET", "/v1/loops/{loop}", READ, loop_handlers.status, None, v1.Status, per_loop=False),
 )
 
-BAD_RANK, BAD_REWARD, BAD_ACTIVATION = "InvalidRankRequest", "InvalidRewardRequest", "InvalidEventIdToActivate"
-BAD_SERVICE, BAD_POLICY = "InvalidServiceConfiguration", "InvalidPolicyConfiguration"
-BAD_EVALUATION, BAD_MODEL = "InvalidEvaluationContract", "InvalidModelImportFormat"
 SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract
 EVALUATION, CONTRACT = config_schemas.Evaluation, config_schemas.EvaluationContract
 MODEL, LOGS, REFERENCE = config_schemas.ModelProperties, config_schemas.LogsProperties, config_schemas.PolicyReference
@@ -102,7 +115,7 @@ ALL_VERSIONS = (
     Endpoint("GET", "/configurations/policy", READ, config.get_policy, None, POLICY),
     Endpoint("PUT", "/configurations/policy", ADMIN, config.put_policy, POLICY, POLICY, 200, BAD_POLICY),
     Endpoint("DELETE", "/configurations/policy", ADMIN, config.delete_policy, None, POLICY),
-    Endpoint("GET", "/model", READ, admin.model, None, bytes),
+    Endpoint("GET", "/model", READ, loop_handlers.model, None, bytes),
     Endpoint("DELETE", "/model", ADMIN, model_log.delete_model, status=204),
     Endpoint("GET", "/model/properties", READ, model_log.model_properties, None, MODEL),
     Endpoint("DELETE", "/logs", ADMIN, model_log.delete_logs, status=204),
@@ -116,7 +129,7 @@ PREVIEWS = (
     Endpoint("POST", "/multislot/rank", RANK, rank_handlers.rank_slots, SLOTS_RANK, SLOTS_RANKED, 201, BAD_RANK),
     Endpoint("POST", SLOTS_EVENT + "/reward", REWARD, rank_handlers.reward_slots, SLOTS_REWARD, None, 204, BAD_REWARD),
     Endpoint("POST", SLOTS_EVENT + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
-    Endpoint("PUT", "/model", ADMIN, model_log.put_model, bytes, None, 204, BAD_MODEL, max_body=LARGEST_MODEL),
+    Endpoint("PUT", "/model", ADMIN, model_log.put_model, bytes, None, 204, BAD_MODEL, max_body=MAX_MODEL_BODY),
     Endpoint(
         "PUT", EVALUATION_PATH, ADMIN, evaluation_handlers.create_named, CONTRACT, EVALUATION, 200, BAD_EVALUATION
     ),
@@ -138,7 +151,7 @@ PERSONALIZER = tuple(
         parameters=None,
         error_format=personalizer_response,
     )
-    for versions, endpoints in ((STABLE, ALL_VERSIONS), (PREVIEW, PREVIEWS))
+    for versions, endpoints in ((ANY_VERSION, ALL_VERSIONS), (ANY_PREVIEW, PREVIEWS))
     for endpoint in endpoints
 )
 DOCUMENTED = (*V1[:2], *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])

@@ -16,7 +16,8 @@ from glbandits.serving.http.http_messages import Problem, problem_response
 from glbandits.version import __version__
 
 VERSION, CONVERTOR = re.compile(r"\{version:\w+\}"), re.compile(r":\w+\}")
-STABLE, PREVIEW = "/v1.0", "/v1.1-preview.3"
+DOCUMENTED_VERSION, DOCUMENTED_PREVIEW = "/v1.0", "/v1.1-preview.3"
+"""Of the versions of Personalizer's API, the ones in the document."""
 JSON, BYTES, PROBLEM = "application/json", "application/octet-stream", "application/problem+json"
 REFERENCE = "#/components/schemas/{name}"
 ABOUT = (
@@ -60,7 +61,7 @@ def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:
     """
     for endpoint in endpoints:
         if VERSION.search(endpoint.path):
-            version = STABLE if "{version:personalizer}" in endpoint.path else PREVIEW
+            version = DOCUMENTED_VERSION if "{version:personalizer}" in endpoint.path else DOCUMENTED_PREVIEW
             yield endpoint._replace(path=CONVERTOR.sub("}", VERSION.sub(version, endpoint.path)))
         else:
             yield endpoint

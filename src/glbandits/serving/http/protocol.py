@@ -26,12 +26,12 @@ LOG_SECONDS = 10
 
 
 class PausableFlow(FlowControl):
-    """Flow control that does not resume reading while it is held."""
+    """Flow control that does not resume reading while `is_held`."""
 
-    held = False
+    is_held = False
 
     def resume_reading(self) -> None:
-        if not self.held:
+        if not self.is_held:
             super().resume_reading()
 
 
@@ -48,8 +48,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unparsed = b""
         """Bytes received while pipelined requests wait."""
         self._in_head = True
-        self._unprogressed = 0
-        """Bytes since a head, a part of a body or a whole request was parsed."""
+        self._bytes_without_progress = 0
+        """Bytes since the parser last completed a head, a part of a body or a whole request."""
         self._deadline = self._write_deadline = 0.0
         """In the time of the event loop; 0 for no deadline."""
         self._ticker: TimerHandle | None = None
@@ -89,21 +89,21 @@ class LimitedProtocol(HttpToolsProtocol):
             start += SLICE
         self._unparsed = data[start:]
         if self.pipeline or self._unparsed:
-            self.flow.held = True
+            self.flow.is_held = True
             self.flow.pause_reading()
-        elif self.flow.held:
-            self.flow.held = False
+        elif self.flow.is_held:
+            self.flow.is_held = False
             self.flow.resume_reading()
 
     def _parse(self, data: bytes) -> None:
-        self._unprogressed += len(data)
+        self._bytes_without_progress += len(data)
         try:
             self._feed(data)
         except httptools.HttpParserError as error:
             log.info("Invalid HTTP request from %s: %s", self.client[0] if self.client else "unknown", error)
             self._refuse(400)
             return
-        if self._unprogressed > MAX_HEAD:
+        if self._bytes_without_progress > MAX_HEAD:
             self._refuse(431)
 
     def _feed(self, data: bytes) -> None:
@@ -129,7 +129,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._deadline = self.loop.time() + HEAD_SECONDS
 
     def on_headers_complete(self) -> None:
-        self._unprogressed = 0
+        self._bytes_without_progress = 0
         if self.parser.should_upgrade():
             return  # see `_feed`
         self._in_head = False
@@ -137,11 +137,11 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._unprogressed = 0
+        self._bytes_without_progress = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._unprogressed = 0
+        self._bytes_without_progress = 0
         if self._in_head:
             return  # an upgrade
         self._in_head, self._deadline = True, 0.0
@@ -151,7 +151,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.flow.held and not self.transport.is_closing():  # continue with pipelined requests
+        if self.flow.is_held and not self.transport.is_closing():  # continue with pipelined requests
             self._parse_slices()
 
     def pause_writing(self) -> None:

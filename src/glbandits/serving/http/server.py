@@ -1,4 +1,4 @@
-"""Run the service with uvicorn: sockets, processes, signals and limits of the system."""
+"""Run the service with uvicorn: socket, worker processes and their supervisor, signals, limits of the system."""
 
 import asyncio
 import errno
@@ -38,9 +38,9 @@ BACKLOG = 2048
 KEEP_ALIVE = 75
 """Seconds until an idle connection is closed: longer than in proxies and clients, so that they close first."""
 START_SECONDS = 60
-"""Time for a worker to start."""
+"""Time for a worker to start, and to answer the supervisor, which replaces a worker that takes longer."""
 SAME_SIGNAL = 1.0
-"""Seconds within which a second signal is a copy of the first: service managers signal workers too."""
+"""Seconds within which a second signal counts as a copy of the first: service managers signal workers too."""
 SPARE_FILES = 64
 """Open files of a process besides its connections."""
 FIRST_KEY = "first"
@@ -95,11 +95,13 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
 
 
 class _Supervisor(Multiprocess):
+    """uvicorn's supervisor, which starts the workers and replaces those that die."""
+
     announce: Callable[[], None]
     is_announced = False
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that have died; announce the server once when all have started."""
+        """Replace workers that have died. Called twice a second. Announces the server once all have started."""
         super().keep_subprocess_alive()
         if not self.is_announced and all(process.is_ready(START_SECONDS) for process in self.processes):
             self.is_announced = True
@@ -113,7 +115,7 @@ def prepare_process(app: Starlette, settings: Settings) -> Starlette:
     `shutdown_delay` seconds before uvicorn shuts down; a second signal ends the delay.
     """
     if parent := multiprocessing.parent_process():
-        threading.Thread(target=_stop_after, args=(parent,), name="parent-watch", daemon=True).start()
+        threading.Thread(target=_stop_with_supervisor, args=(parent,), name="parent-watch", daemon=True).start()
     start_and_stop = app.router.lifespan_context
 
     @asynccontextmanager
@@ -128,24 +130,24 @@ def prepare_process(app: Starlette, settings: Settings) -> Starlette:
     return app
 
 
-def _stop_after(parent: Any) -> None:
-    parent.join()
+def _stop_with_supervisor(supervisor: Any) -> None:
+    supervisor.join()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _delay_signals(site: Site, seconds: float) -> None:
-    """Pass SIGTERM and SIGINT on to uvicorn after so many seconds, or at the second signal."""
-    event_loop, tell_uvicorn = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
-    assert callable(tell_uvicorn)
+    """Delay SIGTERM and SIGINT: call uvicorn's handler after `seconds`, or at the second signal."""
+    event_loop, uvicorn_handler = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
+    assert callable(uvicorn_handler)
     since = 0.0
 
     def drain(number: int, frame: FrameType | None) -> None:
         nonlocal since
         if not site.draining:
             site.draining, since = True, time.monotonic()
-            event_loop.call_soon_threadsafe(event_loop.call_later, seconds, tell_uvicorn, number, None)
+            event_loop.call_soon_threadsafe(event_loop.call_later, seconds, uvicorn_handler, number, None)
         elif time.monotonic() - since > SAME_SIGNAL:
-            tell_uvicorn(number, frame)
+            uvicorn_handler(number, frame)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, drain)
@@ -154,10 +156,8 @@ def _delay_signals(site: Site, seconds: float) -> None:
 def raise_file_limit(max_connections: int) -> int:
     """Raise the soft limit of open files to the hard limit.
 
-    Returns the connections that fit into it.
-
-    Returns at most `max_connections`. Above the result connections get 503. Without free file descriptors the event
-    loop would drop them silently.
+    Returns `max_connections`, or the smaller number of connections that the hard limit allows. The server answers
+    further connections with 503. Without free file descriptors the event loop would drop them silently.
     """
     if sys.platform == "win32":
         return max_connections

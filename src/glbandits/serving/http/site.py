@@ -95,7 +95,7 @@ class Site:
 
         This reads the whole store, so only the process that learns does it.
         """
-        if not self._lock.held():
+        if not self._lock.try_acquire():
             return
         try:
             self.damage = self.service.store.check()
@@ -118,7 +118,7 @@ class Site:
             settings.loops,
             queue=settings.queue,
             queue_bytes=settings.queue_bytes,
-            learns=self._lock.held,
+            learns=self._lock.try_acquire,
             first_configuration=LoopConfig(reward_wait=settings.reward_window_seconds),
             first_model=FirstModel.load(settings.model) if settings.model else None,
         )

@@ -64,7 +64,7 @@ class AutoOptimisation:
         """Run the looks that are due, one after another. Blocks until they are done or cancelled."""
         for loop in self._service.loops.values():
             if not self._stop.is_set() and self._is_due(loop) and self._service.learns():
-                self._look(loop, loop.configuration, loop.published.sequence)
+                self._look(loop, loop.configuration, loop.published.learned_through)
 
     def _is_due(self, loop: Loop) -> bool:
         if not loop.configuration.auto_optimisation:
@@ -82,16 +82,16 @@ class AutoOptimisation:
         except Stopped:
             return
         except Exception as error:
-            log.error("loop %s: auto-optimisation failed", loop.name, exc_info=error)
+            log.error("Loop %s: auto-optimisation failed", loop.name, exc_info=error)
             why = str(error) if isinstance(error, GlbanditsError) else "The server's log has the error."
             optimised = OptimisationResult(Look(verdict=LookVerdict.FAILED, sentence=f"The look failed: {why}"))
         body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
         if optimised.configuration is None:
             self._service.store.save_documents(loop.name, self._service.clock(), body, expected_versions={})
         elif not self._promote(loop, optimised.configuration, optimised.model, body, before, learned_through):
-            log.info("loop %s was changed during its auto-optimisation, which starts again", loop.name)
+            log.info("Loop %s was changed during its auto-optimisation, which starts again.", loop.name)
             return
-        log.info("loop %s: auto-optimisation: %s", loop.name, optimised.look.sentence)
+        log.info("Loop %s: auto-optimisation: %s", loop.name, optimised.look.sentence)
 
     def _promote(
         self, loop: Loop, chosen: LoopConfig, model: bytes, body: dict[str, bytes], before: LoopConfig, learned: int
@@ -105,7 +105,7 @@ class AutoOptimisation:
             learned = last
             return bandit
 
-        train_through(loop.published.sequence)  # most of it now, because `promote` holds the lock of the loop
+        train_through(loop.published.learned_through)  # most of it now, because `promote` holds the lock of the loop
         return loop.promote(chosen, train_through, body, before=before)
 
 

@@ -57,9 +57,9 @@ class WriterCounts:
     batches: int = 0
     events: int = 0
     """Events with a receipt."""
-    refused: int = 0
+    failed_events: int = 0
     """Events that ended with an error."""
-    failures: int = 0
+    retried_batches: int = 0
     """Batches whose decisions had to be retried."""
     seconds: float = 0.0
     """Time spent in `store.append`."""
@@ -235,7 +235,7 @@ class BatchWriter:
         """
         self._task, self.state = None, WriterState.IDLE
         if self.depth:
-            log.error("%d events are not known to be written: %s", self.depth, NO_ANSWER)
+            log.error("It is unknown whether %d events were written: the store did not answer in time.", self.depth)
         batch, queue = self._batch, list(self._queue)
         self._batch = ()
         self._queue.clear()
@@ -268,7 +268,7 @@ class BatchWriter:
                     self._finish([pending], outcome)
             self._batch = retry
             if retry:
-                self.counts.failures += 1
+                self.counts.retried_batches += 1
                 await self._wait_for_retry()
 
     async def _wait_for_retry(self) -> None:
@@ -298,7 +298,7 @@ class BatchWriter:
             if len(events) > 1:
                 return await self._append_halves(events)
             if not isinstance(error, GlbanditsError):
-                log.error("the store cannot write event %s", events[0].event_id, exc_info=error)
+                log.error("The store cannot write event %s", events[0].event_id, exc_info=error)
             return [error]
         if self._failures.failing:
             self._failures.succeeded(WRITING)
@@ -322,7 +322,7 @@ class BatchWriter:
                 self._forget_decision(pending.event, outcome)
             waits = not pending.receipt.done() and not pending.receipt.get_loop().is_closed()
             if isinstance(outcome, Exception):
-                self.counts.refused += 1
+                self.counts.failed_events += 1
                 if waits:
                     pending.receipt.set_exception(outcome)
             else:
@@ -336,4 +336,4 @@ class BatchWriter:
         if self._decisions.get(name) is decision:
             del self._decisions[name]
         if isinstance(outcome, Exception):
-            log.error("decision %s of loop %s is not written: %s", decision.event_id, decision.loop, outcome)
+            log.error("Decision %s of loop %s was not written: %s", decision.event_id, decision.loop, outcome)

@@ -107,7 +107,7 @@ class ServiceMetrics(Collector):
         for name, loop in self._service.loops.items():
             labels, model = (name, self._process), loop.published
             epochs.add_metric(labels, model.epoch)
-            numbers.add_metric(labels, model.sequence)
+            numbers.add_metric(labels, model.learned_through)
             lags.add_metric(labels, loop.learning_lag())
             set_aside.add_metric(labels, model.set_aside)
         yield from (epochs, numbers, lags, set_aside)
@@ -119,17 +119,17 @@ class ServiceMetrics(Collector):
         yield depth
         for name, meaning, total in (
             ("glb_commit_seconds", "Duration of a commit, in seconds.", counts.seconds),
-            ("glb_batch_size", "Events in a commit.", counts.events + counts.refused),
+            ("glb_batch_size", "Events in a commit.", counts.events + counts.failed_events),
         ):
             summary = SummaryMetricFamily(name, meaning, labels=("process",))
             summary.add_metric((self._process,), count_value=counts.batches, sum_value=total)
             yield summary
         for name, meaning, value in (
-            ("glb_write_errors", "Events that the store refused or failed to write.", counts.refused),
+            ("glb_write_errors", "Events that the store refused or failed to write.", counts.failed_events),
             (
                 "glb_write_retries",
                 "Batches whose decisions were retried after a failure of the store.",
-                counts.failures,
+                counts.retried_batches,
             ),
             ("glb_degraded", "Decisions returned before they were durable.", self._service.degraded),
             ("glb_learning_failures", "Failures of learning.", self._service.learning_failures),

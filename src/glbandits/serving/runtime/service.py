@@ -37,7 +37,7 @@ REWARD_TIMEOUT = 10.0
 LEARNER_TICK = 0.05
 """Seconds between two checks of the learner which loops are due."""
 REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
-"""Fields of a decision that must be the same when a client sends an event repeated."""
+"""Fields of a decision that must be the same when a client sends the same event again."""
 
 
 def microseconds() -> int:
@@ -232,7 +232,7 @@ def _request_of(decision: Decision) -> object:
     For a decision from a catalogue only the query, because the catalogue may have changed.
     """
     if decision.catalogue is not None:
-        return decision.catalogue.question
+        return decision.catalogue.query
     return [getattr(decision, name) for name in REQUEST_FIELDS]
 
 

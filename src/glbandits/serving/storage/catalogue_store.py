@@ -100,8 +100,8 @@ class CatalogueStore(ABC):
                 return version
             self._execute(connection, f"DELETE {where}", loop_name, *parameters)
             # A version is complete if none of its arms is deleted. Live arms that are deleted end with the new version.
-            whole_since = version + 1 if live == 0 else last
-            head = msgspec.structs.replace(head, whole_since=max(head.whole_since, whole_since))
+            complete_since = version + 1 if live == 0 else last
+            head = msgspec.structs.replace(head, complete_since=max(head.complete_since, complete_since))
             self._save_head(connection, loop_name, version + 1, timestamp, head)
         return version + 1
 

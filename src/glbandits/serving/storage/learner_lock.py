@@ -12,7 +12,7 @@ if sys.platform != "win32":
 class LearnerLock(Protocol):
     """A lock that at most one process holds for a store."""
 
-    def held(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take the lock if it is free, and return whether this process holds it."""
 
     def close(self) -> None:
@@ -35,7 +35,7 @@ class FileLearnerLock:
         self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
         self._held = False
 
-    def held(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take the lock if it is free, and return whether this process holds it."""
         if not self._held:
             if sys.platform != "win32":

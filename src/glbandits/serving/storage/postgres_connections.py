@@ -118,8 +118,11 @@ def open_pool(address: str, size: int, *, reader: bool = False) -> "ConnectionPo
 
 
 @contextmanager
-def named_errors(what: str) -> Iterator[None]:
-    """Raise errors of the driver as StoreError, and invalid names as InvalidInput."""
+def as_store_errors(what: str) -> Iterator[None]:
+    """Convert errors of the driver to StoreError, and invalid names to InvalidInput.
+
+    `what` is the beginning of the message.
+    """
     try:
         yield
     except (UnicodeEncodeError, OverflowError, psycopg.DataError) as error:
@@ -177,7 +180,7 @@ class PostgresLearnerLock:
         self._lock = Lock()
         self._held = False
 
-    def held(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take the lock if it is free, and return whether this process holds it.
 
         False without a connection.

@@ -43,7 +43,7 @@ def delete_log(begin: Begin, loop_name: str, up_to: int) -> int:
     while count := _delete_oldest(begin, loop_name, up_to, partitions):
         deleted += count
     if not all(_drop(begin, first) for first, _ in partitions):
-        log.warning("partitions are in use, by pg_dump for example; the next deletion drops them")
+        log.warning("Partitions are in use, for example by pg_dump. The next deletion drops them.")
     return deleted
 
 

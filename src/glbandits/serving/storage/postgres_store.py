@@ -21,9 +21,9 @@ from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.postgres_connections import (
     ChangeListener,
     PostgresLearnerLock,
+    as_store_errors,
     connect,
     display_name,
-    named_errors,
     open_pool,
     with_defaults,
 )
@@ -64,7 +64,7 @@ class PostgresStore(EventStore):
         self._name = display_name(self._address)
         self._id = secrets.token_hex(8)
         self._closed = False
-        with named_errors(f"{self._name} could not be opened"), connect(self._address) as connection:
+        with as_store_errors(f"{self._name} could not be opened"), connect(self._address) as connection:
             prepare(connection, self._name)
             self._channel = f"glbandits_{connection.execute(f'SELECT {SCHEMA_ID}').fetchall()[0][0]}"
         self._writers = open_pool(self._address, WRITERS)
@@ -75,7 +75,7 @@ class PostgresStore(EventStore):
     @contextmanager
     def _transaction(self, pool: "ConnectionPool[Connection]", verb: str) -> Iterator[Connection]:
         self._check_open()
-        with named_errors(f"{self._name} could not be {verb}"), pool.connection() as connection:
+        with as_store_errors(f"{self._name} could not be {verb}"), pool.connection() as connection:
             try:
                 yield connection
             finally:
@@ -160,7 +160,6 @@ class PostgresStore(EventStore):
         return postgres_retention.delete_log(self._writing, loop_name, last)
 
     def learner_lock(self) -> PostgresLearnerLock:
-        """See `EventStore.learner_lock`."""
         return PostgresLearnerLock(self._address)
 
     def wait_for_change(self, timeout: float) -> bool:
@@ -179,12 +178,10 @@ class PostgresStore(EventStore):
         self._check_open()
 
     def check(self) -> list[str]:
-        """See `EventStore.check`."""
         with self._reading() as connection:
             return postgres_log.check(connection)
 
     def close(self) -> None:
-        """See `EventStore.close`."""
         if not self._closed:
             self._closed = True
             self._executor.shutdown()

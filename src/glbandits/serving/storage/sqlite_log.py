@@ -19,38 +19,38 @@ from glbandits.serving.storage.event_store import encode_body
 encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
 
-NUMBERED = ("", "event", "numbered")
-"""Key of the row of `event_counts` with the sequence number of the last event. It is never deleted."""
-LAST = f"SELECT count FROM event_counts WHERE (loop, kind, status) = {NUMBERED}"
-EXACT = "printf('%%!.17g', %s)"
+LAST_SEQUENCE_KEY = ("", "event", "numbered")
+"""Primary key of the row of `event_counts` with the sequence number of the last event. It is never deleted."""
+SELECT_LAST_SEQUENCE = f"SELECT count FROM event_counts WHERE (loop, kind, status) = {LAST_SEQUENCE_KEY}"
+ALL_DIGITS = "printf('%%!.17g', %s)"
 """A number as text with all digits. SQLite's JSON has only 15."""
-FIND = f"""
-    SELECT ({LAST}), (
+FIND_DECISIONS = f"""
+    SELECT ({SELECT_LAST_SEQUENCE}), (
         SELECT json_group_object(s.loop, s.number)
         FROM json_each(:names) AS loops CROSS JOIN seals AS s ON s.loop = loops.key
     ), (
         SELECT json_group_array(json_array(
             d.loop, d.event_id, d.slot, d.number, d.deadline,
-            iif(d.reward_min IS NULL, NULL, json_array({EXACT % "d.reward_min"}, {EXACT % "d.reward_max"})),
+            iif(d.reward_min IS NULL, NULL, json_array({ALL_DIGITS % "d.reward_min"}, {ALL_DIGITS % "d.reward_max"})),
             (SELECT json_array(a.number, a.late) FROM activations AS a WHERE a.loop = d.loop AND a.decision = d.number)
         ))
         FROM json_each(:names) AS loops CROSS JOIN json_each(loops.value) AS events
         CROSS JOIN decisions AS d ON d.loop = loops.key AND d.event_id = events.value
     )"""
-"""Returns the last sequence number, the seals of loops, and decisions with their activations. The parameter is a JSON
-object of event ids by loop."""
+"""Selects the last sequence number, the last sealed decision of each loop, and decisions with their activations. The
+parameter is a JSON object of event ids by loop."""
 FIND_KEYS = """
     SELECT json_group_array(json_array(r.decision, r.key, r.number, r.late))
     FROM json_each(?) AS wanted CROSS JOIN rewards AS r
     ON r.key <> '' AND r.decision = json_extract(wanted.value, '$[0]') AND r.key = json_extract(wanted.value, '$[1]')"""
-ROWS_AT_ONCE = 64
-"""Rows of one insertion, at most. Each number of rows is another statement in the cache of compiled statements."""
-LARGE = 8 * 1024
-"""Bytes above which a decision has an insertion of its own."""
-STATEMENTS = 4 * ROWS_AT_ONCE
-"""Size of the cache of compiled statements: insertions of all numbers of rows, and all others."""
-BODY = 6
-"""The column with the body of a decision."""
+MAX_ROWS = 64
+"""Rows of one INSERT statement, at most. Each number of rows is another entry in the cache of compiled statements."""
+LARGE_BODY = 8 * 1024
+"""Bytes above which a decision has an INSERT statement of its own."""
+STATEMENT_CACHE_SIZE = 4 * MAX_ROWS
+"""Size of the cache of compiled statements: INSERT statements for all numbers of rows, and all others."""
+BODY_COLUMN = 6
+"""Index of the body in a row of decisions."""
 
 
 def append(connection: sqlite3.Connection, events: Sequence[Event], *, assume_new: bool) -> list[Receipt]:
@@ -60,21 +60,26 @@ def append(connection: sqlite3.Connection, events: Sequence[Event], *, assume_ne
     an `sqlite3.IntegrityError`; then roll back and call it again without.
     """
     named = [event for event in events if not isinstance(event, Decision)] if assume_new else events
-    new = _classifier(connection, named)
-    receipts = new.classify(events)
+    classified = _classifier(connection, named)
+    receipts = classified.classify(events)
     decisions = [
         (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, encode_body(d), *(d.reward_range or (None, None)))
-        for sequence, deadline, d in new.decisions
+        for sequence, deadline, d in classified.decisions
     ]
-    _insert(connection, "INTO decisions", [row for row in decisions if len(row[BODY]) <= LARGE])
+    _insert(connection, "INTO decisions", [row for row in decisions if len(row[BODY_COLUMN]) <= LARGE_BODY])
     for row in decisions:  # a compiled statement in the cache holds the rows of its last use
-        if len(row[BODY]) > LARGE:
+        if len(row[BODY_COLUMN]) > LARGE_BODY:
             _insert(connection, "INTO decisions", [row])
-    rewards = [(r.loop, of, sequence, r.timestamp, r.value, r.key, late) for sequence, of, late, r in new.rewards]
+    rewards = [
+        (r.loop, of, sequence, r.timestamp, r.value, r.key, late) for sequence, of, late, r in classified.rewards
+    ]
     _insert(connection, "INTO rewards", rewards)
-    activations = [(a.loop, of, sequence, a.timestamp, late) for sequence, of, late, a in new.activations]
+    activations = [(a.loop, of, sequence, a.timestamp, late) for sequence, of, late, a in classified.activations]
     _insert(connection, "OR REPLACE INTO activations", activations)
-    counts = [(*NUMBERED, new.last - new.before), *((*which, count) for which, count in new.counts.items())]
+    counts = [
+        (*LAST_SEQUENCE_KEY, classified.last - classified.before),
+        *((*which, count) for which, count in classified.counts.items()),
+    ]
     _insert(connection, "INTO event_counts", counts, "ON CONFLICT DO UPDATE SET count = count + excluded.count")
     return receipts
 
@@ -84,8 +89,8 @@ def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any,
 
     `executemany` runs one statement per row, and releases the GIL each time.
     """
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        part = rows[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(rows), MAX_ROWS):
+        part = rows[start : start + MAX_ROWS]
         row = f"({', '.join('?' * len(part[0]))})"
         values = list(chain.from_iterable(part))
         connection.execute(f"INSERT {into} VALUES {', '.join([row] * len(part))} {on_conflict}", values)
@@ -94,11 +99,11 @@ def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any,
 def _classifier(connection: sqlite3.Connection, events: Sequence[Event]) -> EventClassifier:
     """Return a classifier with the logged decisions that the events name."""
     if not events:
-        return EventClassifier({}, {}, connection.execute(LAST).fetchone()[0])
+        return EventClassifier({}, {}, connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0])
     names: dict[str, set[str]] = {}
     for event in events:
         names.setdefault(event.loop, set()).add(event.event_id)
-    last, seals, decisions = connection.execute(FIND, {"names": _json(names)}).fetchone()
+    last, seals, decisions = connection.execute(FIND_DECISIONS, {"names": _json(names)}).fetchone()
     known = {
         (loop_name, event_id, slot): KnownDecision(
             number,

@@ -79,7 +79,7 @@ class SqliteStore(EventStore):
         self._executor = ThreadPoolExecutor(1, "sqlite-writer")
         self._was_fast = True
         """Whether the last commit took less than `FAST_COMMIT` seconds."""
-        with _named_errors(f"{self._path} could not be opened"):
+        with _as_store_errors(f"{self._path} could not be opened"):
             # Create the file with mode 0600; SQLite gives its other files the same mode. Do not open an existing file:
             # closing it would release the locks that another store of this process has on it.
             if not self._path.exists():
@@ -103,7 +103,7 @@ class SqliteStore(EventStore):
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            cached_statements=sqlite_log.STATEMENTS,
+            cached_statements=sqlite_log.STATEMENT_CACHE_SIZE,
         )
         connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else MAX_PAGES}")
@@ -127,7 +127,7 @@ class SqliteStore(EventStore):
             self._check_file()
             connection.execute("COMMIT")
         except BaseException as error:
-            with _named_errors(f"{self._path} could not be written"):
+            with _as_store_errors(f"{self._path} could not be written"):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise error
@@ -135,7 +135,7 @@ class SqliteStore(EventStore):
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """A connection for this thread alone, in a transaction that sees one state of the store."""
-        with _named_errors(f"{self._path} could not be read"):
+        with _as_store_errors(f"{self._path} could not be read"):
             with self._pool_lock:
                 self._check_open()
                 self._check_file()
@@ -191,7 +191,6 @@ class SqliteStore(EventStore):
             self._was_fast = time.perf_counter() - began < FAST_COMMIT
 
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
-        """See `EventStore.append_blocking`."""
         with self._write_lock:
             return self._append(self._writer, events)
 
@@ -242,7 +241,6 @@ class SqliteStore(EventStore):
             deleted += count
 
     def learner_lock(self) -> FileLearnerLock:
-        """See `EventStore.learner_lock`."""
         return FileLearnerLock(self._path)
 
     def wait_for_change(self, timeout: float) -> bool:
@@ -251,11 +249,10 @@ class SqliteStore(EventStore):
         return False
 
     def backup(self, path: str | PathLike[str]) -> None:
-        """See `EventStore.backup`."""
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"a backup must be a new file; {target} exists already")
-        with _named_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
+        with _as_store_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             with self._reading() as connection, closing(sqlite3.connect(temporary)) as copy:
                 connection.execute("ROLLBACK")  # `backup` starts a transaction itself
@@ -279,7 +276,6 @@ class SqliteStore(EventStore):
                     _checkpoint(connection)
 
     def check(self) -> list[str]:
-        """See `EventStore.check`."""
         with self._reading() as connection:
             messages = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
             orphans = [f"{table} of no decision" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
@@ -287,7 +283,7 @@ class SqliteStore(EventStore):
 
     def close(self) -> None:
         """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
-        with self._write_lock, self._pool_lock, _named_errors(f"{self._path} could not be closed"):
+        with self._write_lock, self._pool_lock, _as_store_errors(f"{self._path} could not be closed"):
             if self._closed:
                 return
             self._closed = True
@@ -336,8 +332,11 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _named_errors(what: str) -> Iterator[None]:
-    """Raise errors of SQLite and the system as StoreError, invalid names as InvalidInput."""
+def _as_store_errors(what: str) -> Iterator[None]:
+    """Convert errors of SQLite and the system to StoreError, and invalid names to InvalidInput.
+
+    `what` is the beginning of the message.
+    """
     try:
         yield
     except (UnicodeEncodeError, OverflowError) as error:

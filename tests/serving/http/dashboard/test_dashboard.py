@@ -10,7 +10,7 @@ import pytest
 
 from glbandits.serving.domain.events import DecisionRequest, Event, Mode, Reward
 from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.http.dashboard.handlers import MAX_ACTIONS, MIN_WORTH
+from glbandits.serving.http.dashboard.handlers import MAX_ACTIONS, MIN_SAMPLE_SIZE
 from tests.serving.http.v1.v1_site import ARMS, Site
 
 
@@ -108,7 +108,7 @@ class TestStatistics:
 
     def test_a_point_with_few_decisions_has_no_baseline(self, site: Site) -> None:
         site.set_mode(Mode.APPRENTICE)
-        play(site, MIN_WORTH - 1)
+        play(site, MIN_SAMPLE_SIZE - 1)
         (point,) = read_statistics(site, "/v1/statistics?window=day")["points"]
         assert (point["baseline"], point["reward"]) == (None, {"value": 0.0, "error": 0.0})
         play(site, 1)

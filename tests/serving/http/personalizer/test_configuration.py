@@ -147,7 +147,7 @@ def test_a_vowpal_wabbit_policy_changes_nothing(site: Site, caplog: pytest.LogCa
     reply = site.ask("PUT", POLICY, {"name": "app", "arguments": VW})
     assert (reply.status_code, reply.json()) == (200, site.ask("GET", POLICY).json())
     assert configuration(site) == before
-    assert "loop default keeps its policy: the Vowpal Wabbit policy 'app' cannot be run" in caplog.text
+    assert "Loop default keeps its policy: the Vowpal Wabbit policy 'app' cannot be run" in caplog.text
 
 
 @pytest.mark.parametrize(

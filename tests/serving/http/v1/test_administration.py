@@ -11,7 +11,7 @@ import pytest
 from glbandits import Bandit
 from glbandits.serving.domain.events import DecisionRequest, LoggedDecision
 from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Gain, Look, LookVerdict
-from glbandits.serving.http.v1 import admin_handlers
+from glbandits.serving.http.v1 import loop_handlers
 from glbandits.serving.http.v1.schemas import EventRecord
 from tests.serving.http.v1.v1_site import Site
 from tests.serving.runtime import fake_optimisers
@@ -118,7 +118,7 @@ class TestAdministration:
         assert site.refusal("GET", path) == (400, message)
 
     def test_a_page_of_large_events_is_shorter(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(admin_handlers, "FULL_PAGE", 1)
+        monkeypatch.setattr(loop_handlers, "FULL_PAGE", 1)
         for index in range(25):
             site.decide(eventId=f"{index:02}")
         pages, before = list[list[str]](), ""
@@ -138,8 +138,8 @@ class TestAdministration:
             threads.add(threading.current_thread())
             return original(logged)
 
-        original = admin_handlers.record_of
-        monkeypatch.setattr(admin_handlers, "record_of", record_of)
+        original = loop_handlers.record_of
+        monkeypatch.setattr(loop_handlers, "record_of", record_of)
         site.decide(eventId="e")
         assert site.ask("GET", "/v1/events").json()["events"] == [site.ask("GET", "/v1/events/e").json()]
         assert threads

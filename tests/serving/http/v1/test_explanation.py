@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.v1 import admin_handlers
+from glbandits.serving.http.v1 import loop_handlers
 from glbandits.serving.storage import event_store
 from tests.serving.http.personalizer import personalizer_site
 from tests.serving.http.personalizer.personalizer_site import SLOTS_RANK, slots_body
@@ -88,9 +88,9 @@ def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytes
     exact = explanation(site, "e")
     for _ in range(4):
         teach(site)
-    monkeypatch.setattr(admin_handlers, "MAX_RELEARNED", 10)
+    monkeypatch.setattr(loop_handlers, "MAX_RELEARNED", 10)
     assert explanation(site, "e") == exact
-    monkeypatch.setattr(admin_handlers, "MAX_RELEARNED", most)
+    monkeypatch.setattr(loop_handlers, "MAX_RELEARNED", most)
     other = explanation(site, "e")
     check_sums(other)
     assert (other["exact"], other["modelVersion"]) == (False, exact["modelVersion"])
@@ -105,7 +105,7 @@ def test_old_decision_is_explained_from_a_nearby_model(site: Site, monkeypatch: 
     exact = explanation(site, "e")
     for _ in range(6):
         teach(site, 10)
-    monkeypatch.setattr(admin_handlers, "MAX_RELEARNED", 20)  # of the 60 since the first model
+    monkeypatch.setattr(loop_handlers, "MAX_RELEARNED", 20)  # of the 60 since the first model
     assert explanation(site, "e") == exact
 
 

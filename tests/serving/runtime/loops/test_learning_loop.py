@@ -13,6 +13,7 @@ from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.compilation import entry_point
 from glbandits.policy import settings_of
 from glbandits.serving.domain.action_selection import decide, draw, draw_recipe, seed_of, uniform_of
+from glbandits.serving.domain.decision_learning import LearningOutcome, learn
 from glbandits.serving.domain.events import (
     Activation,
     Aggregation,
@@ -24,7 +25,7 @@ from glbandits.serving.domain.events import (
 )
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_features import RequestEncoder
-from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
+from glbandits.serving.domain.reward_aggregation import aggregate
 from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.loops.loop_documents import BASE
 from glbandits.serving.runtime.replay.replay_verification import verify
@@ -94,7 +95,7 @@ def test_a_loop_continues_after_a_restart(tmp_path: Path) -> None:
     loop.close()
     again = Loop("default", store, clock)
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
-    assert again.published.sequence == loop.published.sequence
+    assert again.published.learned_through == loop.published.learned_through
     assert again.configuration == loop.configuration
     assert again.salt == loop.salt
 
@@ -105,7 +106,7 @@ def test_a_killed_loop_learns_unsaved_decisions_again(tmp_path: Path, monkeypatc
     monkeypatch.setattr(store, "save_model", lambda *_, **__: None)
     play_rounds(loop, store, clock, 60, first=40)
     again = Loop("default", store, clock)  # without close
-    assert again.published.sequence < loop.published.sequence
+    assert again.published.learned_through < loop.published.learned_through
     again.learn()
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
 
@@ -133,7 +134,7 @@ def test_a_failed_batch_is_not_learned_twice(tmp_path: Path, monkeypatch: pytest
             loop.learn()
     loop.learn()
     play_rounds(loop, store, clock, 10, first=10)
-    assert loop.published.sequence > 0
+    assert loop.published.learned_through > 0
     assert verify(store, "default").sound
 
 

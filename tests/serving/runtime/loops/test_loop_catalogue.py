@@ -37,7 +37,7 @@ def put(loop: Loop, arms: list[NewArm], **more: Any) -> int:
 
 
 def ask(loop: Loop, event_id: str, **query: Any) -> Decision:
-    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, question=CatalogueQuery(**query)))
+    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, query=CatalogueQuery(**query)))
 
 
 def play_rounds(
@@ -234,7 +234,7 @@ def test_logged_features_are_learned(world: World) -> None:
     made = play_rounds(loop, store, clock, 60)
     best = max(dense(named(20)), key=lambda arm: np.frombuffer(arm.features)[0]).id
     assert sum(decision.actions[0] == best for decision in made[-20:]) >= 10
-    assert loop.published.sequence == 2 * 60 - 1
+    assert loop.published.learned_through == 2 * 60 - 1
 
 
 def test_arms_are_combined_with_a_context(tmp_path: Path) -> None:

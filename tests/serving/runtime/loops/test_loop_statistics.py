@@ -48,8 +48,8 @@ class TestTally:
         assert total_of(*FOUR).baseline == pytest.approx((1 / 3, math.sqrt(32) / 18))
 
     def test_effective_sample_size_of_the_baseline(self) -> None:
-        assert total_of(*FOUR).baseline_worth == 6**2 / (2**2 + 4**2)
-        assert DecisionTotals().baseline_worth == 0.0
+        assert total_of(*FOUR).baseline_sample_size == 6**2 / (2**2 + 4**2)
+        assert DecisionTotals().baseline_sample_size == 0.0
 
     def test_empty_totals_have_no_estimates(self) -> None:
         nothing = DecisionTotals()
@@ -235,7 +235,7 @@ def test_learning_comes_before_counting_history(tmp_path: Path, monkeypatch: pyt
     again, learned, search = Loop("default", store, clock), list[int](), store.search
 
     def watched(*arguments: Any) -> Any:
-        learned.append(again.published.sequence)
+        learned.append(again.published.learned_through)
         return search(*arguments)
 
     monkeypatch.setattr(store, "search", watched)
@@ -268,7 +268,7 @@ def test_counting_history_continues_after_a_failure(tmp_path: Path, monkeypatch:
         return search(*arguments)
 
     monkeypatch.setattr(store, "search", failing)
-    statistics = LoopStatistics(store, "default", loop.published.sequence)
+    statistics = LoopStatistics(store, "default", loop.published.learned_through)
     with pytest.raises(StoreError, match="slow"):
         statistics.count_history()
     statistics.count_history()

@@ -31,7 +31,7 @@ def test_huge_rewards_do_not_stop_learning(tmp_path: Path, aggregation: Aggregat
     play_rounds(loop, store, clock, 20)
     reward_twice(loop, store, clock, value)
     play_rounds(loop, store, clock, 20, first=100)
-    assert loop.published.sequence == store.last_sequence("default")
+    assert loop.published.learned_through == store.last_sequence("default")
     usable = aggregation is not Aggregation.SUM and value == 1e50
     assert loop.published.set_aside == (0 if usable else 1)
     assert loop.statistics.view(Window.ALL).total.set_aside == loop.published.set_aside
@@ -72,7 +72,7 @@ def test_features_that_the_model_refuses_are_set_aside(tmp_path: Path, caplog: p
     with caplog.at_level(logging.WARNING):
         assert loop.learn() == 2
     assert loop.published.set_aside == 1
-    assert "1 decisions cannot be learned and are set aside; the first is event 'broken'" in caplog.text
+    assert "1 decisions cannot be learned and are set aside. The first is event 'broken'" in caplog.text
 
 
 def test_other_errors_are_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist
 from glbandits.policy import settings_of
-from glbandits.serving.domain import reward_aggregation
+from glbandits.serving.domain import decision_learning
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, Reward
 from glbandits.serving.domain.explanation import explain
 from glbandits.serving.domain.loop_config import LARGEST_SPARSE_MODEL, LoopConfig
@@ -160,7 +160,7 @@ def test_features_are_explained_by_name(tmp_path: Path) -> None:
 
 
 def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reward_aggregation, "LARGEST_SPARSE_MODEL", 3000)
+    monkeypatch.setattr(decision_learning, "LARGEST_SPARSE_MODEL", 3000)
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
     play_rounds(loop, store, clock, 100)
     known = loop.published.bandit.coefficients()
@@ -170,10 +170,10 @@ def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest
     clock.wait(11)
     loop.learn()
     assert 1000 < loop.published.bandit.state.size <= 3000
-    before, count = loop.published.bandit.coefficients(), loop.published.sequence
+    before, count = loop.published.bandit.coefficients(), loop.published.learned_through
     play_rounds(loop, store, clock, 40, first=100)
     after = loop.published.bandit.coefficients()
-    assert loop.published.sequence > count
+    assert loop.published.learned_through > count
     assert known is not None
     assert known.indices is not None
     assert before is not None
@@ -185,9 +185,9 @@ def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest
 
 
 def test_model_stays_below_the_limit_of_an_import() -> None:
-    from glbandits.serving.http.endpoints import LARGEST_MODEL
+    from glbandits.serving.http.endpoints import MAX_MODEL_BODY
 
-    assert 8 * LARGEST_SPARSE_MODEL < LARGEST_MODEL
+    assert 8 * LARGEST_SPARSE_MODEL < MAX_MODEL_BODY
 
 
 @pytest.mark.parametrize(("width", "form"), [(WIDE, True), (64, True), (5000, False), (64, False)])

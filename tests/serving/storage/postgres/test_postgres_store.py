@@ -144,8 +144,8 @@ def test_stores_in_two_schemas_are_independent(postgres: PostgresServer, store: 
     with closing(PostgresStore(postgres.new_address())) as apart:
         lock, lock_apart = store.learner_lock(), apart.learner_lock()
         with closing(lock), closing(lock_apart):
-            assert lock.held()
-            assert lock_apart.held()
+            assert lock.try_acquire()
+            assert lock_apart.try_acquire()
         store.append_blocking([decision("a")])
         store.wait_for_change(0.01)
         apart.save_document("shop", "policy", 1, b"")
@@ -211,10 +211,11 @@ def test_a_change_by_another_process_ends_the_wait(store: PostgresStore, other: 
 
 def test_one_process_learns_and_another_takes_over(store: PostgresStore, other: PostgresStore) -> None:
     first, second = store.learner_lock(), other.learner_lock()
-    assert [first.held(), second.held(), first.held(), second.held()] == [True, False, True, False]
+    attempts = [lock.try_acquire() for lock in (first, second, first, second)]
+    assert attempts == [True, False, True, False]
     first.close()
-    wait_until(second.held)
-    assert not first.held()
+    wait_until(second.try_acquire)
+    assert not first.try_acquire()
     second.close()
 
 
@@ -223,7 +224,7 @@ import sys, time
 from glbandits.serving.storage.postgres_connections import configure
 from glbandits.serving.storage.postgres_store import PostgresStore
 lock = PostgresStore(sys.argv[1]).learner_lock()
-while not lock.held():
+while not lock.try_acquire():
     time.sleep(0.05)
 print("held", flush=True)
 time.sleep(600)
@@ -235,18 +236,18 @@ def test_a_killed_learner_is_replaced_within_5_seconds(address: str, store: Post
     with subprocess.Popen([sys.executable, "-c", HOLD_LOCK, address], stdout=subprocess.PIPE, text=True) as learner:
         assert learner.stdout is not None
         assert learner.stdout.readline() == "held\n"
-        assert not lock.held()
+        assert not lock.try_acquire()
         learner.kill()
         killed = time.monotonic()
-        wait_until(lock.held)
+        wait_until(lock.try_acquire)
         assert time.monotonic() - killed < 5.0
     lock.close()
 
 
 def test_a_lost_lock_is_noticed_and_taken_again(postgres: PostgresServer, store: PostgresStore) -> None:
     lock = store.learner_lock()
-    assert lock.held()
+    assert lock.try_acquire()
     postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
-    assert not lock.held()
-    wait_until(lock.held)
+    assert not lock.try_acquire()
+    wait_until(lock.try_acquire)
     lock.close()

@@ -44,8 +44,9 @@ class CatalogueHead(msgspec.Struct, frozen=True):
 
     next_number: int = 1
     """The number of the next new arm."""
-    whole_since: int = 0
-    """The oldest complete version. Retired arms of older versions were deleted."""
+    complete_since: int = msgspec.field(name="whole_since", default=0)
+    """The oldest complete version. Retired arms of older versions were deleted. The encoded name is that of older
+    versions of the package."""
 
 
 class CatalogueQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +74,13 @@ class CatalogueRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The number of arms that could be chosen."""
     highest: float
     """The largest probability of an arm."""
-    question: CatalogueQuery
+    query: CatalogueQuery = msgspec.field(name="question")
+    """The encoded name is that of older versions."""
 
 
 class CatalogueRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to choose an arm of the catalogue."""
 
     event_id: str
-    question: CatalogueQuery
+    query: CatalogueQuery
     deferred: bool = False

@@ -188,7 +188,7 @@ class ServedCatalogue:
         mixed = (1.0 - exploration) * own[[*rows, int(own.argmax())]] + exploration / len(allowed)
         *probabilities, highest = mixed.tolist()
         return CatalogueChoice(
-            CatalogueRecord(version=self.version, arms=len(allowed), highest=highest, question=query),
+            CatalogueRecord(version=self.version, arms=len(allowed), highest=highest, query=query),
             actions=tuple(arm.id for arm in arms),
             chosen=len(rows) - 1,
             probabilities=tuple(probabilities),

@@ -28,9 +28,9 @@ from glbandits.serving.runtime.service import Service
 WINDOWS = {window.value: window for window in Window}
 MAX_ACTIONS = 20
 """Actions that are listed by id; the others are summed."""
-MIN_WORTH = 10
+MIN_SAMPLE_SIZE = 10
 """The smallest effective sample size of the baseline for which a point has its estimate, see
-`DecisionTotals.baseline_worth`."""
+`DecisionTotals.baseline_sample_size`."""
 
 
 async def page(site: Site, request: Request) -> Response:  # noqa: ARG001 - all handlers have this parameter
@@ -79,7 +79,7 @@ def _judgement(judged: verdict.Judgement) -> Judgement:
 
 def _point(start: int, totals: DecisionTotals, names: list[str]) -> Point:
     counted = _counted(Point, totals)
-    if totals.baseline_worth < MIN_WORTH:
+    if totals.baseline_sample_size < MIN_SAMPLE_SIZE:
         counted["baseline"] = None
     return Point(**counted, at=as_datetime(start), actions=tuple(totals.actions.get(name, 0) for name in names))
 

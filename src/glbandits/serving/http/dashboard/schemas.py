@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+import msgspec
+
 from glbandits.serving.domain.verdict import Verdict
 from glbandits.serving.http.v1.schemas import ApiStruct
 from glbandits.serving.runtime.loops.loop_statistics import Window
@@ -107,7 +109,7 @@ class Statistics(ApiStruct, frozen=True, kw_only=True):
     explored: int
     agreed: int
     baseline_shown: int
-    baseline_worth: float
+    baseline_sample_size: float = msgspec.field(name="baselineWorth")
     reward: Estimated | None
     baseline: Estimated | None
     """The estimated mean reward of the baseline, by self-normalised inverse propensity weights."""

@@ -90,7 +90,7 @@ def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyCont
     """
     loop = site.service.loop(request.loop_name)
     if sent.arguments.lstrip().startswith(VW_ARGUMENT):
-        log.warning("loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run", loop.name, sent.name)
+        log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
         return policy_contract(loop.configuration)
     return run_policy(loop, *parse_arguments(sent.arguments))
 

@@ -1,7 +1,7 @@
-"""Errors in Personalizer's format: the codes of its versions, and their header.
+"""Errors in Personalizer's format, and all of its error codes.
 
 v1.0 has three coarse codes. The previews have some fifty fine codes, which v1.0 has as the code of the inner error.
-docs/personalizer.md has the table of codes.
+`http/endpoints.py` assigns each endpoint the fine code of a bad request. docs/personalizer.md has the table of codes.
 """
 
 import msgspec
@@ -11,6 +11,10 @@ from glbandits.serving.http.http_messages import HttpError, Request, Response
 STABLE_PATH = "/personalizer/v1.0"
 """Beginning of the paths of the version with coarse codes."""
 
+BAD_RANK, BAD_REWARD, BAD_ACTIVATION = "InvalidRankRequest", "InvalidRewardRequest", "InvalidEventIdToActivate"
+BAD_SERVICE, BAD_POLICY = "InvalidServiceConfiguration", "InvalidPolicyConfiguration"
+BAD_EVALUATION, BAD_MODEL = "InvalidEvaluationContract", "InvalidModelImportFormat"
+"""Fine codes of bad requests (400), by endpoint."""
 BY_STATUS = {
     401: "InvalidApiAccess",
     403: "InvalidApiAccess",
@@ -20,9 +24,10 @@ BY_STATUS = {
     429: "TooManyRequests",
     503: "OperationNotAllowed",
 }
-"""Fine codes by HTTP status. TooManyRequests is not a code of Personalizer, where a gateway sent another format."""
+"""Fine codes of other errors, by HTTP status. TooManyRequests is not a code of Personalizer, where a gateway sent
+another format."""
 NOT_FOUND = frozenset({"EvaluationNotFound", "LearningSettingsNotFound", "LogsPropertiesNotFound"})
-"""Fine codes that handlers set themselves."""
+"""Fine codes that handlers raise themselves, as `HttpError.code`."""
 
 
 def personalizer_response(error: HttpError, request: Request, code: str) -> Response:

@@ -111,7 +111,7 @@ async def _finish(
             evaluate_log, site.service.store, loop_name, start=start, end=end, policies=policies
         )
     except Exception as error:
-        log.exception("evaluation %r of loop %r failed", evaluation.id, loop_name)
+        log.exception("Evaluation %r of loop %s failed", evaluation.id, loop_name)
         why = str(error) if isinstance(error, GlbanditsError) else "the server's log has the error"
         finished = msgspec.structs.replace(evaluation, status="failed", failure=why)
     else:

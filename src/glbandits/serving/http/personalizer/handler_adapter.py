@@ -15,9 +15,9 @@ from glbandits.serving.http.site import Site
 DATED = "2022-09-01-preview"
 """The version that only the query parameter api-version can name."""
 KNOWN = (DATED, "v1.1-preview.1", "v1.1-preview.2", "v1.1-preview.3", "v1.0")
-STABLE, PREVIEW = "{version:personalizer}", "{version:personalizer_preview}"
-"""The version in paths of calls that all versions have, and of calls that only previews have. It may be empty: then the
-query has it."""
+ANY_VERSION, ANY_PREVIEW = "{version:personalizer}", "{version:personalizer_preview}"
+"""The path parameter of calls that all versions have, and of calls that only previews have. It may be empty: then the
+query parameter api-version has the version."""
 CONVERTORS = {
     "personalizer": r"|/v1\.0|/v1\.1-preview\.[123]",
     "personalizer_preview": r"|/v1\.1-preview\.[123]",

@@ -22,7 +22,7 @@ def model_properties(site: Site, request: Request) -> ModelProperties:
     base = store.latest_document(loop.name, BASE)
     began = base.timestamp if base else 0
     # The model learned its last decision when its reward window closed, or earlier if the window was made shorter.
-    last = [logged.decision for logged in store.search(loop.name, "", 1, before=loop.published.sequence + 1)]
+    last = [logged.decision for logged in store.search(loop.name, "", 1, before=loop.published.learned_through + 1)]
     settled = [min(now, decision.timestamp + decision.reward_window) for decision in last]
     return ModelProperties(as_datetime(began), as_datetime(max([began, *settled])))
 

@@ -40,7 +40,7 @@ async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
     event_id = sent.event_id or new_event_id()
     decision_request = _decision_request(sent, event_id, sent.excluded_actions)
     decision, degraded = await site.service.decide(request.loop_name, decision_request)
-    version = model_version(decision.epoch, decision.model)
+    version = model_version(decision.epoch, decision.learned_through)
     return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
 
 
@@ -62,7 +62,7 @@ async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -
     return MultiSlotRankResponse(
         [SlotResponse(slot.id, action) for slot, action in zip(sent.slots, shown, strict=True)],
         event_id,
-        model_version(first.epoch, first.model),
+        model_version(first.epoch, first.learned_through),
         any(result.degraded for result in results),
     )
 

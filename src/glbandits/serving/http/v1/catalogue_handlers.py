@@ -21,7 +21,7 @@ PAGE, LARGEST_PAGE = 100, 1000
 LARGEST_FIELDS = 16 * 1024
 """Bytes of the named fields of an arm, at most."""
 MEMORY_OF_ARM, MEMORY_OF_FEATURE = 800, 12.5
-"""Bytes of memory for an arm, and for arm of its features: a float64, and a float32 with spare room for more arms."""
+"""Bytes of memory for an arm, and for each of its features: a float64, and a float32 with room for more arms."""
 
 _decide_request = msgspec.json.Decoder(schemas.CatalogueDecideRequest).decode
 _arms_request = msgspec.json.Decoder(schemas.ArmsRequest).decode
@@ -37,9 +37,7 @@ async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:
         baseline=sent.baseline,
         context=tuple(sent.context) if isinstance(sent.context, list) else sent.context,
     )
-    catalogue_request = CatalogueRequest(
-        event_id=sent.event_id or new_event_id(), question=query, deferred=sent.deferred
-    )
+    catalogue_request = CatalogueRequest(event_id=sent.event_id or new_event_id(), query=query, deferred=sent.deferred)
     decision, degraded = await site.service.decide_from_catalogue(request.loop_name, catalogue_request)
     assert decision.catalogue is not None
     return schemas.CatalogueDecided(
@@ -47,7 +45,7 @@ async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:
         id=decision.actions[decision.shown],
         probability=decision.probability,
         catalogue_version=decision.catalogue.version,
-        model_version=model_version(decision.epoch, decision.model),
+        model_version=model_version(decision.epoch, decision.learned_through),
         degraded=degraded,
     )
 

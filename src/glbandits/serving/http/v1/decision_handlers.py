@@ -62,7 +62,7 @@ def decided(decision: Decision, degraded: bool) -> Decided:
         id=decision.actions[decision.shown],
         probability=decision.probability,
         probabilities=decision.probabilities,
-        model_version=model_version(decision.epoch, decision.model),
+        model_version=model_version(decision.epoch, decision.learned_through),
         degraded=degraded,
     )
 

@@ -14,13 +14,13 @@ from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRequest
+from glbandits.serving.domain.decision_learning import LearningOutcome, learn
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
 from glbandits.serving.domain.optimisation_rules import check_optimisable
 from glbandits.serving.domain.request_features import arms_of, encoder_of, width_of
-from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
 from glbandits.serving.runtime.loops.loop_documents import BASE, CONFIGURATION, LoopDocuments
@@ -66,12 +66,12 @@ class Loop:
         self._adopt(self._read())
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
-        self.statistics = LoopStatistics(store, name, self.published.sequence)
+        self.statistics = LoopStatistics(store, name, self.published.learned_through)
         self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
         self.catalogue.refresh()
 
     def _read(self) -> Snapshot:
-        """Adopt the saved configuration, and return the saved model."""
+        """Use the saved configuration from now on, and return the saved model."""
         self.configuration, since, snapshot = self._documents.read()
         if since != self._window_since:
             self._watermarks.clear()
@@ -80,11 +80,15 @@ class Loop:
 
     def _adopt(self, snapshot: Snapshot) -> None:
         bandit = Bandit.from_bytes(snapshot.bandit)
-        self.published = self._model(snapshot.epoch, snapshot.sequence, bandit, snapshot.set_aside, snapshot.evidence)
-        self._saved_through = snapshot.sequence
+        self.published = self._model(
+            snapshot.epoch, snapshot.learned_through, bandit, snapshot.set_aside, snapshot.evidence
+        )
+        self._saved_through = snapshot.learned_through
 
-    def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int, evidence: Evidence) -> PublishedModel:
-        return PublishedModel(epoch, sequence, bandit, encoder_of(bandit, self._hashings), set_aside, evidence)
+    def _model(
+        self, epoch: int, learned_through: int, bandit: Bandit, set_aside: int, evidence: Evidence
+    ) -> PublishedModel:
+        return PublishedModel(epoch, learned_through, bandit, encoder_of(bandit, self._hashings), set_aside, evidence)
 
     def refresh(self) -> None:
         """Adopt a newer configuration or model that another process has saved."""
@@ -94,10 +98,10 @@ class Loop:
 
     def _refresh(self) -> None:
         snapshot = self._read()
-        if (snapshot.epoch, snapshot.sequence) > (self.published.epoch, self.published.sequence):
+        if (snapshot.epoch, snapshot.learned_through) > (self.published.epoch, self.published.learned_through):
             self._adopt(snapshot)
             self.learned_at = self._clock()
-        learned_through = self.published.sequence
+        learned_through = self.published.learned_through
         self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
         self.statistics.catch_up(learned_through, self._clock())
 
@@ -138,13 +142,13 @@ class Loop:
 
         Does not write the decision.
         """
-        configuration, model, baseline = self.configuration, self.published, request.question.baseline
+        configuration, model, baseline = self.configuration, self.published, request.query.baseline
         if baseline is None and configuration.mode is not Mode.ONLINE:
             raise InvalidInput(
                 f"baseline is missing: the mode {configuration.mode} shows it. Name an arm of the catalogue"
             )
         seed = seed_of(self.salt, request.event_id, "")
-        choice = self.catalogue.draw(model.bandit, request.question, configuration.exploration, seed)
+        choice = self.catalogue.draw(model.bandit, request.query, configuration.exploration, seed)
         return self._decision(
             (configuration, model),
             event_id=request.event_id,
@@ -184,7 +188,7 @@ class Loop:
             probability=probabilities[chosen] if online else 1.0,
             probabilities=probabilities,
             epoch=model.epoch,
-            model=model.sequence,
+            learned_through=model.learned_through,
             mode=configuration.mode,
             reward_window=round(configuration.reward_wait * SECOND),
             default_reward=configuration.default_reward,
@@ -220,7 +224,7 @@ class Loop:
         earliest = now - self.configuration.reward_window
         made_before = earliest if earliest > self._window_since else 0
         logged = self._watermarks.logged_for(self.configuration.reward_wait)
-        after = self.published.sequence
+        after = self.published.learned_through
         sealed_through = self._store.seal(self.name, after, now, BATCH, made_before=made_before, logged_through=logged)
         batch = self._store.settled(self.name, after, now, BATCH) if sealed_through else []
         return [settled for settled in batch if settled.sequence <= sealed_through]
@@ -235,23 +239,23 @@ class Loop:
         outcomes = [learn(bandit, settled, model.encoder) for settled in batch]
         set_aside = outcomes.count(LearningOutcome.SET_ASIDE)
         link = find_link(bandit.policy.link)
-        evidence = model.evidence.after(batch, (link.lowest_reward, link.highest_reward))
+        evidence = model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward))
         self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside, evidence)
         if set_aside:
             log.warning(
-                "loop %s: %d decisions cannot be learned and are set aside; the first is event %r",
+                "Loop %s: %d decisions cannot be learned and are set aside. The first is event %r.",
                 self.name,
                 set_aside,
                 batch[outcomes.index(LearningOutcome.SET_ASIDE)].decision.event_id,
             )
 
     def learning_lag(self) -> float:
-        """Return since how many seconds a settled decision waits to be learned; 0 if none does.
+        """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.
 
-        Reads the store. The larger of two durations: by the wall clock, and by the time that the decision has been in
-        the log.
+        Reads the store. Of two durations the larger counts: by the wall clock, and by the time that the decision has
+        been in the log (`LogWatermarks`).
         """
-        learned, now = self.published.sequence, self._clock()
+        learned, now = self.published.learned_through, self._clock()
         settled = self._store.settled(self.name, learned, now, 1)
         by_clock = (
             (now - settled[0].decision.timestamp - settled[0].decision.reward_window) / SECOND if settled else 0.0
@@ -260,8 +264,8 @@ class Loop:
 
     def _save_model(self) -> None:
         model = self.published
-        self._store.save_model(self.name, model.sequence, self._clock(), model.encoded(), keep=2)
-        self._saved_through = model.sequence
+        self._store.save_model(self.name, model.learned_through, self._clock(), model.encoded(), keep=2)
+        self._saved_through = model.learned_through
 
     def configure(self, configuration: LoopConfig) -> None:
         """Replace the configuration.
@@ -312,7 +316,7 @@ class Loop:
             self._refresh()
             if self.configuration != before:
                 return False
-            model = train_through(self.published.sequence)
+            model = train_through(self.published.learned_through)
             return self._commit(model, configuration=configuration, documents=documents)
 
     def reset(self) -> None:
@@ -369,9 +373,14 @@ class Loop:
         """
         bodies, model = dict(documents or {}), self.published
         if bandit is not None:
-            sequence, set_aside = max(model.sequence, learned_through), 0 if resets_counts else model.set_aside
-            evidence = model.evidence if drops_older_bases else model.evidence.for_new_model()
-            model = self._model(model.epoch + 1, sequence, bandit, set_aside, Evidence() if resets_counts else evidence)
+            set_aside, evidence = model.set_aside, model.evidence
+            if resets_counts:
+                set_aside, evidence = 0, Evidence()
+            elif bandit is not model.bandit:
+                evidence = evidence.for_new_model()
+            model = self._model(
+                model.epoch + 1, max(model.learned_through, learned_through), bandit, set_aside, evidence
+            )
             bodies[BASE] = model.encoded()
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
@@ -380,7 +389,7 @@ class Loop:
             return False
         self.configuration = configuration or self.configuration
         if bandit is not None:
-            self.published, self._saved_through = model, model.sequence
+            self.published, self._saved_through = model, model.learned_through
         return True
 
     def delete_log(self, before: int | None = None) -> int:
@@ -399,7 +408,7 @@ class Loop:
                     self.published.bandit, learned_through=up_to, drops_older_bases=True, resets_counts=before is None
                 ):
                     deleted = self._store.delete_log(self.name, up_to, reset_counts=before is None)
-                    self.statistics.catch_up(self.published.sequence, self._clock())
+                    self.statistics.catch_up(self.published.learned_through, self._clock())
                     return deleted
                 self._refresh()
             return 0
@@ -408,7 +417,7 @@ class Loop:
         """Return the sequence number of the last decision to delete; 0 if there is none."""
         if before is None:
             return self._store.last_sequence(self.name)
-        return self._store.last_sequence(self.name, before=before, up_to=self.published.sequence)
+        return self._store.last_sequence(self.name, before=before, up_to=self.published.learned_through)
 
     def export_model(self) -> bytes:
         """Return the present model as a model file."""
@@ -417,5 +426,5 @@ class Loop:
     def close(self) -> None:
         """Save the model, so that the next start need not learn it again."""
         with self._lock:
-            if self.published.sequence > self._saved_through:
+            if self.published.learned_through > self._saved_through:
                 self._save_model()

@@ -1,7 +1,7 @@
 """How long decisions have been in the log, by a monotonic clock.
 
-Timestamps come from the wall clock, which may step back, so that a timestamp may lie in the future. Watermarks tell
-when the reward window of such a decision is over all the same.
+Timestamps come from the wall clock, which may step back, so that a timestamp may lie in the future. `Loop.learn` closes
+the reward window of such a decision when it has been in the log for as long as the window.
 """
 
 import time

@@ -42,7 +42,7 @@ class LoopCatalogue:
         with self._changes:
             served, bandit = self._served, self._bandit()
             version, head, arms = self._store.catalogue_changes(self._name, served.version)
-            if served.is_built_for(bandit) and head.whole_since <= served.version:
+            if served.is_built_for(bandit) and head.complete_since <= served.version:
                 if version > served.version:
                     with self._draws:
                         served.apply(version, arms)

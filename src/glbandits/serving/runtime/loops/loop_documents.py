@@ -104,9 +104,8 @@ class LoopDocuments:
     def save(self, bodies: Mapping[str, bytes], *, latest_only: Collection[str] = ()) -> bool:
         """Save documents by kind, in one transaction.
 
-        Older versions of the kinds in `latest_only` are deleted.
-
-        Returns False and saves nothing if another process has changed the configuration or the base since `read`.
+        Older versions of the kinds in `latest_only` are deleted. Returns False and saves nothing if another process has
+        changed the configuration or the base since `read`.
         """
         return self._store.save_documents(
             self._name, self._clock(), bodies, expected_versions=self._versions, latest_only=latest_only

@@ -16,9 +16,9 @@ from glbandits.serving.storage.event_store import EventStore
 
 MAX_HISTORY, PAGE = 20_000, 500
 """Decisions of the log that are counted after a start, and decisions that are read at a time."""
-MAX_POINTS, MIN_POINTS, MIN_WORTH = 100, 12, 20
+MAX_POINTS, MIN_POINTS, MIN_SAMPLE_SIZE = 100, 12, 20
 """A view has at most `MAX_POINTS` buckets. Above `MIN_POINTS` buckets are joined until the mean effective sample size
-of the baseline in a bucket is `MIN_WORTH`: with less, the estimates of the baseline would be noise."""
+of the baseline in a bucket is `MIN_SAMPLE_SIZE`: with less, the estimates of the baseline would be noise."""
 MINUTE = 60 * SECOND
 END_OF_TIME = 2**62
 """A timestamp at which the reward windows of all decisions have closed."""
@@ -77,7 +77,9 @@ class Timeline:
         points, width, total = self.buckets, self.width, DecisionTotals()
         for totals in points.values():
             total.add(totals)
-        while len(points) > MAX_POINTS or (len(points) > MIN_POINTS and total.baseline_worth < MIN_WORTH * len(points)):
+        while len(points) > MAX_POINTS or (
+            len(points) > MIN_POINTS and total.baseline_sample_size < MIN_SAMPLE_SIZE * len(points)
+        ):
             points, width = _joined(points, 2), 2 * width
         return View(total, width, {index * width: totals for index, totals in sorted(_joined(points, 1).items())})
 

@@ -23,7 +23,7 @@ class CatalogueReplay:
 
     def __init__(self, store: EventStore, loop_name: str) -> None:
         self._store, self._loop_name = store, loop_name
-        self._version, self._whole_since = 0, 0
+        self._version, self._complete_since = 0, 0
         self._arms: Sequence[CatalogueArm] = ()
         self._served: ServedCatalogue | None = None
 
@@ -33,8 +33,8 @@ class CatalogueReplay:
             return True
         if decision.catalogue.version > self._version:
             self._version, head, self._arms = self._store.catalogue_changes(self._loop_name, 0)
-            self._whole_since = head.whole_since
-        return self._whole_since <= decision.catalogue.version <= self._version
+            self._complete_since = head.complete_since
+        return self._complete_since <= decision.catalogue.version <= self._version
 
     def difference(self, decision: Decision, bandit: Bandit) -> str:
         """Repeat a decision from a catalogue.
@@ -47,7 +47,7 @@ class CatalogueReplay:
             self._served = served = ServedCatalogue(bandit)
         if served.version != version:
             served.apply(version, self._arms)
-        choice = served.draw(bandit, decision.catalogue.question, decision.exploration, decision.seed)
+        choice = served.draw(bandit, decision.catalogue.query, decision.exploration, decision.seed)
         if (choice.actions, choice.chosen) != (decision.actions, decision.chosen):
             return f"replay drew the arms {list(choice.actions)}, the log has {list(decision.actions)}"
         if not np.allclose(choice.probabilities, decision.probabilities, rtol=TOLERANCE, atol=0.0):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from glbandits.bandit import Bandit
+from glbandits.serving.domain.decision_learning import LearningOutcome, learn
 from glbandits.serving.domain.events import Decision, SettledDecision
 from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, encoder_of
-from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.loops.learning_loop import BATCH
 from glbandits.serving.runtime.loops.loop_documents import BASE
 from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
@@ -44,10 +44,10 @@ def model_that_decided(store: EventStore, decision: Decision, max_decisions: int
     `max_decisions` would have to be learned, or if a needed part of the log was deleted.
     """
     start = _start(store, decision)
-    if start is None or decision.model - start.sequence > EVENTS_PER_DECISION * max_decisions:
+    if start is None or decision.learned_through - start.learned_through > EVENTS_PER_DECISION * max_decisions:
         return None
     model = Bandit.from_bytes(start.bandit)
-    outcomes = relearn(store, decision.loop, model, encoder_of(model), start.sequence, decision.model)
+    outcomes = relearn(store, decision.loop, model, encoder_of(model), start.learned_through, decision.learned_through)
     if any(count > max_decisions for count, _ in enumerate(outcomes, 1)):
         return None
     # The base of an epoch is deleted before decisions of the epoch. If it is still there, no decision was missing.
@@ -62,7 +62,7 @@ def latest_base(store: EventStore, loop_name: str) -> Bandit | None:
 
 def _start(store: EventStore, decision: Decision) -> Snapshot | None:
     """Return the newest stored model of the decision's epoch, up to the one that decided."""
-    saved, base = store.model_at_most(decision.loop, decision.model), _base(store, decision)
+    saved, base = store.model_at_most(decision.loop, decision.learned_through), _base(store, decision)
     snapshot = None if saved is None else decode_snapshot(saved.body)
     return snapshot if snapshot is not None and snapshot.epoch == decision.epoch else base
 

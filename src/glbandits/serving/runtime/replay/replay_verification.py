@@ -8,11 +8,11 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.serving.domain.decision_learning import LearningOutcome
 from glbandits.serving.domain.decision_totals import baseline_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, arms_of, encoder_of
-from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.loops.loop_documents import BASE, IDENTITY
 from glbandits.serving.runtime.replay.catalogue_replay import CatalogueReplay
 from glbandits.serving.runtime.replay.relearning import relearn, settled_batches
@@ -89,7 +89,7 @@ def verify(store: EventStore, loop_name: str, progress: Callable[[int], None] | 
 
 def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     """Return how a repeated decision differs from the log; empty if it does not."""
-    decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.model)
+    decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.learned_through)
     seed = seed_of(salt, decision.event_id, decision.slot)
     if seed != decision.seed:
         difference = f"replay has the seed {seed}, the log has {decision.seed}"
@@ -136,7 +136,7 @@ class _Models:
 
     def _start_epoch(self, epoch: int) -> None:
         base = self._bases[epoch]
-        self._epoch, self._sequence, self._bandit = epoch, base.sequence, Bandit.from_bytes(base.bandit)
+        self._epoch, self._sequence, self._bandit = epoch, base.learned_through, Bandit.from_bytes(base.bandit)
 
     def log_is_complete(self) -> bool:
         """Return whether no decision was deleted since the oldest epoch.
@@ -174,8 +174,7 @@ class _Models:
         snapshot = decode_snapshot(saved.body)
         if snapshot.epoch < self.since:
             return ""
-        relearned, saved_bandit = self.at(snapshot.epoch, snapshot.sequence), Bandit.from_bytes(snapshot.bandit)
-        same = np.array_equal(relearned.state, saved_bandit.state)
-        return (
-            "" if same else f"the saved model {snapshot.epoch}.{snapshot.sequence} differs from the one learned again"
-        )
+        relearned, saved_bandit = self.at(snapshot.epoch, snapshot.learned_through), Bandit.from_bytes(snapshot.bandit)
+        if np.array_equal(relearned.state, saved_bandit.state):
+            return ""
+        return f"the saved model {snapshot.epoch}.{snapshot.learned_through} differs from the one learned again"

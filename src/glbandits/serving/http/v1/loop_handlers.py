@@ -55,8 +55,8 @@ def status(site: Site, request: Request) -> schemas.Status:
         width=configuration.width,
         sparse=model.bandit.sparse,
         mode=configuration.mode,
-        model_version=model_version(model.epoch, model.sequence),
-        learned_to=model.sequence,
+        model_version=model_version(model.epoch, model.learned_through),
+        learned_to=model.learned_through,
         learning_failed=site.service.learning_failed,
         queue=site.service.writer.depth,
         first_at=None if summary.first_at is None else as_datetime(summary.first_at),
@@ -172,7 +172,7 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
         **same | {"seed": str(decision.seed)},
         number=logged.sequence,
         at=as_datetime(decision.timestamp),
-        model_version=model_version(decision.epoch, decision.model),
+        model_version=model_version(decision.epoch, decision.learned_through),
         activated_at=None if logged.activated_at is None else as_datetime(logged.activated_at),
         rewards=rewards,
         wait=decision.reward_window / SECOND,
@@ -199,14 +199,14 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
     if not decisions:
         raise unknown_event(event_id)
     published, slots = loop.published, []
-    models = {(published.epoch, published.sequence): published}
+    models = {(published.epoch, published.learned_through): published}
     for decision in decisions:
-        version = (decision.epoch, decision.model)
+        version = (decision.epoch, decision.learned_through)
         if version not in models:
             bandit = model_that_decided(store, decision, MAX_RELEARNED)
             models[version] = published if bandit is None else PublishedModel(*version, bandit, encoder_of(bandit))
         slots.append(_slot(decision, models[version], limit))
-    decided_by = [model_version(decision.epoch, decision.model) for decision in decisions]
+    decided_by = [model_version(decision.epoch, decision.learned_through) for decision in decisions]
     return schemas.Explanation(
         event_id=event_id,
         model_version=decided_by[0],
@@ -223,5 +223,5 @@ def _slot(decision: Decision, model: PublishedModel, limit: int) -> schemas.Expl
         for index, action in enumerate(explain(decision, model.bandit, model.encoder, limit))
     ]
     return schemas.ExplainedSlot(
-        slot=decision.slot, explained_by=model_version(model.epoch, model.sequence), actions=actions
+        slot=decision.slot, explained_by=model_version(model.epoch, model.learned_through), actions=actions
     )

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from glbandits.errors import InvalidInput, lookup, parameter, value_text
-from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text, as_category, as_tags
+from glbandits.features.kinds.categorical import Category, Tags, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import DOTTED_DATE, Date, parse_date, years_of
+from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.numeric import Boolean, Number, Vector, parse_decimal_comma, parse_number
 from glbandits.features.natural_order import natural_order
 from glbandits.features.table_columns import Values

@@ -1,4 +1,4 @@
-"""Settings for the amount of exploration: a plain scale, or the width from the theory."""
+"""Base classes with settings for exploration: a plain scale, or the width from a theory."""
 
 import math
 from typing import Annotated
@@ -8,7 +8,7 @@ from glbandits.maths.links import find_link, slope_range
 from glbandits.policy import AnyLink, Bounds, NonNegative, Policy, Positive
 
 
-class Width(Policy):
+class ExplorationSettings(Policy):
     """The scale of a bonus or posterior draw, and the constants that its theory needs.
 
     Args:
@@ -22,8 +22,8 @@ class Width(Policy):
     failure: Annotated[float, Bounds(above=0, at_most=1)] = 0.05
 
 
-class Confidence(Width):
-    """`Width` for theories that also need the noise of the rewards.
+class ExplorationSettingsWithNoise(ExplorationSettings):
+    """`ExplorationSettings` for theories that also need the noise of the rewards.
 
     Args:
         noise: R, the sub-Gaussian parameter of the rewards. It is at most 1/2 for rewards in [0, 1].
