@@ -58,5 +58,5 @@ def test_several_sparse_rows_without_arm_are_refused() -> None:
 def test_pointers_outside_the_rows_are_refused(indptr: list[int], arm: int) -> None:
     bandit = Bandit(Optimist(link="identity"), dim=6, seed=1, sparse=True)
     rows = SparseRows(np.array(indptr), np.array([0, 1]), np.ones(2))
-    with pytest.raises(InvalidInput, match="indptr must rise"):
+    with pytest.raises(InvalidInput, match="indptr must increase"):
         bandit.learn(rows, 0.5, arm=arm)
