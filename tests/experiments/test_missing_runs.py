@@ -57,10 +57,10 @@ KILLED = """
 import sys
 from pathlib import Path
 from tests.experiments.test_missing_runs import SPECS
-from glbandits.experiments import engine
+from glbandits.experiments import missing_runs
 from glbandits.experiments.result_store import ResultStore
-engine.TASK_SECONDS = 1e-9  # a task and a file for each run
-engine.run_missing(SPECS, ResultStore(Path(sys.argv[1])), jobs=int(sys.argv[2]))
+missing_runs.TASK_SECONDS = 1e-9  # a task and a file for each run
+missing_runs.run_missing(SPECS, ResultStore(Path(sys.argv[1])), jobs=int(sys.argv[2]))
 """
 
 

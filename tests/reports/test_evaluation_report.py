@@ -1,11 +1,13 @@
 import json
 import math
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from glbandits.cli.evaluation_tables import estimates_table
 from glbandits.evaluation import Interval, RowArms
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.estimators.targets import UniformTarget
@@ -19,6 +21,7 @@ from glbandits.reports.evaluation_report.charts import (
     running_chart,
     weights_chart,
 )
+from glbandits.reports.evaluation_report.estimate_rows import INTERVAL_LEGEND
 from glbandits.reports.plotly_helpers import plotly_script
 from glbandits.reports.series_styles import SeriesStyles, styles_in_order
 from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison, small_log
@@ -59,6 +62,11 @@ def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> N
         ), label
         assert all(note.replace("'", "&#x27;") in text for note in policy.evaluation.notes)
     assert "intervals do not cover the bias of dm" in text
+
+
+def test_page_and_terminal_explain_the_intervals(written: tuple[Path, Path]) -> None:
+    assert INTERVAL_LEGEND in unescape(page_text(written[0]))
+    assert estimates_table(small_comparison()).caption == INTERVAL_LEGEND
 
 
 def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path: Path) -> None:
