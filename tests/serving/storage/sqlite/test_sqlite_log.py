@@ -76,7 +76,7 @@ def _rows(path: Path, table: str) -> list[Any]:
 def test_a_long_batch_with_a_duplicate_is_classified(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db")
     store.append_blocking([decision("known")])
-    names = [str(i) for i in range(2 * sqlite_log.ROWS_AT_ONCE)]
+    names = [str(i) for i in range(2 * sqlite_log.MAX_ROWS)]
     receipts = store.append_blocking([decision(name) for name in (*names, "known", "last")])
     assert numbers(receipts) == [*range(2, len(names) + 2), 1, len(names) + 2]
     assert store.summary("shop").decisions[EventStatus.ACCEPTED] == len(names) + 2
@@ -98,7 +98,7 @@ def test_a_large_batch_needs_no_more_statements(tmp_path: Path, opened: list[sql
     store.append_blocking([decision("single"), reward("single")])
     count = len(statements)
     statements.clear()
-    names = [f"d{i}" for i in range(sqlite_log.ROWS_AT_ONCE)]
+    names = [f"d{i}" for i in range(sqlite_log.MAX_ROWS)]
     store.append_blocking([*map(decision, names), *map(reward, names)])
     assert len(statements) <= count
     store.close()
@@ -160,6 +160,6 @@ def test_a_limit_below_1_is_refused(tmp_path: Path) -> None:
 
 def test_large_and_small_decisions_are_written_together(tmp_path: Path) -> None:
     with closing(SqliteStore(tmp_path / "events.db")) as store:
-        events = [decision(f"e{i}", request=bytes(2 * sqlite_log.LARGE if i % 2 else 10)) for i in range(10)]
+        events = [decision(f"e{i}", request=bytes(2 * sqlite_log.LARGE_BODY if i % 2 else 10)) for i in range(10)]
         assert [receipt.sequence for receipt in store.append_blocking(events)] == list(range(1, 11))
         assert {kept.sequence: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))
