@@ -57,7 +57,7 @@ def test_a_look_is_saved_and_repeated_when_it_is_due(world: World, caplog: pytes
         optimisation.run_due()
         optimisation.run_due()
     assert world.looks() == [Look(verdict=LookVerdict.WAIT, sentence="Wait for default.")]
-    assert caplog.messages == ["loop default: auto-optimisation: Wait for default."]
+    assert caplog.messages == ["Loop default: auto-optimisation: Wait for default."]
     assert world.loop.configuration == SETTINGS
     world.clock.wait(7 * DAY)
     optimisation.run_due()
