@@ -76,6 +76,21 @@ def test_package_without_its_dependency_names_the_extra(package: str, module: st
     assert last == f"glbandits.errors.MissingExtra: {package} needs {module}. Run pip install 'glbandits[lab]'."
 
 
+@pytest.mark.parametrize(
+    ("statement", "what", "module"),
+    [
+        ("from glbandits.serving import create_app", "glbandits.serving.create_app", "starlette"),
+        ("from glbandits.serving import Settings", "glbandits.serving.Settings", "msgspec"),
+        ("from glbandits.serving.client import Client", "glbandits.serving.client", "msgspec"),
+    ],
+)
+def test_service_without_its_dependency_names_the_extra(statement: str, what: str, module: str) -> None:
+    code = f"import sys\nsys.modules[{module!r}] = None\n{statement}\n"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    last = run.stderr.strip().splitlines()[-1]
+    assert last == f"glbandits.errors.MissingExtra: {what} needs {module}. Run pip install 'glbandits[serve]'."
+
+
 def test_core_needs_no_extra() -> None:
     missing = ["joblib", "matplotlib", "plotly", "polars", "sklearn", "msgspec", "starlette", "typer", "rich"]
     code = BLOCK.format(modules=missing, package="glbandits") + "glbandits.Bandit('optimist', dim=2)._repr_html_()"
