@@ -126,12 +126,12 @@ def draw_from_csv_to_bandit(page: Variables) -> None:
     """Draw the learned probability of a click by age, for each offer, and the true one."""
     figure, axes = new_figure()
     candidate, ages = page["candidate"], np.arange(18, 80)
-    theta, intercept = candidate.coefficients()[:2]
+    learned = candidate.coefficients()
     truth = {"hat": 0 * ages, "shoe": ages < 40, "coat": ages > 60}
     for offer, style in styles_in_order(truth).items():
         rows = [{"offer": offer, **page["user"], "age": int(age)} for age in ages]
-        learned = 1 / (1 + np.exp(-candidate.features.transform(rows) @ theta - intercept))
-        axes.plot(ages, learned, color=style.colour, linewidth=2.5, label=f"{offer}, learned")
+        scores = candidate.features.transform(rows) @ learned.theta + learned.intercept
+        axes.plot(ages, 1 / (1 + np.exp(-scores)), color=style.colour, linewidth=2.5, label=f"{offer}, learned")
         true_rate = np.where(truth[offer], 0.6, 0.1)
         axes.plot(ages, true_rate, color=style.colour, linestyle=":", linewidth=1.5, label=f"{offer}, true")
     axes.set(xlabel="age of a user in Italy", ylabel="probability of a click", xlim=(18, 79), ylim=(0, 0.85))
