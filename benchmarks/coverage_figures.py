@@ -14,14 +14,20 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
+from glbandits.display.palette import GREEN, ORANGE, PINK, SKY_BLUE, VERMILLION
 from glbandits.evaluation import AnytimeIntervals, Interval, evaluate
 from glbandits.maths.links import find_link
 from glbandits.records import Floats
 
 LOGS, ROWS, STEP = 1000, 2000, 200
 TARGETS = ("uniform", "good", "bad", "final")
-COLOURS = {"normal, ips": "#D55E00", "normal, snips": "#E69F00", "normal, dr": "#CC79A7", "fixed n": "#56B4E9"}
-COLOURS["anytime"] = "#009E73"
+COLOURS = {
+    "normal, ips": VERMILLION,
+    "normal, snips": ORANGE,
+    "normal, dr": PINK,
+    "fixed n": SKY_BLUE,
+    "anytime": GREEN,
+}
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
 
 

@@ -1,6 +1,7 @@
 """Sphinx configuration of the documentation site: `make docs` builds it."""
 
 import importlib
+import inspect
 import re
 from importlib import metadata
 from typing import Any
@@ -64,6 +65,23 @@ def escape_markdown(_app: Any, _what: str, _name: str, _obj: Any, _options: Any,
         in_block = in_block or line.endswith("::")
 
 
+def shorten_signature(
+    _app: Any, what: str, _name: str, obj: Any, _options: Any, signature: str | None, _returns: str | None
+) -> tuple[str, None] | None:
+    """Leave out the types of parameters whose types have bounds. The attributes below show them."""
+    if what != "class" or "Annotated[" not in (signature or ""):
+        return None
+    parameters = inspect.signature(obj).parameters.values()
+    texts = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
+    return f"({', '.join(texts)})", None
+
+
+def remove_generated_text(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+    """Remove the docstring that Python gives to fields of named tuples."""
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()
+
+
 def check_public_names(_app: Any, env: Any) -> None:
     """Warn about every public name that no page of the reference documents; `make docs` then fails."""
     documented = set(env.get_domain("py").objects)
@@ -75,5 +93,7 @@ def check_public_names(_app: Any, env: Any) -> None:
 
 def setup(app: Any) -> None:
     """Register the hooks."""
+    app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("autodoc-process-docstring", remove_generated_text, priority=300)
     app.connect("autodoc-process-docstring", escape_markdown, priority=400)
     app.connect("env-check-consistency", check_public_names)

@@ -4,6 +4,8 @@ import tomllib
 from html import escape
 from pathlib import Path
 
+from glbandits.display.palette import BLUE, GREEN, GREY, LIGHT_GREY, ORANGE, PINK, SKY_BLUE
+
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "images" / "layers.svg"
 WIDTH, ROW, GAP, LABEL = 760, 34, 6, 170
@@ -16,7 +18,7 @@ PARTS = (  # the last layer of each part, from the top
     ("numerics, compilation", "records"),
     ("no dependencies", "version"),
 )
-COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#999999", "#BBBBBB")
+COLOURS = (BLUE, SKY_BLUE, GREEN, ORANGE, PINK, GREY, LIGHT_GREY)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/tutorials, from the code of the pages.
+"""Draw the pictures of the tutorials, from the code of the pages.
 
     python tools/draw_tutorials.py            # every page
     python tools/draw_tutorials.py prices     # one page, and the examples that tests skip because they take long
@@ -8,10 +8,12 @@ set.
 """
 
 import doctest
+import importlib
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import matplotlib as mpl
@@ -20,7 +22,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from glbandits.display.palette import GREY
+from glbandits.environments import Synthetic
 from glbandits.reports.series_styles import SeriesStyle, styles_for, styles_in_order
+from glbandits.simulation import simulate
 
 Variables: TypeAlias = dict[str, Any]
 
@@ -29,9 +34,15 @@ WIDTH, FONT_SIZE = 5.2, 11.0
 """Inches and points. A page of 390 pixels shows a picture at its full width, so letters stay readable."""
 
 
+def page_path(name: str) -> Path:
+    """Return the file of a tutorial, in docs/tutorials or in docs."""
+    path = DOCS / "tutorials" / f"{name}.md"
+    return path if path.is_file() else DOCS / f"{name}.md"
+
+
 def run_page(name: str) -> Variables:
     """Run the examples of a page, also those marked +SKIP, and return the variables that they set."""
-    path = DOCS / "tutorials" / f"{name}.md"
+    path = page_path(name)
     text = re.sub(r"# doctest: \+SKIP", "", path.read_text(encoding="utf-8"))
     page = doctest.DocTestParser().get_doctest(text, {"__name__": name}, name, str(path), 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
@@ -111,6 +122,79 @@ def draw_reproducing_the_paper(page: Variables) -> None:
     save(figure, "tutorial-selection")
 
 
+def draw_from_csv_to_bandit(page: Variables) -> None:
+    """Draw the learned probability of a click by age, for each offer, and the true one."""
+    figure, axes = new_figure()
+    candidate, ages = page["candidate"], np.arange(18, 80)
+    learned = candidate.coefficients()
+    truth = {"hat": 0 * ages, "shoe": ages < 40, "coat": ages > 60}
+    for offer, style in styles_in_order(truth).items():
+        rows = [{"offer": offer, **page["user"], "age": int(age)} for age in ages]
+        scores = candidate.features.transform(rows) @ learned.theta + learned.intercept
+        axes.plot(ages, 1 / (1 + np.exp(-scores)), color=style.colour, linewidth=2.5, label=f"{offer}, learned")
+        true_rate = np.where(truth[offer], 0.6, 0.1)
+        axes.plot(ages, true_rate, color=style.colour, linestyle=":", linewidth=1.5, label=f"{offer}, true")
+    axes.set(xlabel="age of a user in Italy", ylabel="probability of a click", xlim=(18, 79), ylim=(0, 0.85))
+    axes.legend(frameon=False, loc="upper center", ncols=3, fontsize=8.5, columnspacing=1.0)
+    save(figure, "tutorial-csv")
+
+
+def draw_evaluate(page: Variables) -> None:
+    """Draw the estimated value of each page with its two intervals, and the mean reward of the log."""
+    figure, axes = new_figure(height=2.4)
+    styles = styles_in_order(page["values"])
+    for row, (name, result) in enumerate(page["values"].items()):
+        value, colour = result.headline.value, styles[name].colour
+        axes.plot(value.interval, [row, row], color=colour, linewidth=2)
+        axes.plot(value.fixed_n, [row, row], color=colour, linewidth=7, alpha=0.4, solid_capstyle="butt")
+        axes.plot([value.value], [row], marker=styles[name].marker, color=colour)
+    axes.axvline(result.logged, color=GREY, linestyle="--", linewidth=1.5)
+    axes.text(result.logged, -0.62, "log", color=GREY, ha="center", va="bottom")
+    axes.set_yticks(range(len(page["values"])), [f"always {name}" for name in page["values"]])
+    axes.set(xlabel="sales per visitor, with 95 % intervals", ylim=(len(page["values"]) - 0.5, -0.65))
+    save(figure, "tutorial-evaluate")
+
+
+def draw_write_a_policy(_page: Variables) -> None:
+    """Draw the regret of the policy of the page beside two policies of the package."""
+    block = re.findall(r"```python\n(.*?)```", page_path("write-a-policy").read_text(encoding="utf-8"), re.DOTALL)[0]
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "mine.py").write_text(block, encoding="utf-8")
+        sys.path.insert(0, folder)
+        policy = importlib.import_module("mine").SgdGreedy()
+        policies = {"optimist": "optimist", "sgd-greedy, this page": policy, "uniform": "uniform"}
+        figure, axes = new_figure()
+        for name, style in styles_in_order(policies).items():
+            result = simulate(policies[name], Synthetic(), horizon=1000, seeds=50, jobs=1)
+            draw_mean(axes, result.rounds, result.regret, style, name)
+    axes.set(xlabel="rounds", ylabel="regret", xlim=(0, 1000), ylim=(0, None))
+    axes.legend(frameon=False, loc="upper left")
+    save(figure, "tutorial-own-policy")
+
+
+def draw_personalizer(_page: Variables) -> None:
+    """Draw the table that the quickstart printed."""
+    text = page_path("personalizer").read_text(encoding="utf-8")
+    figure, axes = new_figure()
+    (visits,) = re.findall(r"^\| visits \|(.*)\|$", text, re.MULTILINE)
+    rows = re.findall(r"^\| (\w+), of the last 250 \|(.*)\|$", text, re.MULTILINE)
+    for name, style in styles_in_order(name for name, _ in rows).items():
+        axes.plot(
+            [int(cell) for cell in visits.split("|")],
+            [float(cell) for cell in dict(rows)[name].split("|")],
+            color=style.colour,
+            linestyle=style.matplotlib_dash,
+            marker=style.marker,
+            label=name,
+        )
+    for level, label in ((0.84, "best possible for liked, with 20 % exploration"), (0.2, "a random dish")):
+        axes.axhline(level, color=GREY, linestyle=":", linewidth=1.5)
+        axes.text(3000, level + 0.04, label, color=GREY, ha="right", fontsize=9)
+    axes.set(xlabel="visits", ylabel="share of the last 250", xlim=(0, 3050), ylim=(0, 1))
+    axes.legend(frameon=False, loc="center right")
+    save(figure, "tutorial-personalizer")
+
+
 def draw_mean(axes: Axes, x: Any, runs: Any, style: SeriesStyle, label: str, marker: str = "") -> None:
     """Draw the mean of runs (seeds, points) with its 95 % interval."""
     mean, margin = runs.mean(axis=0), 1.96 * runs.std(axis=0, ddof=1) / len(runs) ** 0.5
@@ -144,6 +228,10 @@ PAGES: dict[str, Callable[[Variables], None]] = {
     "prices": draw_prices,
     "changing-world": draw_changing_world,
     "reproducing-the-paper": draw_reproducing_the_paper,
+    "from-csv-to-bandit": draw_from_csv_to_bandit,
+    "evaluate": draw_evaluate,
+    "write-a-policy": draw_write_a_policy,
+    "personalizer": draw_personalizer,
 }
 
 if __name__ == "__main__":

@@ -32,6 +32,12 @@ LIMITS = (0.06, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 4.0, 8.0)
 ORDERS = 3
 SHARE_WINDOW, COST_WINDOW = 200, 500
 MODEL_COLOURS = {"small": COLOURS[5], "medium": COLOURS[0], "fast": COLOURS[4], "large": COLOURS[3]}
+LABEL_POSITIONS = {  # away from the curves: an offset in points, and the side of the text at that position
+    "llama-3.1-8b": ((0, -17), "left"),
+    "mistral-large": ((-4, 8), "right"),
+    "gemini-flash": ((0, -18), "left"),
+    "gemini-pro": ((0, 9), "right"),
+}
 HATCHES = {"small": "", "medium": "//", "fast": "..", "large": "xx"}
 
 
@@ -67,11 +73,9 @@ def draw_quality_against_cost(benchmark: Prompts, traffic: Prompts) -> None:
         label="router, one point per limit",
     )
     axes.plot(costs, traffic.quality.mean(axis=0), "D", color=COLOURS[1], markersize=8, label="a single model")
-    above, below = (0, 8), (0, -17)
     for name, cost, quality in zip(traffic.models, costs, traffic.quality.mean(axis=0), strict=True):
-        place = below if name in ("mistral-large", "llama-3.1-8b") else above
-        side = "left" if cost < 0.1 or name == "gemini-flash" else "right"
-        axes.annotate(name, (cost, quality), place, textcoords="offset points", ha=side)
+        offset, side = LABEL_POSITIONS[name]
+        axes.annotate(name, (cost, quality), offset, textcoords="offset points", ha=side)
     axes.plot(traffic.cost.mean(), traffic.quality.mean(), "s", color=COLOURS[2], markersize=8, label="random choices")
     axes.set(xscale="log", xlabel="dollars per 1,000 prompts", ylabel="mean quality", ylim=(0.765, 0.955))
     axes.set_xticks([0.03, 0.1, 0.3, 1, 3, 10], ["0.03", "0.1", "0.3", "1", "3", "10"])

@@ -11,9 +11,8 @@ from benchmarks.regret.candidates import SUBJECT
 from benchmarks.regret.problem import OTHERS, SEEN, STUCK, TABLES
 from benchmarks.regret.results import ProblemResult
 from benchmarks.regret.summary import Results
+from glbandits.display.palette import BLACK, BLUE, GREEN, LIGHT_GREY, VERMILLION
 
-# The colours of Okabe and Ito, which colour-blind readers can distinguish; the shapes differ as well.
-BLUE, ORANGE, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#000000", "#C8C8C8"
 TICKS = (0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 
 
@@ -55,8 +54,8 @@ def _row(axes: Axes, row: int, result: ProblemResult) -> None:
         return [result.relative(r, result.to_tuned) for r in result.results if r.policy == policy and not r.is_tuned]
 
     defaults = [result.relative(r, result.to_tuned) for r in result.untuned if r.policy != SUBJECT]
-    axes.plot(defaults, [row] * len(defaults), "o", color=GREY, markersize=3, markeredgewidth=0, zorder=2)
-    axes.plot(relative(result.to_untuned.reference.policy), [row], "D", color=ORANGE, markersize=4, zorder=4)
+    axes.plot(defaults, [row] * len(defaults), "o", color=LIGHT_GREY, markersize=3, markeredgewidth=0, zorder=2)
+    axes.plot(relative(result.to_untuned.reference.policy), [row], "D", color=VERMILLION, markersize=4, zorder=4)
     if result.to_vowpal is not None:
         axes.plot(relative(result.to_vowpal.reference.policy), [row], "s", color=GREEN, markersize=4, zorder=3)
     axes.plot(result.to_tuned.interval, [row, row], color=BLUE, linewidth=2, solid_capstyle="round", zorder=5)
@@ -65,7 +64,7 @@ def _row(axes: Axes, row: int, result: ProblemResult) -> None:
 
 def _legend(figure: Figure, axes: Axes) -> None:
     axes.plot([], [], "o-", color=BLUE, markersize=6, label=f"{SUBJECT} (95 %)")
-    axes.plot([], [], "D", color=ORANGE, markersize=4, label="best default")
+    axes.plot([], [], "D", color=VERMILLION, markersize=4, label="best default")
     axes.plot([], [], "s", color=GREEN, markersize=4, label="best of Vowpal Wabbit")
-    axes.plot([], [], "o", color=GREY, markersize=3, label="other defaults")
+    axes.plot([], [], "o", color=LIGHT_GREY, markersize=3, label="other defaults")
     figure.legend(loc="outside upper left", ncols=4, frameon=False)

@@ -9,6 +9,7 @@ User-written functions are compiled with bounds checks, and so is every function
 out of range then raises an IndexError instead of corrupting memory (docs/decisions/0014-memory-safety.md).
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FunctionType
@@ -169,7 +170,8 @@ def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> E
     if known is None:
         digest = check_reachable(function, name)
         checked = ",checked" if check_bounds else ""
-        known = EntryName(f"{function.__qualname__}[{name}]({digest.value}{checked})", digest.is_complete)
+        safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
+        known = EntryName(f"{function.__qualname__}[{safe}]({digest.value}{checked})", digest.is_complete)
         _names[function] = known
         function.__qualname__ = known.text  # Numba names its cache files by it
     return known

@@ -1,13 +1,14 @@
 """What objects show as `repr` and in notebooks: short, true, escaped, and without reading files."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from glbandits import Bandit, FeatureMap, Optimist
+from glbandits import LINKS, Bandit, FeatureMap, Optimist
 from glbandits.display.displayed import MAX_LENGTH, Displayed, one_line
 from glbandits.environments import Synthetic
 from glbandits.evaluation import (
@@ -133,3 +134,14 @@ def test_html_of_a_bandit_shows_the_settings_of_its_policy() -> None:
     assert "<td" in html
     for text in ("optimist", "link", "logistic", "dim", ">3<"):
         assert text in html
+
+
+def test_name_of_a_link_of_the_user_is_escaped_in_html() -> None:
+    html = Bandit(Optimist(link=replace(LINKS["logistic"], name=HOSTILE)), dim=3)._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_repr_of_a_bandit_is_one_line_with_its_policy_and_sizes() -> None:
+    assert repr(Bandit("uniform", dim=3)) == "Bandit(Uniform(link='identity'), dim=3)"
+    assert repr(Bandit("uniform", dim=3, sparse=True)) == "Bandit(Uniform(link='identity'), dim=3, sparse=True)"

@@ -19,8 +19,9 @@ PROBLEM = Synthetic(dim=2, arms=4)
 
 
 @pytest.fixture(autouse=True)
-def _no_display() -> Iterator[None]:
+def _no_display(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     pyplot.switch_backend("agg")
+    monkeypatch.setattr(pyplot, "show", lambda *_, **__: pytest.fail("plot() opened a window"))
     yield
     pyplot.close("all")
 
@@ -85,3 +86,16 @@ def test_learning_curve_plots_the_mean_so_far(log: LoggedData) -> None:
     axes = curve.plot()
     np.testing.assert_array_equal(axes.get_lines()[0].get_ydata(), curve.at_values)
     assert axes.get_legend().get_texts()[0].get_text() == "uniform"
+
+
+def test_every_plot_returns_axes_of_a_figure_that_can_be_saved(log: LoggedData) -> None:
+    results = (
+        simulate("uniform", PROBLEM, 30, 2, jobs=1),
+        compare({"uniform": "uniform"}, PROBLEM, 20, 2, jobs=1),
+        evaluate(log, "b", ["snips", "dr"]),
+        play_log("uniform", log, seed=1),
+    )
+    for result in results:
+        figure = result.plot().get_figure()
+        assert isinstance(figure, Figure)
+        figure.savefig("/dev/null", format="png")
