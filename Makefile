@@ -22,12 +22,14 @@ results: .venv/ready-run
 	$(BIN)/glb paper all --out out/paper
 	$(BIN)/python tools/write_results.py out/paper docs
 
-# Groups keep what one policy compiles in one process.
+# Groups keep the tests of one policy, or of one file, in one process (tests/conftest.py).
 test: .venv/ready-dev
 	$(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup
 
+# Also the laws on machine code: `make test` runs most of them as plain Python.
 test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow
+	GLBANDITS_COMPILE=now $(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup tests/laws
 
 # Every policy with bounds checks, and with freed memory overwritten.
 test-safety: .venv/ready-dev

@@ -81,11 +81,11 @@ def assert_same_decision(bandit: Bandit, catalogue: Catalogue, excluded: list[An
     return arm
 
 
-def play(policy: Policy, make: Any, seed: int, rounds: int, dim: int = DIM, largest: int = 150) -> None:
+def play(policy: Policy, make: Any, seed: int, rounds: int, dim: int = DIM, largest: int = 80) -> None:
     """Play with random rewards, arms added and retired in between, and several rewards or none after a decision."""
     rng = np.random.default_rng(seed)
     bandit = Bandit(policy, dim, seed=seed)
-    catalogue, next_id = Catalogue(range(70), make(rng, 70, dim)), 70
+    catalogue, next_id = Catalogue(range(40), make(rng, 40, dim)), 40
     for _ in range(rounds):
         excluded = [] if rng.random() < 0.7 else list(rng.choice(len(catalogue), size=5))
         if all(arm in excluded for arm in catalogue):
@@ -104,28 +104,43 @@ def play(policy: Policy, make: Any, seed: int, rounds: int, dim: int = DIM, larg
 
 @pytest.mark.parametrize("policy", in_groups(VARIANTS))
 def test_every_policy_decides_as_on_the_matrix(policy: Policy) -> None:
-    play(policy, normal_features, seed=1, rounds=40, dim=3)
+    play(policy, normal_features, seed=1, rounds=25, dim=3)
 
 
+few_and_many = pytest.mark.parametrize(("runs", "rounds"), [(1, 60), pytest.param(3, 300, marks=pytest.mark.slow)])
+
+
+@few_and_many
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("link", ["logistic", "identity"])
-def test_optimist_decides_as_on_the_matrix(make: Any, link: str) -> None:
-    for seed in range(3):
-        play(Optimist(link=link), make, seed=seed, rounds=150)
+def test_optimist_decides_as_on_the_matrix(make: Any, link: str, runs: int, rounds: int) -> None:
+    for seed in range(runs):
+        play(Optimist(link=link), make, seed=seed, rounds=rounds)
 
 
+@few_and_many
 @pytest.mark.parametrize("policy", [Optimist(floor=0.3), Optimist(half_life=10), Optimist(half_life="auto", floor=0.1)])
-def test_optimist_with_settings_decides_as_on_the_matrix(policy: Policy) -> None:
-    play(policy, normal_features, seed=5, rounds=300)
+def test_optimist_with_settings_decides_as_on_the_matrix(policy: Policy, runs: int, rounds: int) -> None:
+    for seed in range(runs):
+        play(policy, normal_features, seed=5 + seed, rounds=rounds)
 
 
-@pytest.mark.parametrize("context_dim", [2, 25])  # one block of features, and several
-@pytest.mark.parametrize("policy", [Optimist(), Optimist(link="identity", floor=0.2), SgdTs(block_length=20)])
+OTHERS = (Optimist(link="identity", floor=0.2), SgdTs(block_length=20))
+
+
+@pytest.mark.parametrize(
+    ("policy", "context_dim"),
+    [
+        *((policy, 2) for policy in (Optimist(), *OTHERS)),  # one block of features
+        (Optimist(), 25),  # several blocks, and so many features that everything is compiled
+        *(pytest.param(policy, 25, marks=pytest.mark.slow) for policy in OTHERS),
+    ],
+)
 def test_decisions_in_contexts_equal_those_on_the_matrix(policy: Policy, context_dim: int) -> None:
-    rng = np.random.default_rng(1)
+    rng, count = np.random.default_rng(1), 200 if context_dim == 25 else 60
     bandit = Bandit(policy, DIM + context_dim + DIM * context_dim, seed=1)
-    catalogue = Catalogue(range(200), rng.normal(size=(200, DIM)), combine=cross_features)
-    for _ in range(100):
+    catalogue = Catalogue(range(count), rng.normal(size=(count, DIM)), combine=cross_features)
+    for _ in range(40):
         context = rng.normal(size=context_dim)
         arm = assert_same_decision(bandit, catalogue, [1, 2, 3], context)
         bandit.learn(catalogue.features_for(arm, context), float(rng.integers(2)))
@@ -133,7 +148,7 @@ def test_decisions_in_contexts_equal_those_on_the_matrix(policy: Policy, context
 
 def test_bandits_that_share_bounds_decide_as_on_the_matrix() -> None:
     rng = np.random.default_rng(2)
-    catalogue = Catalogue(range(150), rng.normal(size=(150, DIM)))
+    catalogue = Catalogue(range(60), rng.normal(size=(60, DIM)))
     bandits = [Bandit(Optimist(), DIM, seed=seed) for seed in range(2)]
     for _ in range(60):
         index = int(rng.integers(2))

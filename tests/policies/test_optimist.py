@@ -73,7 +73,7 @@ def expected_probabilities(policy: Optimist, state: Floats, arms: Floats) -> Flo
     return floored
 
 
-@pytest.mark.parametrize("rounds", [1, 10, 100, 1000])
+@pytest.mark.parametrize("rounds", [1, 10, 300])
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_probabilities_match_the_formula(policy: Optimist, rounds: int) -> None:
     bandit = exercised(policy, rounds)
@@ -98,7 +98,7 @@ def test_probabilities_match_the_formula_with_linear_rewards() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_frequencies_of_choices_match_the_probabilities(policy: Optimist) -> None:
-    bandit, draws = exercised(policy, rounds=20), 20_000
+    bandit, draws = exercised(policy, rounds=20), 4000
     # Arms whose lines are tangents of one curve: the bonus decides among several of them.
     arms = arms_that_compete(bandit, policy)
     probabilities = bandit.probabilities(arms)
@@ -145,8 +145,9 @@ def test_first_of_equal_arms_is_chosen() -> None:
     "arms", [np.eye(5), np.array(list(itertools.product([0.0, 1.0], repeat=3)))], ids=["one-hot", "yes and no"]
 )
 @pytest.mark.parametrize("reward", [0.0, 0.7])
-def test_rounding_never_chooses_an_arm_of_probability_zero(arms: Floats, reward: float) -> None:
-    for seed in range(20):
+@pytest.mark.parametrize("runs", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_rounding_never_chooses_an_arm_of_probability_zero(arms: Floats, reward: float, runs: int) -> None:
+    for seed in range(runs):
         bandit = Bandit(Optimist(link="identity"), dim=arms.shape[1], seed=seed)
         for _ in range(40):
             probabilities = bandit.probabilities(arms)
@@ -209,25 +210,6 @@ def test_bonus_falls_as_variance_falls() -> None:
     assert bonus(0.0, 50.0) == bonus(-1e-18, 50.0) == bonus(1.0, 0.0) == 0.0
 
 
-def finds_the_best(policy: Policy, seed: int) -> bool:
-    """Whether the last of four arms is chosen in most of the last 100 rounds."""
-    means, arms, rng = (0.7, 0.7, 0.7, 0.9), np.eye(4), np.random.default_rng([seed, 9])
-    bandit, best_arm_count = Bandit(policy, dim=4, seed=seed), 0
-    for t in range(1000):
-        arm = bandit.choose(arms)
-        bandit.learn(arms[arm], float(rng.random() < means[arm]))
-        best_arm_count += t >= 900 and arm == 3
-    return best_arm_count > 50
-
-
-@pytest.mark.usefixtures("compiled_now")
-def test_finds_the_best_fixed_arm_more_often_than_greedy() -> None:
-    # With 200 other seeds optimist found the best arm in every run, and greedy in 25 %. Even with 1 % of misses, fewer
-    # than 18 of 20 would be seen in one of 1000 seed sets. Greedy finds it in more than 12 in one of 20,000.
-    assert sum(finds_the_best(Optimist(), seed) for seed in range(20)) >= 18
-    assert sum(finds_the_best(Greedy(), seed) for seed in range(20)) <= 12
-
-
 class FixedRounds:
     """Fixed rounds with Bernoulli rewards. Each seed has its own noise."""
 
@@ -251,6 +233,23 @@ class FixedRounds:
             noise=self.noise.draw(np.random.default_rng([seed, 1]), horizon),
             values=expected,
         )
+
+
+@pytest.mark.usefixtures("compiled_now")
+def test_finds_the_best_fixed_arm_more_often_than_greedy() -> None:
+    # With 200 other seeds optimist found the best arm in every run, and greedy in 25 %. Even with 1 % of misses, fewer
+    # than 18 of 20 would be seen in one of 1000 seed sets. Greedy finds it in more than 12 in one of 20,000.
+    assert runs_that_find_the_best(Optimist()) >= 18
+    assert runs_that_find_the_best(Greedy()) <= 12
+
+
+def runs_that_find_the_best(policy: Policy) -> int:
+    """Count the runs of 20 in which the last of four arms is chosen in most of the last 100 of 1000 rounds."""
+    means = np.array([0.7, 0.7, 0.7, 0.9])
+    problem = FixedRounds(np.tile(np.eye(4), (1000, 1, 1)), np.tile(means, (1000, 1)))
+    result = simulate(policy, problem, 1000, range(20), jobs=1, points=1)
+    assert result.choices is not None
+    return int(((result.choices[:, -100:] == 3).sum(axis=1) > 50).sum())
 
 
 def stuck_runs(policy: Policy, seeds: range) -> int:

@@ -6,6 +6,7 @@ import sys
 import time
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import typer
@@ -17,11 +18,11 @@ from glbandits.experiments.paper.whole_paper import paper_parts
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.summary import ExperimentSummary
 from glbandits.parallel import run_in_processes
-from tests.cli.in_process import glb
+from tests.cli.in_process import Run, glb
 
 MINE = """
 title = "Mine"
-horizon = 150
+horizon = 50
 repeats = 3
 fresh = 5
 [problem]
@@ -34,6 +35,32 @@ grid = { exploration = [0.5, 1.0] }
 name = "sgd-ts"
 grid = { step = [0.5, 1.0], block_factor = [3, 5] }
 """
+SIMPLE = """
+title = "Simple"
+horizon = HORIZON
+repeats = 3
+fresh = 5
+[problem]
+dim = 3
+arms = 5
+[[policy]]
+name = "lin-ucb"
+grid = { exploration = [0.5, 1.0, 2.0, 4.0] }
+"""
+
+
+class Finished(NamedTuple):
+    """The folder of MINE after `glb compare mine.toml --jobs 1 --out whole`, and the output of the command."""
+
+    folder: Path
+    run: Run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "mine.toml").write_text(MINE)
+    return Finished(folder, glb("compare", "mine.toml", "--jobs", "1", "--out", "whole", folder=folder))
 
 
 def without_times(page: Path) -> str:
@@ -42,23 +69,21 @@ def without_times(page: Path) -> str:
     return re.sub(r"glb compare[^<]*", "COMMAND", text)
 
 
-def test_second_run_computes_nothing_and_repeats_the_report(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(MINE)
-    first = glb("compare", "mine.toml", "--out", "out", "--jobs", "1", folder=tmp_path)
+def test_second_run_computes_nothing_and_repeats_the_report(finished: Finished) -> None:
+    folder, first = finished
     assert first.returncode == 0, first.stderr
-    assert "Report: out/report.html" in first.stdout
+    assert "Report: whole/report.html" in first.stdout
     assert re.search(r"sgd-ts\s+│\s+4\s+│", first.stdout)
-    files, page = set((tmp_path / "out/store").iterdir()), (tmp_path / "out/report.html").read_bytes()
-    assert glb("compare", "mine.toml", "--out", "out", "--jobs", "1", folder=tmp_path).returncode == 0
-    assert set((tmp_path / "out/store").iterdir()) == files
-    assert (tmp_path / "out/report.html").read_bytes() == page
+    files, page = set((folder / "whole/store").iterdir()), (folder / "whole/report.html").read_bytes()
+    assert glb("compare", "mine.toml", "--jobs", "1", "--out", "whole", folder=folder).returncode == 0
+    assert set((folder / "whole/store").iterdir()) == files
+    assert (folder / "whole/report.html").read_bytes() == page
 
 
-def test_killed_command_continues_to_the_same_report(tmp_path: Path) -> None:
+def test_killed_command_continues_to_the_same_report(finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE)
-    words = ["compare", "mine.toml", "--jobs", "1", "--out"]
-    assert glb(*words, "whole", folder=tmp_path).returncode == 0
-    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words, "killed"]
+    words = ["compare", "mine.toml", "--jobs", "1", "--out", "killed"]
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
     for moment in (0, 2, 5):  # killed when so many result files are there
         process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, stdout=subprocess.DEVNULL)
         while process.poll() is None and len(list((tmp_path / "killed/store").glob("*.parquet"))) < moment:
@@ -66,16 +91,22 @@ def test_killed_command_continues_to_the_same_report(tmp_path: Path) -> None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    assert glb(*words, "killed", folder=tmp_path).returncode == 0
-    assert without_times(tmp_path / "killed/report.html") == without_times(tmp_path / "whole/report.html")
+    assert glb(*words, folder=tmp_path).returncode == 0
+    assert without_times(tmp_path / "killed/report.html") == without_times(finished.folder / "whole/report.html")
 
 
 def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(MINE.replace("horizon = 150", "horizon = 40000"))
-    words = ["compare", "mine.toml", "--jobs", "2", "--out", "out"]
+    (tmp_path / "simple.toml").write_text(SIMPLE.replace("HORIZON", "1000"))
+    words, plain = ["compare", "simple.toml", "--jobs", "2", "--out", "out"], {"GLBANDITS_COMPILE": "never"}
     command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
     process = subprocess.Popen(
-        command, cwd=tmp_path, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        env=os.environ | plain,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
         time.sleep(0.005)
@@ -86,13 +117,14 @@ def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
     assert "finished runs are stored in out/store. To continue, run: glb" in printed
     assert errors == ""
     stored = set((tmp_path / "out/store").iterdir())
-    assert glb(*words, folder=tmp_path).returncode == 0
+    words[3] = "1"  # the number of processes does not matter, and this one is already there
+    assert glb(*words, folder=tmp_path, environment=plain).returncode == 0
     assert stored <= set((tmp_path / "out/store").iterdir())
 
 
 def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(MINE.replace("horizon = 150", "horizon = 400000"))
-    words = ["compare", "mine.toml", "--jobs", "1", "--out", "out"]
+    (tmp_path / "simple.toml").write_text(SIMPLE.replace("HORIZON", "400000"))
+    words = ["compare", "simple.toml", "--jobs", "1", "--out", "out"]
     command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
@@ -130,10 +162,9 @@ def test_system_error_caused_by_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Pat
         raise SystemError("another reason")
 
 
-def test_tables_fit_80_columns_with_names_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    (tmp_path / "mine.toml").write_text(MINE)
-    printed = glb("compare", "mine.toml", "--out", "out", "--jobs", "1", folder=tmp_path).stdout
+def test_tables_fit_80_columns_with_names_on_one_line(finished: Finished) -> None:
+    words = ["compare", "mine.toml", "--jobs", "1", "--out", "whole"]
+    printed = glb(*words, folder=finished.folder, environment={"COLUMNS": "80"}).stdout
     assert max(map(len, printed.splitlines()[1:-1])) <= 80
     assert re.search(r"│ online-laplace +│ +2 │", printed)
 

@@ -1,4 +1,6 @@
 import math
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,14 +17,16 @@ def fill(n: int, c: float, rng: Generator, out: Floats) -> None:
         out[i] = polya_gamma(n, c, rng)
 
 
-compiled_fill = compile_cached(fill, signature=types.void(types.int64, types.float64, GENERATOR, VECTOR), name="test")
+@cache
+def compiled_fill() -> Callable[..., None]:
+    return compile_cached(fill, signature=types.void(types.int64, types.float64, GENERATOR, VECTOR), name="test")
 
 
 @pytest.mark.parametrize("c", [0.0, 0.7, 1.6, 4.0, 30.0, 500.0])
 @pytest.mark.parametrize("n", [1, 4, 300])
 def test_draws_have_mean_variance_and_laplace_transform(n: int, c: float) -> None:
     draws, size = np.empty(40_000), 40_000
-    compiled_fill(n, c, generator(3), draws)
+    compiled_fill()(n, c, generator(3), draws)
     mean, variance = n * polya_gamma_mean(c), n * polya_gamma_variance(c)
     # Five standard errors each, 54 in all: a correct program fails once in 30,000 sets of seeds. The variance of a
     # sample variance is (kurtosis - 1)/size of its square; PG(1, c) has kurtosis below 10.

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from glbandits.cli.commands import serve
 from glbandits.serving.http.http_messages import as_datetime
 from glbandits.serving.http.personalizer.config_schemas import Evaluation
 from glbandits.serving.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
@@ -166,13 +167,15 @@ def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
         assert store.decision("default", "last") is not None
 
 
-def test_the_first_key_is_printed_only_once(tmp_path: Path) -> None:
+def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
     with running(tmp_path) as first:
         key = first.key
         assert key is not None
     with running(tmp_path) as second:
         assert second.key is None
         assert '"$GLB_KEY"' in second.printed
+        waiting = "Rewards are accepted for 10 min, then learned. For a trial: glb serve --reward-window 5s"
+        assert waiting in second.printed
         assert second.ask("GET", "/v1/loops", key=key).status == 200
 
 
@@ -217,20 +220,18 @@ def test_evaluations_of_a_killed_server_fail(tmp_path: Path) -> None:
     ("host", "advice"),
     [("no.such.host.invalid", "set --host"), ("192.0.2.1", "set --host to an address of this machine")],
 )
-def test_bad_host_has_its_own_message(tmp_path: Path, host: str, advice: str) -> None:
-    run = subprocess.run(
-        [*GLB, "serve", "--host", host], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+def test_bad_host_has_its_own_message(tmp_path: Path, host: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    run = glb("serve", "--host", host, folder=tmp_path)
     assert run.returncode == 2
     assert f"cannot listen on {host}:8711" in run.stderr
     assert advice in run.stderr
 
 
-def test_file_of_another_format_is_refused(tmp_path: Path) -> None:
+def test_file_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
     (tmp_path / "glb.db").write_bytes(b"not a database" * 1000)
-    run = subprocess.run(
-        [*GLB, "serve", "--port", "0"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+    run = glb("serve", "--port", "0", folder=tmp_path)
     assert run.returncode == 2
     assert "glb.db could not be opened" in run.stderr
 
@@ -261,13 +262,8 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_learning_time_is_printed(tmp_path: Path) -> None:
+def test_reward_window_is_printed(tmp_path: Path) -> None:
     with running(tmp_path, "--reward-window", "5s") as server:
         assert "Opening store" in server.printed
         assert "Rewards are accepted for 5 s, then learned." in server.printed
         assert server.ask("GET", "/v1/configuration").json["rewardWait"] == 5.0
-    (tmp_path / "other").mkdir()
-    with running(tmp_path / "other") as server:
-        assert (
-            "Rewards are accepted for 10 min, then learned. For a trial: glb serve --reward-window 5s" in server.printed
-        )
