@@ -21,12 +21,15 @@ GLB = (sys.executable, "-m", "glbandits.cli.main")
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """Put temporary files into a folder, and replace the browser by a script that writes the address to a file."""
+    """Put temporary files into a folder, and replace the browser by a script that writes the address to a file.
+
+    The server compiles in the background, as it does for users. In the mode of other tests, a request would wait.
+    """
     browser = folder / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {folder}/opened\n')
     browser.chmod(0o755)
     (folder / "temporary").mkdir()
-    return {"TMPDIR": str(folder / "temporary"), "BROWSER": str(browser)}
+    return {"TMPDIR": str(folder / "temporary"), "BROWSER": str(browser), "GLBANDITS_COMPILE": "background"}
 
 
 @pytest.fixture
