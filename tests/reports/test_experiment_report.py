@@ -250,6 +250,7 @@ def test_single_seed_has_no_band() -> None:
 def test_styles_differ_and_are_stable() -> None:
     styles = styles_for(["mine", "yours"])
     assert len(set(styles.values())) == len(styles) == len(POLICIES) + 2
+    assert len({(style.colour, style.dash) for style in styles.values()}) == len(styles)
     assert styles_for(["yours"])["sgd-ts"] == styles["sgd-ts"]
     chart = curves_chart(small_results()[0], small_results()[0].protocols[0], styles)
     drawn = {trace["name"]: trace["line"]["color"] for trace in chart["data"] if "name" in trace}

@@ -91,7 +91,6 @@ def styles_in_order(labels: Iterable[str]) -> SeriesStyles:
 
 
 def _style(index: int) -> SeriesStyle:
-    # 7 dashes and 10 markers have no common factor: 70 styles differ, and the first seven differ in every respect.
-    return SeriesStyle(
-        COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)], MARKERS[index % 10], HATCHES[index % 10]
-    )
+    # The first seven differ in every respect. Each further seven have the same colours with other dashes and markers.
+    dash = DASHES[(index + index // len(COLOURS)) % len(DASHES)]
+    return SeriesStyle(COLOURS[index % len(COLOURS)], dash, MARKERS[index % 10], HATCHES[index % 10])
