@@ -49,7 +49,7 @@ def assert_has_weights(curve: LearningCurve, weights: Floats, log: LoggedData) -
 @pytest.mark.parametrize(
     "policy",
     [
-        pytest.param(policy, id=policy.name, marks=pytest.mark.xdist_group(policy.name))
+        pytest.param(policy, id=policy.name)
         for policy in (Uniform(), Counting(), SgdTs(block_length=20, draw="decision"), Optimist(), EpsilonGreedy())
     ],
 )
