@@ -1,21 +1,60 @@
-"""Tests compile what they play for long, and nothing in the background: most of them are over before."""
+"""How the tests compile, and which of them run in one process.
+
+Tests compile what they play for long, and nothing in the background: most of them are over before.
+
+Several processes run the tests (`make test`). Tests in one process share compiled code, servers, browsers and logs. So
+all tests of a file run in one process, except for the laws: there, all tests of one policy do.
+"""
 
 import os
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
 
+ROOT = Path(__file__).parents[1]
+POLICIES = sorted(path.stem.replace("_", "-") for path in (ROOT / "src/glbandits/policies").glob("[a-z]*.py"))
+BY_POLICY = ("tests/laws/", "tests/evaluation/replay/test_every_policy_on_a_log.py")
+"""Where the tests of each policy are a group of their own."""
+SAME_GROUP = {
+    "tests/examples/test_prompt_routing.py": "optimist",
+    "tests/policies/test_optimist.py": "optimist",
+    "tests/policy_bases/test_half_life_selection.py": "optimist",
+    "tests/test_drift_benchmark.py": "optimist",
+    "tests/experiments/test_cost.py": "cost",
+    "tests/experiments/test_theory.py": "cost",
+    "tests/experiments/test_timed_run.py": "cost",
+    "tests/reports/test_evaluation_report.py": "evaluation report",
+    "tests/reports/test_evaluation_report_browser.py": "evaluation report",
+    "tests/reports/test_experiment_report.py": "experiment report",
+    "tests/reports/test_experiment_report_browser.py": "experiment report",
+}
+"""Files that compile the same code, or look at the same page."""
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all tests of a file in one process, unless they are in another group.
 
-    Otherwise every process would start the servers and browsers, and compute the logs, that the tests of a file share.
+def group_of(nodeid: str) -> str:
+    """Return the group of a test. One process runs all tests of a group."""
+    file, _, test = nodeid.partition("::")
+    if file.startswith(BY_POLICY):
+        return max((name for name in POLICIES if name in test), key=len, default=file)
+    return SAME_GROUP.get(file, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute groups of tests to the processes.
+
+    The mark `xdist_group` would be simpler, but pytest-xdist 3.8 ignores it with pytest 9.2.
     """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(item.config.rootpath).as_posix()))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class GroupScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture

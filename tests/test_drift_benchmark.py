@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from benchmarks.drift import DEVELOPMENT, REPORTING, Drifting, final_regret, report
 
-pytestmark = pytest.mark.xdist_group("optimist")  # tests/laws compile it in that process too
-
 
 def test_auto_is_near_the_best_half_life_on_jumps() -> None:
     # The ratio of 10 seeds is 0.90 with a standard deviation of 0.04: 1.3 is 10 deviations away (false alarms: < 1e-6).

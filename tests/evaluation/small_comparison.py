@@ -1,6 +1,8 @@
 """A small log with known mean rewards, and a comparison of five candidates on it."""
 
+import os
 from functools import cache
+from unittest.mock import patch
 
 import numpy as np
 
@@ -40,6 +42,6 @@ def small_comparison() -> PolicyComparison:
         "uniform": UniformTarget(),
         "a <model>": Bandit(Optimist(link="logistic"), log.dim, seed=3),
     }
-    return compare_policies(
-        log, candidates, ComparisonSettings(estimators=("snips", "dr", "dm")), source="tiny & <small>.parquet"
-    )
+    settings = ComparisonSettings(estimators=("snips", "dr", "dm"))
+    with patch.dict(os.environ, {"GLBANDITS_COMPILE": "never"}):  # compiling two policies would take half a minute
+        return compare_policies(log, candidates, settings, source="tiny & <small>.parquet")

@@ -9,6 +9,11 @@ from glbandits.evaluation.policy_comparison import CURVE_POINTS, ComparisonSetti
 from tests.evaluation.small_comparison import ROWS, VALUES, small_comparison, small_log
 
 
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")  # a few seconds of plain Python, instead of half a minute
+
+
 def test_learners_are_evaluated_on_rows_they_did_not_learn() -> None:
     evaluated = {policy.label: policy for policy in small_comparison().policies}
     for label in ("optimist", "sgd-ts:step=0.5", "arm:new", "uniform"):

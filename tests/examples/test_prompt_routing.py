@@ -20,8 +20,6 @@ from examples.prompt_routing import (
     simulated_prompts,
 )
 
-pytestmark = pytest.mark.xdist_group("optimist")  # tests/laws compile it in that process too
-
 ROOT = Path(__file__).parent.parent.parent
 DATA = "GLB_LLM_ROUTING"
 """Environment variable: the folder of val_k4.jsonl.xz and test_k4.jsonl.xz."""

@@ -13,8 +13,6 @@ from glbandits.experiments.paper.cost import (
 )
 from tests.experiments.sample_cost_table import TABLE, power_curve
 
-pytestmark = pytest.mark.xdist_group("cost")  # one worker compiles for all of these tests
-
 
 def test_exponents_are_fitted_to_the_upper_half_of_the_sizes() -> None:
     curve = power_curve("sgd-ts", "T", (10, 20, 40, 80, 160, 320), 1.5)

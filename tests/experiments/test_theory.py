@@ -10,7 +10,6 @@ from glbandits.environments import Synthetic
 from glbandits.experiments.paper import theory
 from glbandits.experiments.paper.theory import BallShare, TheoryCheck, ball_share, check_theory, growth_of
 
-pytestmark = pytest.mark.xdist_group("cost")  # one worker compiles for all of these tests
 PROBLEM = Synthetic(dim=6, arms=100)
 
 

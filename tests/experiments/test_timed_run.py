@@ -7,7 +7,6 @@ from glbandits import Bandit, InvalidInput, Policy, SgdTs, UcbGlm
 from glbandits.environments import Synthetic
 from glbandits.experiments.timed_run import timed_run
 
-pytestmark = pytest.mark.xdist_group("cost")  # one worker compiles for all of these tests
 PROBLEM = Synthetic(dim=2, arms=4)
 
 

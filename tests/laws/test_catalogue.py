@@ -8,7 +8,7 @@ import pytest
 from glbandits import Bandit, Catalogue, Optimist, Policy, SgdTs, cross_features
 from glbandits.bandit import arm_bounds, catalogue_decisions
 from glbandits.records import Floats
-from tests.laws.test_every_policy import VARIANTS, in_groups
+from tests.laws.test_every_policy import VARIANTS, named
 
 DIM = 5
 
@@ -102,7 +102,7 @@ def play(policy: Policy, make: Any, seed: int, rounds: int, dim: int = DIM, larg
             catalogue.retire(rng.choice(np.array(catalogue.ids), size=int(rng.integers(1, 10)), replace=False))
 
 
-@pytest.mark.parametrize("policy", in_groups(VARIANTS))
+@pytest.mark.parametrize("policy", named(VARIANTS))
 def test_every_policy_decides_as_on_the_matrix(policy: Policy) -> None:
     play(policy, normal_features, seed=1, rounds=25, dim=3)
 

@@ -10,7 +10,7 @@ import pytest
 from glbandits import POLICIES, Bandit, Coefficients, Optimist, Policy
 from glbandits.maths.links import find_link
 from glbandits.policy import settings_of
-from tests.laws.test_every_policy import VARIANTS, in_groups
+from tests.laws.test_every_policy import VARIANTS, named
 
 TRUTH = np.array([1.5, -1.0, 0.5])
 WITHOUT = {"supcb-glm", "uniform"}
@@ -47,7 +47,7 @@ def coefficients_of(bandit: Bandit) -> Coefficients:
     return coefficients
 
 
-@pytest.mark.parametrize("policy", in_groups(WITH))
+@pytest.mark.parametrize("policy", named(WITH))
 def test_coefficients_rank_arms_like_theta_star(policy: Policy) -> None:
     coefficients = coefficients_of(learned(policy))
     assert coefficients.theta.shape == (3,)
@@ -56,7 +56,7 @@ def test_coefficients_rank_arms_like_theta_star(policy: Policy) -> None:
     assert np.argmax(np.array([-best, 0 * best, best]) @ coefficients.theta) == 2
 
 
-@pytest.mark.parametrize("policy", in_groups(NO_EXPLORATION))
+@pytest.mark.parametrize("policy", named(NO_EXPLORATION))
 def test_greedy_choices_follow_the_coefficients(policy: Policy) -> None:
     bandit, rng = learned(policy), np.random.default_rng(2)
     theta = coefficients_of(bandit).theta
@@ -65,7 +65,7 @@ def test_greedy_choices_follow_the_coefficients(policy: Policy) -> None:
         assert bandit.choose(arms) == np.argmax(arms @ theta)
 
 
-@pytest.mark.parametrize("policy", in_groups(WITH))
+@pytest.mark.parametrize("policy", named(WITH))
 def test_coefficients_are_a_copy(policy: Policy) -> None:
     bandit = learned(policy)
     before = bandit.state

@@ -84,14 +84,12 @@ def allows(policy: Any, link: str) -> bool:
         return False
 
 
-def in_groups(variants: dict[str, Policy]) -> list[Any]:
-    """Put all variants of a policy into one xdist group, so that one process compiles the policy once."""
-    return [
-        pytest.param(policy, id=name, marks=pytest.mark.xdist_group(policy.name)) for name, policy in variants.items()
-    ]
+def named(variants: dict[str, Policy]) -> list[Any]:
+    """Parameters with the names of the variants. tests/conftest.py reads the policy from the name."""
+    return [pytest.param(policy, id=name) for name, policy in variants.items()]
 
 
-every_policy = pytest.mark.parametrize("policy", in_groups(VARIANTS))
+every_policy = pytest.mark.parametrize("policy", named(VARIANTS))
 
 
 def drive(
@@ -150,8 +148,8 @@ def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypat
 @pytest.mark.parametrize(
     "policy",
     [
-        pytest.param(*param.values, id=param.id, marks=param.marks if param.id in COMPILED_ALONE else pytest.mark.slow)
-        for param in in_groups(VARIANTS)
+        pytest.param(policy, id=name, marks=() if name in COMPILED_ALONE else pytest.mark.slow)
+        for name, policy in VARIANTS.items()
     ],
 )
 def test_compiled_choose_and_learn_equal_plain_ones(policy: Policy) -> None:
@@ -307,7 +305,7 @@ def with_link(policy: Any, link: str) -> Policy:
 
 other_links = pytest.mark.parametrize("link", ["identity", "probit", "log"])
 policies_with_links = pytest.mark.parametrize(
-    "policy", in_groups({n: p for n, p in VARIANTS.items() if "link" in settings_of(p) and n in POLICIES})
+    "policy", named({n: p for n, p in VARIANTS.items() if "link" in settings_of(p) and n in POLICIES})
 )
 
 

@@ -32,6 +32,7 @@ from glbandits.maths.philox import generator
 from glbandits.policy import settings_of
 from glbandits.records import Floats
 from glbandits.sparse_policies import sparse_form
+from tests.laws.test_every_policy import named
 
 DIM, ARMS, ROUNDS = 30, 7, 120
 LINKS = ("logistic", "identity", "log")
@@ -49,12 +50,7 @@ FORMS: dict[str, Policy] = {
 }
 
 
-def in_groups(forms: dict[str, Policy]) -> list[Any]:
-    """Run all variants of a policy in one process, which compiles it once."""
-    return [pytest.param(policy, id=name, marks=pytest.mark.xdist_group(policy.name)) for name, policy in forms.items()]
-
-
-every_form = pytest.mark.parametrize("policy", in_groups(FORMS))
+every_form = pytest.mark.parametrize("policy", named(FORMS))
 
 
 def rounds(link: str, count: int = ROUNDS, seed: int = 0) -> Iterator[tuple[Floats, Floats]]:

@@ -34,8 +34,6 @@ from tests.maths.posteriors.block_parts import blocks_of
 from tests.maths.test_upper_envelope import pair_by_pair
 from tests.policy_bases.posterior_parts import covariance_of, functions, means_of, with_ones
 
-pytestmark = pytest.mark.xdist_group("optimist")  # tests/laws compile it in that process too
-
 POLICIES = {
     "default": Optimist(),
     "with a floor": Optimist(floor=0.2),

@@ -23,8 +23,6 @@ from glbandits.policy_bases.half_life_selection import (
 from glbandits.policy_parsing import parse_policy
 from glbandits.records import Floats
 
-pytestmark = pytest.mark.xdist_group("optimist")
-
 LOGISTIC = LinkFunctions(*(getattr(LINKS["logistic"], part) for part in LinkFunctions._fields))
 
 

@@ -136,7 +136,6 @@ def test_one_block_per_class_is_exact(order: str) -> None:
 
 @pytest.mark.parametrize("link", ["identity", "logistic"])
 @pytest.mark.parametrize("density", [0.02, 0.2, 1.0], ids=["sparse", "medium", "dense"])
-@pytest.mark.xdist_group("optimist")
 def test_curvature_across_blocks_stays_positive_definite(link: str, density: float) -> None:
     dim, rounds, rng = LARGEST_BLOCK + 22, 2000, np.random.default_rng(23)
     X = rng.normal(size=(rounds, dim)) * (rng.random((rounds, dim)) < density)

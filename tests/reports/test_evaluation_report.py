@@ -26,7 +26,6 @@ from glbandits.reports.plotly_helpers import plotly_script
 from glbandits.reports.series_styles import SeriesStyles, styles_in_order
 from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison, small_log
 
-pytestmark = pytest.mark.xdist_group("evaluation page")
 COMMAND = "glb evaluate 'a & b.parquet'"
 
 

@@ -21,7 +21,6 @@ from glbandits.reports.plotly_helpers import chart_html, plotly_script
 from glbandits.reports.series_styles import LATER_POLICIES, PAPER_POLICIES, styles_for
 from tests.reports.small_results import FIXED_ARMS, HORIZON, NEWS, RUNTIME, small_results
 
-pytestmark = pytest.mark.xdist_group("report")  # one worker compiles for all of these tests
 COMMAND = "glb paper forest-1 news --out 'a & b'"
 STYLES = styles_for(PAPER_POLICIES)
 

@@ -9,8 +9,6 @@ from glbandits.reports.experiment_report import write_experiment_report
 from tests.browser import PHONE, WIDE, chromium, open_page, wait, webdriver
 from tests.reports.small_results import small_results
 
-pytestmark = pytest.mark.xdist_group("report")
-
 READY = """
 const charts = [...document.querySelectorAll('.plotly-graph-div')];
 return document.readyState == 'complete'

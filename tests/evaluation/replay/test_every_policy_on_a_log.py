@@ -4,11 +4,11 @@ from glbandits import POLICIES, Policy
 from glbandits.evaluation import play_log
 from tests.evaluation.learning_problem import write_log
 from tests.evaluation.replay.test_play_log import assert_has_weights, weights_by_hand
-from tests.laws.test_every_policy import in_groups, short
+from tests.laws.test_every_policy import named, short
 
 
 @pytest.mark.filterwarnings("ignore:the effective sample size of")
-@pytest.mark.parametrize("policy", in_groups({name: short(kind) for name, kind in POLICIES.items()}))
+@pytest.mark.parametrize("policy", named({name: short(kind) for name, kind in POLICIES.items()}))
 def test_policy_chooses_like_a_bandit(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     if policy.name not in ("lin-ucb", "pg-ts"):  # the loop is the same for all, so two of them compile it
         monkeypatch.setenv("GLBANDITS_COMPILE", "never")

@@ -49,7 +49,7 @@ def assert_has_weights(curve: LearningCurve, weights: Floats, log: LoggedData) -
 @pytest.mark.parametrize(
     "policy",
     [
-        pytest.param(policy, id=policy.name, marks=pytest.mark.xdist_group(policy.name))
+        pytest.param(policy, id=policy.name)
         for policy in (Uniform(), Counting(), SgdTs(block_length=20, draw="decision"), Optimist(), EpsilonGreedy())
     ],
 )
@@ -180,7 +180,7 @@ def test_rows_with_few_arms_are_kept_less_often() -> None:
 @few
 @pytest.mark.parametrize("uneven", [False, True])
 def test_replay_reward_equals_online_reward(uneven: bool) -> None:
-    runs, rounds = 150, 40
+    runs, rounds = 60, 40
     live = np.array([live_reward(Counting(), rounds, seed) for seed in range(runs)])
     replayed = np.empty(runs)
     for seed in range(runs):
@@ -189,10 +189,10 @@ def test_replay_reward_equals_online_reward(uneven: bool) -> None:
         curve = play_log(Counting(), log, seed=1000 + seed)
         end = int(np.searchsorted(curve.at_kept, rounds))
         replayed[seed] = curve.at_values[end] * rounds
-    # Rewards spread by about 4 a run, so the difference of two means of 150 by 0.5. Four standard errors: it fails
+    # Rewards spread by about 4 a run, so the difference of two means of 60 by 0.7. Four standard errors: it fails
     # once in 15,000 sets of seeds. Uniform play would earn 23.
     error = math.sqrt((live.var(ddof=1) + replayed.var(ddof=1)) / runs)
-    assert error < 0.7
+    assert error < 1.0
     assert replayed.mean() == pytest.approx(live.mean(), abs=4 * error)
     assert live.mean() > 26
 
@@ -200,7 +200,7 @@ def test_replay_reward_equals_online_reward(uneven: bool) -> None:
 @few
 @pytest.mark.parametrize("exact", [False, True])
 def test_standard_errors_match_the_variance_of_estimates(exact: bool) -> None:
-    runs, found = 200, []
+    runs, found = 100, []
     for seed in range(runs):
         curve = play_log(Uniform(), write_log(400, seed=seed, uneven=True), seed=seed, learn="all", exact=exact)
         found.append((curve.value, curve.standard_error, curve.ips, curve.ips_standard_error))
@@ -208,9 +208,9 @@ def test_standard_errors_match_the_variance_of_estimates(exact: bool) -> None:
     # Two arms are worth 0.75, three 0.617, four 0.4875 in the mean.
     truth = np.mean([REWARD_PROBABILITIES[left:].mean() for left in range(3)])
     for estimate, told in ((value, error), (ips, ips_error)):
-        # Four standard errors of a mean of 200, and a standard deviation known to 5 %: 1 in 15,000 and 1 in 15,000.
+        # Four standard errors of a mean of 100, and a standard deviation known to 7 %: 1 in 15,000 and 1 in 15,000.
         assert estimate.mean() == pytest.approx(truth, abs=4 * estimate.std() / math.sqrt(runs))
-        assert told.mean() == pytest.approx(estimate.std(), rel=0.2)
+        assert told.mean() == pytest.approx(estimate.std(), rel=0.28)
     assert error.mean() < (0.035 if exact else 0.06)
 
 

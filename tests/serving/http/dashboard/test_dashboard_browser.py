@@ -10,8 +10,6 @@ import pytest
 from tests.browser import PHONE, WIDE, chromium, wait
 from tests.serving.http.servers.server_process import Running, ask, running
 
-pytestmark = pytest.mark.xdist_group("dashboard")
-
 HOSTILE = '<img src=x onerror="document.title=1">'
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 DECISIONS = 400

@@ -22,7 +22,7 @@ from tests.service_logs.written_loop import ARMS, play, uniform_loop
 from tests.serving.http.servers.server_process import Running, running
 from tests.serving.runtime.loops.loop_helpers import Clock
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("auto-optimisation")]
+pytestmark = pytest.mark.slow
 
 LONGEST = 300.0
 """Seconds: on a busy machine, the other process, at low priority, takes minutes to start and to compile."""
