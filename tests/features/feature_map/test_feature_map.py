@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from glbandits import InvalidInput
-from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Text, named_table
+from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Tags, Text, named_table
 
 TABLE: dict[str, list[Any]] = {
     "offer": ["a", "b", "a", "c"],
@@ -101,6 +101,15 @@ def test_single_value_in_a_dict_is_repeated_in_every_row() -> None:
         features.transform({"price": [1, 2], "age": 3}),
         features.transform([{"price": 1, "age": 3}, {"price": 2, "age": 3}]),
     )
+
+
+def test_list_in_a_dict_of_columns_has_a_value_for_each_row() -> None:
+    features = FeatureMap(arm={"price": "raw"}, context={"tags": Tags(("new", "red"))}, crosses=())
+    tags = ["new", "red"]
+    assert features.transform({"price": [1, 2], "tags": tags}).tolist() == [[1, 1, 0, 0], [2, 0, 1, 0]]
+    assert features.transform({"price": [1, 2], "tags": [tags] * 2}).tolist() == [[1, 1, 1, 0], [2, 1, 1, 0]]
+    with pytest.raises(InvalidInput, match=r"must have the same length; got 'price': 3, 'tags': 2. A list has one"):
+        features.transform({"price": [1, 2, 3], "tags": tags})
 
 
 def test_fields_of_nested_objects_are_named_by_their_path() -> None:
