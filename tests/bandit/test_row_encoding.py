@@ -106,7 +106,7 @@ def test_invalid_rows_are_reported() -> None:
             lambda: bandit.choose([ROWS[0], {"topic": "news", "age": "old"}]),
             "column 'age', row 1: the value must be a number",
         ),
-        (lambda: bandit.choose([{"topic": "news", "agee": 3}]), "no column 'age', but 'agee', which may be"),
+        (lambda: bandit.choose([{"topic": "news", "agee": 3}]), "has the unknown field 'agee'; did you mean 'age'"),
         (lambda: bandit.choose([ROWS[0], 3]), "row 1 must be a dict with a value for each column; got 3"),
         (lambda: bandit.learn(ROWS, 1.0), "x must be one row, the arm with this reward; got 3 rows"),
         (lambda: Bandit(LinUcb(), 3).choose(ROWS), "rows of named values need a feature map"),

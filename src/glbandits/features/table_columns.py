@@ -33,7 +33,7 @@ def is_table(table: object) -> bool:
 def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str, Values]:
     """The columns of a table by name, with None or NaN for missing values.
 
-    A single value in a dict of columns is repeated in every row. A name such as "user.age" also refers to the field
+    A single value in a dict of columns is repeated in every row. A list in it has one value for each row. A name such as "user.age" also refers to the field
     "age" of the object in the column "user".
 
     Args:
@@ -81,7 +81,11 @@ def _broadcast(table: Mapping[Any, Any]) -> dict[str, Values]:
     columns = {str(name): _sequence(values) for name, values in table.items()}
     lengths = {len(values) for values in columns.values() if values is not None}
     if len(lengths) > 1:
-        raise InvalidInput(f"the columns of a table must have the same length; got lengths {sorted(lengths)}")
+        counts = ", ".join(f"{name!r}: {len(values)}" for name, values in columns.items() if values is not None)
+        raise InvalidInput(
+            f"the columns of a table must have the same length; got {counts}. A list has one value for each row. To "
+            "repeat a list in every row, write [values] * number_of_rows"
+        )
     rows = lengths.pop() if lengths else 1
     return {name: [table[name]] * rows if values is None else values for name, values in columns.items()}
 

@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from glbandits import InvalidInput
-from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Text, named_table
+from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Tags, Text, named_table
 
 TABLE: dict[str, list[Any]] = {
     "offer": ["a", "b", "a", "c"],
@@ -102,6 +103,15 @@ def test_single_value_in_a_dict_is_repeated_in_every_row() -> None:
     )
 
 
+def test_list_in_a_dict_of_columns_has_a_value_for_each_row() -> None:
+    features = FeatureMap(arm={"price": "raw"}, context={"tags": Tags(("new", "red"))}, crosses=())
+    tags = ["new", "red"]
+    assert features.transform({"price": [1, 2], "tags": tags}).tolist() == [[1, 1, 0, 0], [2, 0, 1, 0]]
+    assert features.transform({"price": [1, 2], "tags": [tags] * 2}).tolist() == [[1, 1, 1, 0], [2, 1, 1, 0]]
+    with pytest.raises(InvalidInput, match=r"must have the same length; got 'price': 3, 'tags': 2. A list has one"):
+        features.transform({"price": [1, 2, 3], "tags": tags})
+
+
 def test_fields_of_nested_objects_are_named_by_their_path() -> None:
     rows = [{"user": {"age": 3}}, {"user": {"age": 5}}, {"user": {}}]
     features = FeatureMap.learn(rows, context=("user.age",))
@@ -110,7 +120,7 @@ def test_fields_of_nested_objects_are_named_by_their_path() -> None:
 
 def test_absent_column_is_reported_with_a_similar_name() -> None:
     features = FeatureMap.learn(TABLE, context=("age", "mobile"), arm=("price",))
-    with pytest.raises(InvalidInput, match="row 0 has no column 'price', but 'pricee', which may be a misspelling"):
+    with pytest.raises(InvalidInput, match="row 0 has the unknown field 'pricee'; did you mean 'price'"):
         features.transform([{"pricee": 3.0, "age": 3, "mobile": True}])
     with pytest.raises(InvalidInput, match="the table has no column 'prize'"):
         FeatureMap.learn(TABLE, arm=("prize",))
@@ -122,15 +132,50 @@ def test_misspelt_fields_are_reported_in_every_row() -> None:
     features = FeatureMap.learn(TABLE, context=("age", "country"), arm=("price",))
     row = {"age": 3, "country": "fr", "price": 1.0}
     for wrong, message in (
-        ({"age": 3, "county": "fr", "price": 1.0}, r"row 1 has no column 'country', but 'county', which may be"),
-        ({"age": 3, "country": "fr", "prize": 1.0}, r"row 1 has no column 'price', but 'prize', which may be"),
+        ({"age": 3, "county": "fr", "price": 1.0}, "row 1 has the unknown field 'county'; did you mean 'country'"),
+        ({"age": 3, "country": "fr", "prize": 1.0}, "row 1 has the unknown field 'prize'; did you mean 'price'"),
         ({"age": 3, "country": "fr"}, "row 1 has no column 'price'. Send 'price', with null"),
     ):
         with pytest.raises(InvalidInput, match=message):
             features.transform([row, wrong])
-    assert len(features.transform([row, {"price": 1.0, "id": 3}])) == 2  # age and country were missing in the table too
-    with pytest.raises(InvalidInput, match="the rows have no column 'price'"):
-        features.transform({"age": [3], "country": ["fr"]})
+    lacks_country = {"price": 1.0, "age": 3, "id": 3}  # the country was missing in the table too
+    assert len(features.transform([row, lacks_country])) == 2
+
+
+@pytest.mark.parametrize("field", ["Age", "AGE", "age_"])
+def test_absent_field_with_a_similar_name_is_an_error(field: str) -> None:
+    features = FeatureMap(context={"age": Number(mean=40, scale=15), "country": "hashed"})
+    message = f"row 0 has the unknown field '{field}'; did you mean 'age'? Send 'age', with null"
+    with pytest.raises(InvalidInput, match=re.escape(message)):
+        features.transform([{field: 50, "country": "fr"}])
+    assert features.transform([{"zip": 50, "country": "fr"}])[0, 1] == 1.0  # missing
+    assert features.transform([{field: 50, "age": 40, "country": "fr"}])[0, 1] == 0.0
+
+
+def test_misspelt_field_of_a_nested_object_is_an_error() -> None:
+    features = FeatureMap(context={"user.age": "number"})
+    with pytest.raises(InvalidInput, match="has the unknown field 'user.Age'; did you mean 'user.age'"):
+        features.transform([{"user": {"Age": 50}}])
+
+
+def test_row_without_any_field_of_a_group_is_an_error() -> None:
+    features = FeatureMap(arm={"price": "number"}, context={"age": "number", "country": "hashed"})
+    for row, message in (
+        ({"price": 3}, "row 0 has no field of the context. Send at least one of age, country, with null if"),
+        ({"age": 3}, "row 0 has no field of the arm. Send at least one of price, with null if"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            features.transform([row])
+    assert features.transform([{"price": None, "age": None}]).shape == (1, features.dim)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, dict])
+def test_table_must_have_all_columns(table: Any) -> None:
+    features = FeatureMap(context={"age": Number(mean=40, scale=15), "country": "hashed"})
+    with pytest.raises(InvalidInput, match="the table has no column 'age'. Send 'age', with null if its value is"):
+        features.transform(table({"country": ["fr"]}))
+    with pytest.raises(InvalidInput, match="the table has no column 'age', but 'Age'; did you mean 'age'"):
+        features.transform(table({"Age": [50], "country": ["fr"]}))
 
 
 def test_unknown_columns_are_ignored() -> None:

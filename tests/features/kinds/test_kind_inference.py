@@ -37,6 +37,7 @@ def learned(values: Any, **settings: Any) -> ColumnKind:
         (["2025-01-01", "2025-01-01 10:00"], Date(2025.0, hours=True, missing="impute")),
         ([["new"], ["red", "new"], None], Tags(("new", "red"))),
         ([[1.0, 2.0], [3, 4]], Vector(2)),
+        (["may 1", "may be 2025", "1/2"], Category(("1/2", "may 1", "may be 2025"))),
         ([f"city {i % 60}" for i in range(600)], Hashed(128)),
     ],
 )
@@ -57,6 +58,14 @@ def test_kind_is_inferred_from_values(values: Sequence[Any], kind: ColumnKind) -
         (["14097,85", "5,78", "NA"], r"\('14097,85' and '5,78'\). Use kinds={'c': 'number'} to parse them"),
         (["2026-01-03", "2026-01-04", "31.02.2026"], "but also '31.02.2026', which is no date"),
         (["03.01.2026 10:00", "4.1.2026"], r"dates written as day.month.year .*Use kinds={'c': 'date'} to parse"),
+        (["01/02/2025", "13/02/2025 10:00"], r"dates in an unknown format \('01/02/2025'\). Write dates as 2025-01-31"),
+        (["02 Jan 2025", "January 3, 2025", "NA"], r"dates in an unknown format \('02 Jan 2025'\)"),
+        (
+            ["02.01.25", "31.01.2025"],
+            r"\('02.01.25'\). Write .*, or use kinds={'c': 'category'}, kinds={'c': 'hashed'}",
+        ),
+        (["Fri, 31 Jan 2025 10:00:00 GMT", "2-1-2025", "2025/01/31"], "dates in an unknown format"),
+        (["01:01", "6:00 PM"], r"times without a date \('01:01'\). Write the hour as a number, or add the date"),
         (
             ["2026-01-03T01:00+01:00", "2026-01-03T01:00"],
             "each value must have a UTC offset, because others have one; got '2026-01-03T01:00'",

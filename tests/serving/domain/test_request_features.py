@@ -74,6 +74,15 @@ def test_any_features_are_the_same_after_logging(shared: Any, actions: list[Any]
     assert vectors(encoded, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
 
 
+def test_context_without_a_known_field_is_an_error() -> None:
+    encoder = RequestMap(FeatureMap(context={"age": "number"}))
+    with pytest.raises(InvalidInput, match="row 0 has the unknown field 'Age'; did you mean 'age'"):
+        encoder.arms({"Age": 3}, [{}], ["a"])
+    for encode in (lambda: encoder.arms({}, [{}], ["a"]), lambda: encoder.context_features({"zip": 3})):
+        with pytest.raises(InvalidInput, match="row 0 has no field of the context. Send at least one of age"):
+            encode()
+
+
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
 def test_nan_and_infinity_are_not_decoded(number: str) -> None:
     body = f'{{"actions": [{{"id": "a", "features": [{{"x": {number}}}]}}]}}'

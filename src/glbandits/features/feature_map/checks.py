@@ -1,6 +1,6 @@
 """Checks of the arguments of a feature map, and of the columns of rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +25,7 @@ SIMILARITY = 0.75
 """The similarity of two names, from 0 to 1, from which on one is suspected to be a misspelling of the other."""
 MAX_COMPARED = 100
 """The largest number of names that are compared with an absent one: a request may have thousands."""
+Kinds: TypeAlias = Mapping[str, ColumnKind]
 Crosses: TypeAlias = Literal["all"] | Iterable[tuple[str, str]]
 """Products of columns: "all" for each context column times each arm column, or pairs of column names."""
 
@@ -81,21 +82,71 @@ def checked_crosses(crosses: Any) -> Literal["all"] | tuple[tuple[str, str], ...
     return pairs
 
 
-def check_fields(
-    absent: Iterable[str], present: Iterable[str], kinds: Mapping[str, ColumnKind], row: int | None
-) -> None:
-    """Raise InvalidInput if an absent column is required, or seems to be misspelt.
+def check_row(row: Mapping[str, Any], groups: Mapping[str, Iterable[str]], kinds: Kinds, index: int) -> None:
+    """Raise InvalidInput if a row lacks a required column or all columns of a group, or has a misspelt field.
 
     Args:
-        absent: columns of the map that the row lacks.
-        present: the columns of the row.
+        row: the fields of the row.
+        groups: the columns that the row should have, by the name of the group: context, arm or own.
         kinds: the kinds of all columns of the map.
-        row: the number of the row; None if all rows lack the columns.
+        index: the number of the row.
     """
-    unknown = [str(name) for name in present if name not in kinds][:MAX_COMPARED]
-    for name in absent:
-        similar = get_close_matches(name, unknown, n=1, cutoff=SIMILARITY)
-        if similar or not kinds[name].takes_missing:
-            hint = f", but {similar[0]!r}, which may be a misspelling" if similar else ""
-            owner = "the rows have" if row is None else f"row {row} has"
-            raise InvalidInput(f"{owner} no column {name!r}{hint}. Send {name!r}, with null if its value is unknown")
+    for group, names in groups.items():
+        absent = [name for name in names if not _has_field(row, name)]
+        for name in absent:
+            similar = _similar(name, row, kinds)
+            if similar is not None:
+                raise InvalidInput(
+                    f"row {index} has the unknown field {similar!r}; did you mean {name!r}? {_advice(name)}"
+                )
+            if not kinds[name].takes_missing:
+                raise InvalidInput(f"row {index} has no column {name!r}. {_advice(name)}")
+        has_objects = any(name.partition(".")[0] in row for name in names)
+        if absent and len(absent) == len(names) and group != "own" and not has_objects:
+            raise InvalidInput(
+                f"row {index} has no field of the {group}. Send at least one of {', '.join(names)}, with null if its "
+                "value is unknown"
+            )
+
+
+def check_table(columns: Collection[str], kinds: Kinds) -> None:
+    """Raise InvalidInput if a table lacks a column of the map.
+
+    Args:
+        columns: the names of the columns of the table.
+        kinds: the kinds of all columns of the map.
+    """
+    for name in kinds:
+        if name not in columns:
+            similar = _similar(name, columns, kinds)
+            hint = "" if similar is None else f", but {similar!r}; did you mean {name!r}?"
+            raise InvalidInput(f"the table has no column {name!r}{hint or '.'} {_advice(name)}")
+
+
+def _advice(name: str) -> str:
+    return f"Send {name!r}, with null if its value is unknown"
+
+
+def _has_field(row: Any, name: str) -> bool:
+    """Whether a row has a field. A name such as "user.age" may be the path of a field of a nested object."""
+    if name in row:
+        return True
+    outer, _, inner = name.partition(".")
+    return bool(inner) and isinstance(row.get(outer), Mapping) and _has_field(row[outer], inner)
+
+
+def _similar(name: str, fields: Iterable[str], kinds: Kinds) -> str | None:
+    """The unknown field that is most similar to an absent column; None if no field is similar.
+
+    Names that differ only in case are similar.
+    """
+    prefix = ""
+    while isinstance(fields, Mapping) and isinstance(fields.get(outer := name.partition(".")[0]), Mapping):
+        prefix, name, fields = f"{prefix}{outer}.", name.partition(".")[2], fields[outer]
+    unknown: dict[str, str] = {}
+    for field in map(str, fields):
+        if f"{prefix}{field}" not in kinds:
+            unknown.setdefault(field.casefold(), field)
+    folded = name.casefold()
+    near = [folded] if folded in unknown else get_close_matches(folded, list(unknown)[:MAX_COMPARED], 1, SIMILARITY)
+    return f"{prefix}{unknown[near[0]]}" if near else None

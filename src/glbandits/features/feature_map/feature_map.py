@@ -11,8 +11,9 @@ import numpy as np
 from glbandits.errors import InvalidInput, lookup
 from glbandits.features.feature_map.checks import (
     Crosses,
-    check_fields,
     check_names,
+    check_row,
+    check_table,
     checked_crosses,
     declared_kinds,
 )
@@ -226,12 +227,16 @@ class FeatureMap:
 
         A row has the columns of an arm and of its context. Columns that the map does not know are ignored.
 
+        A dict may lack a column that can have missing values. It must not lack all columns of the context, or all of
+        the arm, nor have an unknown field with a name similar to that of an absent column. A data frame and a dict of
+        columns must have all columns.
+
         Args:
             rows: a list of dicts, a dict of columns, or a data frame of pandas, polars or Arrow.
             sparse: whether to return a CSR array.
 
         Raises:
-            InvalidInput: if a required column is absent, or a value does not fit the kind of its column.
+            InvalidInput: if a column is absent or misspelt, or a value does not fit the kind of its column.
         """
         columns = table_columns(rows, self.kinds)
         self._check_columns(rows, columns)
@@ -246,19 +251,19 @@ class FeatureMap:
         return self.combination.combine(arm_features, self.context.encode(distinct, contexts), own_features)
 
     def _check_columns(self, rows: Table, columns: Mapping[str, Values]) -> None:
-        """Raise InvalidInput if a required column is absent, or seems to be misspelt."""
-        if isinstance(rows, list | tuple):
-            for index, row in enumerate(rows):
-                if not row.keys() >= self._plain_names:
-                    check_fields([name for name in self._plain_names if name not in row], row, self.kinds, index)
-        absent = [name for name in self.kinds if name not in columns]
-        if absent:
-            check_fields(absent, table_columns(rows), self.kinds, None)
+        """Raise InvalidInput if a row or a table lacks columns that it must have."""
+        if not isinstance(rows, list | tuple):
+            if len(columns) < len(self.kinds):
+                check_table(list(table_columns(rows)), self.kinds)
+            return
+        for index, row in enumerate(rows):
+            if not row.keys() >= self.kinds.keys():
+                check_row(row, self._names_by_group, self.kinds, index)
 
     @cached_property
-    def _plain_names(self) -> frozenset[str]:
-        """The names of columns that are not fields of nested objects."""
-        return frozenset(name for name in self.kinds if "." not in name)
+    def _names_by_group(self) -> dict[str, tuple[str, ...]]:
+        groups = {"context": self.context, "arm": self.arm, "own": self.own}
+        return {name: tuple(group.kinds) for name, group in groups.items()}
 
     def document(self) -> dict[str, Any]:
         """The map as a JSON object, from which `from_document` creates an equal map."""

@@ -25,6 +25,15 @@ from glbandits.records import set_validated
 DAYS_PER_YEAR = 365.2425
 DOTTED_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: (\d{2}:\d{2}.*))?")
 """Day, month and year with points, such as 31.01.2025 or 31.01.2025 18:00."""
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[ap]\.?m\.?)?", re.IGNORECASE)
+"""A time without a date, such as 18:00 or 6:00 PM."""
+OTHER_DATE = re.compile(
+    rf"([a-z]+,? )?(\d{{1,2}}([/-])\d{{1,2}}\3\d{{2,4}}|\d{{4}}/\d{{1,2}}/\d{{1,2}}|\d{{1,2}}\.\d{{1,2}}\.\d{{2}}"
+    rf"|\d{{1,2}}[ -]{MONTH}[ -]\d{{2,4}}|{MONTH} \d{{1,2}},? \d{{4}})([T ,]+{TIME_OF_DAY.pattern}.*)?",
+    re.IGNORECASE,
+)
+"""A date in a format that `parse_date` does not read, such as 01/31/2025, 31.01.25 or 31 Jan 2025."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from glbandits.errors import InvalidInput, lookup, parameter, value_text
 from glbandits.features.kinds.categorical import Category, Tags, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
-from glbandits.features.kinds.dates import DOTTED_DATE, Date, parse_date, years_of
+from glbandits.features.kinds.dates import DOTTED_DATE, OTHER_DATE, TIME_OF_DAY, Date, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.numeric import Boolean, Number, Vector, parse_decimal_comma, parse_number
 from glbandits.features.natural_order import natural_order
@@ -125,6 +125,9 @@ def _infer_text_kind(name: str, values: Sequence[str]) -> str:
     if len(dates) == len(distinct):
         return "date"
     dates += [value for value in distinct if DOTTED_DATE.fullmatch(value.strip())]
+    unread = [value for value in distinct if _is_unread_date(value.strip())]
+    if unread and 2 * len(dates + unread) >= len(distinct):
+        raise _unread_dates(name, unread[0])
     if 2 * len(dates) >= len(distinct):
         raise _dates_as_text(name, dates, [value for value in distinct if parse_date(value) is None])
     if len(counts) > MAX_ONE_HOT and len(counts) > MOSTLY_DISTINCT * len(values):
@@ -196,6 +199,22 @@ def _dates_as_text(name: str, dates: Sequence[str], others: Sequence[str]) -> In
     return InvalidInput(
         f"column {name!r} contains dates written as day.month.year ({_shown(dotted)}). Use {_kind(name, 'date')} "
         f"to parse them, or {_kind(name, 'category')}"
+    )
+
+
+def _is_unread_date(text: str) -> bool:
+    """Whether a text is a date or a time in a format that `parse_date` does not read."""
+    return OTHER_DATE.fullmatch(text) is not None or TIME_OF_DAY.fullmatch(text) is not None
+
+
+def _unread_dates(name: str, example: str) -> InvalidInput:
+    """The error of a text column with dates or times in a format that `parse_date` does not read."""
+    what, advice = "dates in an unknown format", "Write dates as 2025-01-31 or 2025-01-31T18:00"
+    if TIME_OF_DAY.fullmatch(example.strip()):
+        what, advice = "times without a date", "Write the hour as a number, or add the date, as in 2025-01-31T18:00"
+    return InvalidInput(
+        f"column {name!r} contains {what} ({_shown(example)}). {advice}, or use {_kind(name, 'category')}, "
+        f"{_kind(name, 'hashed')} or {_kind(name, 'skip')}"
     )
 
 

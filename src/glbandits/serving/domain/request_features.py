@@ -14,7 +14,7 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, value_text
 from glbandits.features import FeatureMap, Hashing
-from glbandits.features.feature_map.checks import check_fields
+from glbandits.features.feature_map.checks import check_row
 from glbandits.features.feature_map.column_group import ColumnGroup
 from glbandits.features.table_columns import table_columns
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
@@ -107,11 +107,11 @@ class RequestMap:
         return self.features.combination.combine(arms, context, None)
 
     def _encoded(self, group: ColumnGroup, rows: list[Any]) -> Floats:
-        columns, kinds = table_columns(rows, group.kinds), self.features.kinds
+        name = "context" if group is self.features.context else "arm"
         for index, row in enumerate(rows):
-            check_fields([name for name in group.kinds if "." not in name and name not in row], row, kinds, index)
-        check_fields([name for name in group.kinds if name not in columns], columns, kinds, None)
-        return group.encode(columns, len(rows))
+            if not row.keys() >= group.kinds.keys():
+                check_row(row, {name: tuple(group.kinds)}, self.features.kinds, index)
+        return group.encode(table_columns(rows, group.kinds), len(rows))
 
 
 class RequestHashing:

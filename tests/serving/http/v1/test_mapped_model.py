@@ -76,7 +76,7 @@ def test_rows_and_context_use_the_feature_map(site: ServedSite) -> None:
             {"rows": [{"offer": "coat", "age": 3}]},
             "column 'offer', row 0: the value must be one of 'hat', 'shoe'; got 'coat'",
         ),
-        ({"rows": [{"offer": "hat", "agee": 3}]}, "row 0 has no column 'age', but 'agee', which may be a misspelling"),
+        ({"rows": [{"offer": "hat", "agee": 3}]}, "row 0 has the unknown field 'agee'; did you mean 'age'"),
         ({"rows": [{"offer": "hat", "age": "old"}]}, "column 'age', row 0: the value must be a number; got 'old'"),
     ],
 )
@@ -84,6 +84,14 @@ def test_unusable_fields_are_named(site: ServedSite, content: Any, message: str)
     reply = site.ask("POST", "/v1/decide", content)
     assert reply.status_code == 400
     assert message in reply.json()["error"]["message"] if "error" in reply.json() else message in reply.text
+
+
+@pytest.mark.parametrize("shared", [{"Age": 70}, {}])
+def test_rank_without_a_known_field_is_refused(site: ServedSite, shared: Any) -> None:
+    content = {"contextFeatures": [shared], "actions": [{"id": "hat", "features": [{"offer": "hat"}]}]}
+    reply = site.ask("POST", "/personalizer/v1.0/rank", content)
+    assert reply.status_code == 400
+    assert "'age'" in reply.text
 
 
 def test_the_loop_learns_and_can_be_replayed(site: ServedSite, tmp_path: Path) -> None:

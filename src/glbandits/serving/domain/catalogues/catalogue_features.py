@@ -36,13 +36,14 @@ def features_of_arms(arms: Arms, encoder: RequestEncoder) -> Floats:
                 f"{other.id!r} has {len(other.features) // 8}"
             )
         return np.frombuffer(b"".join(arm.features for arm in arms)).reshape(len(arms), -1)
+    if encoder.sparse:
+        raise InvalidInput("a catalogue needs a loop with dense features; this loop is sparse")
     ids = tuple(arm.id for arm in arms)
-    if isinstance(encoder, RequestMap) and not encoder.sparse:
+    if isinstance(encoder, RequestMap):
         return encoder.arm_features([msgspec.json.decode(arm.features) for arm in arms], ids)
     request = DecisionRequest(event_id="", request=encode_json_arms(arms, None), encoding=JSON, actions=ids)
     features = arms_of(request, encoder)
-    if isinstance(features, SparseRows):
-        raise InvalidInput("a catalogue needs a loop with dense features; this loop is sparse")
+    assert not isinstance(features, SparseRows)
     return features
 
 
