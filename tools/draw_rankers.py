@@ -38,7 +38,8 @@ def main() -> None:
 
 def _box(x: int, y: int, width: int, colour: str, title: str, note: str) -> str:
     middle = x + width / 2
-    rect = f'<rect x="{x}" y="{y}" width="{width}" height="46" rx="6" fill="{colour}" fill-opacity="0.2" stroke="{colour}"/>'
+    size = f'x="{x}" y="{y}" width="{width}" height="46"'
+    rect = f'<rect {size} rx="6" fill="{colour}" fill-opacity="0.2" stroke="{colour}"/>'
     text = f'<text x="{middle:.0f}" y="{y + (20 if note else 28)}" text-anchor="middle">{escape(title)}</text>'
     small = (
         f'<text x="{middle:.0f}" y="{y + 38}" text-anchor="middle" font-size="13">{escape(note)}</text>' if note else ""
