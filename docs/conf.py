@@ -61,7 +61,7 @@ def escape_markdown(_app: Any, _what: str, _name: str, _obj: Any, _options: Any,
         if not in_block and not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(`[^`]*`)", line)
             parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
-            lines[index] = "".join(parts)
+            lines[index] = re.sub(r"^(\s+\w+: [A-Za-z])\. ", r"\1\\. ", "".join(parts))  # "c. None" is no list item
         in_block = in_block or line.endswith("::")
 
 
