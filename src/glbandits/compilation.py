@@ -17,7 +17,7 @@ The environment variable `GLBANDITS_COMPILE` sets when an entry point is compile
 | value | compiled |
 |---|---|
 | background (default) | in the background, from the first call on |
-| on-demand | in this process, once plain Python has taken 5 seconds, or if the arrays are large |
+| on-demand | in this process, once plain Python has taken 5 CPU seconds, or if the arrays are large |
 | now | in this process, before the first call |
 | never | never |
 """
@@ -46,7 +46,7 @@ from glbandits.numba_support import cache_folder, compile_cached, entry_name
 
 MODES = ("background", "on-demand", "now", "never")
 WORTH_COMPILING_SECONDS = 5.0
-"""Seconds of plain Python after which the mode "on-demand" compiles an entry point."""
+"""CPU seconds of plain Python after which the mode "on-demand" compiles an entry point."""
 LARGE_ARRAY = 20_000
 """Size of an array above which the mode "on-demand" compiles an entry point."""
 LONG_CALL = 2e6
@@ -163,7 +163,7 @@ class EntryPoint:
         typed = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
         if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and compile_mode() != "never":
             return self._machine_code()(*arguments)
-        start = time.perf_counter()
+        start = time.thread_time()
         saved = [(array, array.copy()) for array in typed if isinstance(array, np.ndarray) and array.flags.writeable]
         try:
             with np.errstate(all="ignore"):
@@ -174,7 +174,7 @@ class EntryPoint:
             if isinstance(error, GlbanditsError) or compile_mode() == "never":
                 raise
             return self._machine_code()(*arguments)
-        self._plain_seconds += time.perf_counter() - start
+        self._plain_seconds += time.thread_time() - start
         if self._plain_seconds > WORTH_COMPILING_SECONDS and compile_mode() == "on-demand":
             self._machine_code()
         return int(result) if isinstance(result, np.integer) else result
