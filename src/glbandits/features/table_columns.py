@@ -33,8 +33,8 @@ def is_table(table: object) -> bool:
 def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str, Values]:
     """The columns of a table by name, with None or NaN for missing values.
 
-    A single value in a dict of columns is repeated in every row. A list in it has one value for each row. A name such as "user.age" also refers to the field
-    "age" of the object in the column "user".
+    In a dict of columns, a single value is repeated in every row, and a list has one value for each row. In a list of
+    dicts, a name such as "user.age" also refers to the field "age" of the object in the field "user".
 
     Args:
         table: a table of any supported type.
