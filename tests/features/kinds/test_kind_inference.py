@@ -165,6 +165,23 @@ def test_kinds_are_declared_by_name_or_object() -> None:
         learned([1], kinds={"c": "categry"})
 
 
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("integer", "'number'"),
+        (int, "'number'"),
+        ("float", "'number'"),
+        ("string", "'category' or 'text'"),
+        ("bool", "'boolean'"),
+        ("datetime", "'date'"),
+        ("Tags", "'list'"),
+    ],
+)
+def test_names_of_types_suggest_a_kind(name: Any, suggestion: str) -> None:
+    with pytest.raises(ValueError, match=rf"did you mean {suggestion}\? Known: .*, raw, skip, text"):
+        learned([1], kinds={"c": name})
+
+
 @pytest.mark.parametrize("values", [[1, None, 3], ["a", None], [True, None], [date(2025, 1, 1), None]])
 def test_missing_values_are_marked_imputed_or_refused(values: list[Any]) -> None:
     marked, imputed = learned(values), learned(values, missing="impute")

@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup, parameter, value_text
+from glbandits.errors import InvalidInput, parameter, value_text
 from glbandits.features.kinds.categorical import Category, Tags, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import DOTTED_DATE, OTHER_DATE, TIME_OF_DAY, Date, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
+from glbandits.features.kinds.kind_names import lookup_kind
 from glbandits.features.kinds.numeric import (
     BOOLEAN_WORDS,
     FALSE,
@@ -87,7 +88,7 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
     treatment: Missing = "impute" if missing == "indicator" and not has_missing else missing
     kind = infer_kind(name, present) if declared is None else declared
     try:
-        return lookup("kind of a column", kind, LEARNERS)(present, treatment)
+        return lookup_kind(kind, LEARNERS, SKIP)(present, treatment)
     except UnclearComma as unclear:
         raise InvalidInput(_unclear_comma(name, unclear.texts)) from None
     except BadValue as bad:
