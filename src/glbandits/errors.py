@@ -23,6 +23,10 @@ REFERENCE = re.compile("\ue000(.*?)\ue001")
 """A reference to a parameter within a message, between two private-use characters: a JSON list of its fields."""
 
 
+KIND_WITH_WIDTH = re.compile(r"'(text|hashed):(\d+)'")
+"""A kind of column with its number of features, as on the command line, in the `repr` of a value."""
+
+
 class Parameter(NamedTuple):
     """A parameter that a message refers to, and maybe a value for it."""
 
@@ -40,13 +44,19 @@ class Parameter(NamedTuple):
     def in_python(self) -> str:
         """Write the parameter as in a call of Python.
 
+        A kind with a width, such as "text:1024", is written as an object.
+
         >>> Parameter("arm_table").in_python(), Parameter("Columns.propensity", True, None).in_python()
         ('arm_table', 'Columns(propensity=None)')
+        >>> Parameter("kinds", True, {"search": "text:1024"}).in_python()
+        "kinds={'search': Text(1024)}"
         """
-        owner = self.field.rpartition(".")[0]
+        owner, value = self.field.rpartition(".")[0], repr(self.value)
+        if self.field == "kinds":
+            value = KIND_WITH_WIDTH.sub(lambda match: f"{match[1].title()}({match[2]})", value)
         if not owner:
-            return f"{self.name}={self.value!r}" if self.has_value else self.name
-        return f"{owner}({self.name}={repr(self.value) if self.has_value else '...'})"
+            return f"{self.name}={value}" if self.has_value else self.name
+        return f"{owner}({self.name}={value if self.has_value else '...'})"
 
 
 def parameter(field: str, *value: Any) -> str:

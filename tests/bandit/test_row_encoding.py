@@ -121,6 +121,18 @@ def test_invalid_rows_are_reported() -> None:
             call()
 
 
+def test_row_of_a_data_frame_is_one_row() -> None:
+    frame, bandit = pd.DataFrame(ROWS), Bandit(LinUcb(), features=FEATURES, seed=1)
+    for index, row in enumerate(ROWS):
+        bandit.learn(frame.iloc[index], reward=float(row["topic"] == "sports"))
+    np.testing.assert_array_equal(bandit.state, trained().state)
+    with pytest.raises(InvalidInput, match="a table must be a list of dicts, .*; got Series"):
+        bandit.choose(frame.iloc[0])
+    numbers = Bandit(LinUcb(), dim=2, seed=1)
+    numbers.learn(pd.DataFrame([[1.0, 0.5]]).iloc[0], 1.0)
+    assert numbers.state.any()
+
+
 def test_sparse_bandit_accepts_rows() -> None:
     policy = Optimist(covariance="diagonal")
     dense, sparse = (Bandit(policy, features=FEATURES, seed=1, sparse=kind) for kind in (False, True))

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput, value_text
-from glbandits.features.table_columns import Table, is_table
+from glbandits.features.table_columns import Table, is_series, is_table
 from glbandits.features.transformer_features import Features
 from glbandits.maths.sparse_rows import SparseRows
 
@@ -44,10 +44,12 @@ def encode_rows(features: Features | None, rows: Rows, *, sparse: bool = False) 
 
 
 def encode_row(features: Features | None, row: Any, *, sparse: bool = False) -> Any:
-    """Encode one row of named values, a dict or a table with one row.
+    """Encode one row of named values: a dict, a row of a pandas data frame, or a table with one row.
 
     Returns an array unchanged.
     """
+    if is_series(row):
+        row = row.to_numpy() if features is None else row.to_dict()
     if isinstance(row, Mapping):
         row = [row]
     if not is_table(row):

@@ -30,11 +30,16 @@ def is_table(table: object) -> bool:
     return any(hasattr(table, name) for name in ("iloc", "get_columns", "to_pydict"))
 
 
+def is_series(value: object) -> bool:
+    """Whether an object is a pandas Series, such as the row `frame.iloc[3]` of a data frame."""
+    return hasattr(value, "iloc") and getattr(value, "ndim", 0) == 1
+
+
 def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str, Values]:
     """The columns of a table by name, with None or NaN for missing values.
 
-    A single value in a dict of columns is repeated in every row. A list in it has one value for each row. A name such as "user.age" also refers to the field
-    "age" of the object in the column "user".
+    In a dict of columns, a single value is repeated in every row, and a list has one value for each row. In a list of
+    dicts, a name such as "user.age" also refers to the field "age" of the object in the field "user".
 
     Args:
         table: a table of any supported type.
@@ -49,7 +54,7 @@ def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str,
         columns = _broadcast(table)
     elif hasattr(table, "to_pydict"):
         columns = table.to_pydict()
-    elif hasattr(table, "iloc"):
+    elif hasattr(table, "iloc") and not is_series(table):
         columns = {str(name): table.iloc[:, index].tolist() for index, name in enumerate(table.columns)}
     elif hasattr(table, "get_columns"):
         columns = {column.name: column.to_list() for column in table.get_columns()}

@@ -7,6 +7,8 @@ import pytest
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, open_log, read_csv
 from glbandits.evaluation.logs.csv_checks import check_csv
+from glbandits.features import Category
+from tests.evaluation.logs.table_data import assert_same_log
 
 TEXT = "arm,reward,propensity,town\na,1,0.5,Bern\nb,0,0.5,Zürich\na,0,0.5,Bern\n"
 
@@ -68,3 +70,39 @@ def test_usual_csv_files_are_accepted(tmp_path: Path, content: str) -> None:
 def test_damaged_gzip_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="could not be read as CSV"):
         check_csv(written(tmp_path, gzip.compress(TEXT.encode())[:30], "log.csv.gz"))
+
+
+CODES = "arm,reward,propensity,zip,amount\na,1,0.5,00015,7.567\nb,0,0.5,12345,1.234\n"
+
+
+def test_leading_zeros_in_csv_are_reported(tmp_path: Path) -> None:
+    path = written(tmp_path, CODES)
+    with pytest.raises(InvalidInput, match=r"column 'zip' contains numbers with leading zeros \('00015'\)"):
+        read_csv(path, Columns(context=("zip",)))
+    assert _learned(path, "zip", "category").kinds["zip"] == Category(("00015", "12345"))
+    assert _learned(path, "zip", "number").kinds["zip"].mean == 6180.0
+
+
+def test_leading_zeros_in_one_of_several_files_are_found(tmp_path: Path) -> None:
+    written(tmp_path, CODES, "1.csv")
+    written(tmp_path, CODES.replace("00015", "54321"), "0.csv")
+    values = _learned(tmp_path / "*.csv", "zip", "category").kinds["zip"].values
+    assert values == ("00015", "12345", "54321")
+
+
+def test_leading_zeros_in_an_arm_table_are_reported(tmp_path: Path) -> None:
+    arms = written(tmp_path, "arm,size\na,01\nb,02\n", "arms.csv")
+    with pytest.raises(InvalidInput, match=r"column 'size' contains numbers with leading zeros \('01'\)"):
+        open_log(written(tmp_path, CODES), Columns(), arm_table=arms)
+
+
+@pytest.mark.parametrize(("kind", "mean"), [("decimal_comma", 4400.5), ("number", 4.4005)])
+def test_points_in_csv_separate_thousands_if_declared(tmp_path: Path, kind: str, mean: float) -> None:
+    features = _learned(written(tmp_path, CODES), "amount", kind)
+    assert features.kinds["amount"].mean == pytest.approx(mean)
+    again = read_csv(tmp_path / "log.csv", Columns(context=("amount",)), features=features).read()
+    assert_same_log(again, read_csv(tmp_path / "log.csv", Columns(context=("amount",)), kinds={"amount": kind}).read())
+
+
+def _learned(source: Path, column: str, kind: str) -> Any:
+    return read_csv(source, Columns(context=(column,)), kinds={column: kind}).feature_map

@@ -234,7 +234,13 @@ def test_invalid_documents_are_refused(document: Any) -> None:
     ("settings", "message"),
     [
         ({"context": ["age"]}, "context must be a dict with the kind of each column, such as {'age': 'number'}"),
-        ({"context": {"age": "category"}}, "column 'age' is a category without values. Use Category"),
+        ({"context": {"age": "category"}}, "column 'age' is a category without settings. Use Category"),
+        (
+            {"context": {"x": "list"}},
+            r"column 'x' is a list without settings. Use Tags\(\('a', 'b'\)\) with its values",
+        ),
+        ({"context": {"x": "vector"}}, r"column 'x' is a vector without settings. Use Vector\(16\) with its size"),
+        ({"context": {"x": "int"}}, "unknown kind of a column 'int'; did you mean 'number'"),
         ({"context": {"age": "numbr"}}, "unknown kind of a column 'numbr'; did you mean 'number'"),
         (
             {"context": {"age": "raw"}, "arm": {"age": "raw"}},
@@ -249,7 +255,7 @@ def test_invalid_documents_are_refused(document: Any) -> None:
                 "context": {"q": Text(2**24), "product": Hashed(2**24), "day": Hashed(128)},
                 "per_arm_block": "arm",
             },
-            "got 536,872,976. These widths of hashed columns would fit: q=text:262144, product=hashed:262144, day=",
+            "got 536,872,976. These widths of hashed columns would fit: kinds={'q': Text\\(262144\\), 'product': ",
         ),
     ],
 )

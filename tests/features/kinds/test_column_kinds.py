@@ -34,7 +34,19 @@ def test_numbers_are_scaled_and_missing_ones_marked() -> None:
             None,
             "column 'c', row 1: the value is missing. Fill it in, or use missing='indicator'",
         ),
-        (Number(), "12%", "column 'c', row 1: the value must be a number; got '12%'"),
+        (
+            Number(),
+            "a",
+            "column 'c', row 1: the value must be a number; got 'a'. Correct it, leave it empty, or declare",
+        ),
+        (Number(), "12.5%", "must be a plain number, such as 12.5; got '12.5%'. Send it without signs and separators"),
+        (Number(), "5,78", "must be a number with a decimal point; got '5,78'. Send a number .* write it as '5.78'"),
+        (
+            Number(from_text=True, decimal_comma=True),
+            "3256.10",
+            "must be a number with a decimal comma, as the column has; got '3256.10'. Send a number instead of text, "
+            "or write it as '3256,10'",
+        ),
         (Number(), float("inf"), "row 1: the value must be a finite number between -1e+50 and 1e+50; got inf"),
         (Number(), [1], r"row 1: the value must be a number; got \[1\]"),
         (Boolean(), "perhaps", "row 1: the value must be true or false; got 'perhaps'"),

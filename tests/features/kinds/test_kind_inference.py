@@ -37,6 +37,9 @@ def learned(values: Any, **settings: Any) -> ColumnKind:
         (["2025-01-01", "2025-01-01 10:00"], Date(2025.0, hours=True, missing="impute")),
         ([["new"], ["red", "new"], None], Tags(("new", "red"))),
         ([[1.0, 2.0], [3, 4]], Vector(2)),
+        (["yes", "No", "yes", "NA", "-"], Boolean("indicator")),
+        (["True", "False"], Boolean("impute")),
+        (["no", "no"], Category(("no",))),  # may be Norway
         (["may 1", "may be 2025", "1/2"], Category(("1/2", "may 1", "may be 2025"))),
         ([f"city {i % 60}" for i in range(600)], Hashed(128)),
     ],
@@ -55,6 +58,15 @@ def test_kind_is_inferred_from_values(values: Sequence[Any], kind: ColumnKind) -
         (["12%", "NA", "3"], r"\('12%' and '3'\). Use kinds={'c': 'number'} to .*, or kinds={'c': 'category'}"),
         (["7", "1,234.5", "new"], r"contains numbers such as '7', but also 'new', which is no number. Correct such"),
         (["1,234", "7"], r"\('1,234'\), which may be decimal commas or separate thousands. Use kinds={'c': 'decimal_c"),
+        (
+            ["00015", "12345"],
+            r"numbers with leading zeros \('00015'\). Use kinds={'c': 'category'} or kinds={'c': 'hashed",
+        ),
+        (
+            ["7.567", "1.234.567"],
+            r"written as text \('7.567' and '1.234.567'\). Use kinds={'c': 'number'} to parse them",
+        ),
+        (["1.234.567", "12.5"], r"separate thousands \('1.234.567'\) and decimal points \('12.5'\). Write all numbers"),
         (["14097,85", "5,78", "NA"], r"\('14097,85' and '5,78'\). Use kinds={'c': 'number'} to parse them"),
         (["2026-01-03", "2026-01-04", "31.02.2026"], "but also '31.02.2026', which is no date"),
         (["03.01.2026 10:00", "4.1.2026"], r"dates written as day.month.year .*Use kinds={'c': 'date'} to parse"),
@@ -107,6 +119,11 @@ def test_numbers_as_text_are_parsed_if_declared() -> None:
     [
         (["14097,85", "5,78", "1,234", "12"], "number", [14097.85, 5.78, 1.234, 12.0]),
         (["1.234,5", "3"], "number", [1234.5, 3.0]),
+        (["1.234.567", "7.567"], "number", [1234567.0, 7567.0]),
+        (["1.234", "5,78"], "number", [1234.0, 5.78]),
+        (["7.567", "1.234"], "decimal_comma", [7567.0, 1234.0]),
+        (["7.567", "1.234"], "number", [7.567, 1.234]),
+        (["0,123", "1,234"], "number", [0.123, 1.234]),
         (["1,234", "7"], "decimal_comma", [1.234, 7.0]),
         (["1,234", "7"], "thousands_comma", [1234.0, 7.0]),
         (["1,234.5", "1,000"], "number", [1234.5, 1000.0]),
@@ -146,6 +163,23 @@ def test_kinds_are_declared_by_name_or_object() -> None:
     assert list(FeatureMap.learn({"a": [1, 2], "b": [1, 2]}, context=("a", "b"), kinds={"b": "skip"}).kinds) == ["a"]
     with pytest.raises(ValueError, match="unknown kind of a column 'categry'; did you mean 'category'"):
         learned([1], kinds={"c": "categry"})
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("integer", "'number'"),
+        (int, "'number'"),
+        ("float", "'number'"),
+        ("string", "'category' or 'text'"),
+        ("bool", "'boolean'"),
+        ("datetime", "'date'"),
+        ("Tags", "'list'"),
+    ],
+)
+def test_names_of_types_suggest_a_kind(name: Any, suggestion: str) -> None:
+    with pytest.raises(ValueError, match=rf"did you mean {suggestion}\? Known: .*, raw, skip, text"):
+        learned([1], kinds={"c": name})
 
 
 @pytest.mark.parametrize("values", [[1, None, 3], ["a", None], [True, None], [date(2025, 1, 1), None]])

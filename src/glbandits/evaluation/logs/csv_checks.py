@@ -2,8 +2,11 @@
 
 import csv
 import gzip
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO
+
+import polars as pl
 
 from glbandits.errors import InvalidInput, parameter
 
@@ -11,6 +14,8 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 GZIP = b"\x1f\x8b"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 UTF_8_SIGNATURE = b"\xef\xbb\xbf"
+LEADING_ZERO = r"^\s*0\d+\s*$"
+"""Digits that may be a code, such as the postal code 01067."""
 
 
 def check_csv(file: Path, separator: str = ",") -> None:
@@ -98,3 +103,15 @@ def csv_error(file: Path, error: Exception) -> InvalidInput:
     if "utf-8" in str(error).lower():
         return _not_utf_8(file)
     return InvalidInput(f"{file} could not be read as CSV: {error}")
+
+
+def columns_with_leading_zeros(
+    file: Path, types: Mapping[str, pl.DataType], names: Iterable[str], separator: str
+) -> list[str]:
+    """Those of the named columns that have a numeric type, but also values such as 00015, which may be codes."""
+    numeric = [name for name in names if name in types and types[name].is_numeric()]
+    if not numeric:
+        return []
+    texts = pl.scan_csv(file, infer_schema=False, separator=separator)
+    has_zeros = texts.select(pl.col(numeric).str.contains(LEADING_ZERO).any()).collect(engine="streaming")
+    return [name for name in numeric if has_zeros[name].item()]

@@ -32,6 +32,12 @@ class LogOptions(MapOptions, total=False):
     """Whether arms are sparse rows, `SparseArms`. Default: yes, with more than 4,096 features."""
 
 
+def declared_texts(options: LogOptions) -> list[str]:
+    """The columns whose declared kind needs the text of a CSV file: "1.234" is 1234 with decimal commas."""
+    kinds = {**getattr(options.get("features"), "kinds", {}), **options.get("kinds", {})}
+    return [name for name, kind in kinds.items() if kind == "decimal_comma" or getattr(kind, "decimal_comma", False)]
+
+
 class MapRequest(NamedTuple):
     """Properties of a log that determine its feature map."""
 

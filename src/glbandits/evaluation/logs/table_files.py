@@ -1,7 +1,7 @@
 """Read logs from Parquet, CSV and JSON-lines files, which are streamed."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
@@ -10,8 +10,8 @@ import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.columns import Columns, check_columns
-from glbandits.evaluation.logs.csv_checks import check_csv, csv_error
-from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.logs.csv_checks import check_csv, columns_with_leading_zeros, csv_error
+from glbandits.evaluation.logs.log_features import LogOptions, declared_texts
 from glbandits.evaluation.logs.table_log import TableLog, convert_polars_errors, read_arm_table
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.maths.links import Link
@@ -67,9 +67,10 @@ def read_csv(
     Raises:
         InvalidInput: if a file is not in UTF-8, has another separator, or has a row with too many or too few fields.
     """
-    table = scan_csv(source, check_columns(columns), separator)
+    texts = declared_texts(options)
+    table = scan_csv(source, check_columns(columns), separator, texts)
     if isinstance(arm_table, str | PathLike):
-        arm_table = read_arm_table(arm_table, separator)
+        arm_table = read_arm_table(arm_table, separator, texts)
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
 
 
@@ -166,17 +167,23 @@ def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
     return pl.Float64() if one.is_numeric() and other.is_numeric() else None
 
 
-def scan_csv(source: Source, columns: Columns, separator: str = ",") -> pl.LazyFrame:
-    """Return a lazy frame of CSV files. Names of arms stay text, so that 01 stays 01."""
+def scan_csv(source: Source, columns: Columns, separator: str = ",", texts: Collection[str] = ()) -> pl.LazyFrame:
+    """Return a lazy frame of CSV files.
+
+    Names of arms stay text, so that 01 stays 01. So do the columns `texts`, and context columns with leading zeros.
+    """
     files = files_of(source, "csv", "csv.gz")
-    schemas = {}
+    schemas, as_text = {}, set(texts)
     for file in files:
         check_csv(file, separator)
         try:
             _check_names(file, columns, separator)
             schemas[file] = _column_types(file, columns, separator)
+            as_text.update(columns_with_leading_zeros(file, schemas[file], columns.context, separator))
         except pl.exceptions.PolarsError as error:
             raise csv_error(file, error) from None
+    for schema in schemas.values():
+        schema.update({name: pl.String() for name in schema if name in as_text})
     kinds = _common(schemas, columns) or schemas[files[0]]
     # The types come from all values, so the only texts in a column of numbers are those of MISSING_TEXTS, which become
     # null. In a column of text they stay text, because NA may be Namibia.

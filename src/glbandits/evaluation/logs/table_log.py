@@ -1,7 +1,7 @@
 """`TableLog`, a log streamed from a table, and `read_table` for a table in memory."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -13,8 +13,8 @@ import polars as pl
 from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.logs.column_values import make_column
 from glbandits.evaluation.logs.columns import Columns, check_columns
-from glbandits.evaluation.logs.csv_checks import check_csv
-from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.logs.csv_checks import check_csv, columns_with_leading_zeros
+from glbandits.evaluation.logs.log_features import LogOptions, declared_texts
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.table_layout import inspect_table, prepare_table
 from glbandits.evaluation.logs.table_rows import read_rows
@@ -46,7 +46,7 @@ class TableLog(DisplayedLog):
         random_access: bool = False,
         **options: Unpack[LogOptions],
     ) -> None:
-        arms = None if arm_table is None else read_arm_table(arm_table)
+        arms = None if arm_table is None else read_arm_table(arm_table, texts=declared_texts(options))
         with convert_polars_errors():
             columns = check_columns(columns).without_absent_defaults(table.collect_schema().names())
             table = prepare_table(table, columns)
@@ -143,10 +143,13 @@ def read_table(
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options).read()
 
 
-def read_arm_table(table: Any, separator: str = ",") -> pl.DataFrame:
+def read_arm_table(table: Any, separator: str = ",", texts: Collection[str] = ()) -> pl.DataFrame:
     """Return an arm table as a data frame, from a table or from a CSV or Parquet file.
 
-    `separator` is the character between two fields of a CSV file.
+    Args:
+        table: the table, or the path of a file.
+        separator: the character between two fields of a CSV file.
+        texts: columns of a CSV file that stay text. So do columns with leading zeros.
     """
     if not isinstance(table, str | PathLike):
         return as_frame(table)
@@ -160,7 +163,10 @@ def read_arm_table(table: Any, separator: str = ",") -> pl.DataFrame:
         check_csv(path, separator)
     try:
         if is_csv:
-            return pl.read_csv(path, infer_schema_length=None, separator=separator)
+            types = pl.scan_csv(path, infer_schema_length=None, separator=separator).collect_schema()
+            as_text = [*texts, *columns_with_leading_zeros(path, types, types, separator)]
+            overrides = {name: pl.String() for name in as_text if name in types}
+            return pl.read_csv(path, infer_schema_length=None, separator=separator, schema_overrides=overrides)
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{parameter('arm_table')}: {path} could not be read: {error}") from None

@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from glbandits.errors import InvalidInput, lookup, value_text
+from glbandits.errors import InvalidInput, value_text
 from glbandits.features.kinds.categorical import Category
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.features.kinds.dates import Date
 from glbandits.features.kinds.hashed_text import Hashed, Text
+from glbandits.features.kinds.kind_names import lookup_kind
 from glbandits.features.kinds.numeric import Boolean, Number
 
 DECLARED: dict[str, ColumnKind] = {
@@ -21,6 +22,14 @@ DECLARED: dict[str, ColumnKind] = {
 }
 """Kinds that can be declared by name, because they have defaults for all settings."""
 
+WITH_SETTINGS = {
+    "category": "Category(('a', 'b')) with its values, or 'hashed'",
+    "list": "Tags(('a', 'b')) with its values",
+    "vector": "Vector(16) with its size",
+    "decimal_comma": "Number(mean=..., scale=..., from_text=True, decimal_comma=True)",
+    "thousands_comma": "Number(mean=..., scale=..., from_text=True)",
+}
+"""How to declare kinds that need settings, which `FeatureMap.learn` learns from a table."""
 SIMILARITY = 0.75
 """The similarity of two names, from 0 to 1, from which on one is suspected to be a misspelling of the other."""
 MAX_COMPARED = 100
@@ -43,11 +52,9 @@ def declared_kinds(name: str, columns: object) -> dict[str, ColumnKind]:
     for column, kind in columns.items():
         if not isinstance(column, str) or not column:
             raise InvalidInput(f"names of columns must be text; got {value_text(column)}")
-        if kind == "category":
-            raise InvalidInput(
-                f"column {column!r} is a category without values. Use Category(('a', 'b')) with its values, or 'hashed'"
-            )
-        kinds[column] = kind if isinstance(kind, ColumnKind) else lookup("kind of a column", kind, DECLARED)
+        if isinstance(kind, str) and kind in WITH_SETTINGS:
+            raise InvalidInput(f"column {column!r} is a {kind} without settings. Use {WITH_SETTINGS[kind]}")
+        kinds[column] = kind if isinstance(kind, ColumnKind) else lookup_kind(kind, DECLARED)
     return kinds
 
 

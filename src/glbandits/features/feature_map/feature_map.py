@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.features.feature_map.checks import (
     Crosses,
     check_names,
@@ -129,7 +129,7 @@ class FeatureMap:
                 kinds = {name: narrow.get(name, kind) for name, kind in columns.kinds.items()}
                 setattr(trial, group, ColumnGroup(kinds, columns.expansions))
             if trial._combine().dim <= LARGEST_DIM:
-                widths = ", ".join(f"{name}={kind.kind}:{kind.size}" for name, kind in narrow.items())
+                widths = parameter("kinds", {name: f"{kind.kind}:{kind.size}" for name, kind in narrow.items()})
                 return f"These widths of hashed columns would fit: {widths}. Or use fewer columns or crosses"
         return "Change its columns or crosses"
 

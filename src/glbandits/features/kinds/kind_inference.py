@@ -12,12 +12,22 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup, parameter, value_text
+from glbandits.errors import InvalidInput, parameter, value_text
 from glbandits.features.kinds.categorical import Category, Tags, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import DOTTED_DATE, OTHER_DATE, TIME_OF_DAY, Date, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
-from glbandits.features.kinds.numeric import Boolean, Number, Vector, parse_decimal_comma, parse_number
+from glbandits.features.kinds.kind_names import lookup_kind
+from glbandits.features.kinds.numeric import (
+    BOOLEAN_WORDS,
+    FALSE,
+    TRUE,
+    Boolean,
+    Number,
+    Vector,
+    parse_decimal_comma,
+    parse_number,
+)
 from glbandits.features.natural_order import natural_order
 from glbandits.features.table_columns import Values
 
@@ -28,6 +38,8 @@ MOSTLY_DISTINCT = 0.5
 NARROWEST, WIDEST = 128, 1024
 """Bounds of the number of features of a hashed category, which is about twice its number of categories."""
 ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
+LEADING_ZERO = re.compile(r"0\d+$")
+"""Digits that may be a code, such as the postal code 01067."""
 SKIP = "skip"
 
 Kinds: TypeAlias = Mapping[str, str | ColumnKind]
@@ -76,9 +88,9 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
     treatment: Missing = "impute" if missing == "indicator" and not has_missing else missing
     kind = infer_kind(name, present) if declared is None else declared
     try:
-        return lookup("kind of a column", kind, LEARNERS)(present, treatment)
+        return lookup_kind(kind, LEARNERS, SKIP)(present, treatment)
     except UnclearComma as unclear:
-        raise InvalidInput(_unclear_comma(name, unclear.example)) from None
+        raise InvalidInput(_unclear_comma(name, unclear.texts)) from None
     except BadValue as bad:
         raise InvalidInput(
             f"column {name!r}: each value {bad.requirement}; got {_shown(bad.value)}. Correct it, or use "
@@ -121,6 +133,9 @@ def _infer_text_kind(name: str, values: Sequence[str]) -> str:
     numeric = [value for value in distinct if _is_numeric(value)]
     if 2 * len(numeric) >= len(distinct):
         raise _numbers_as_text(name, numeric, [value for value in distinct if not _is_numeric(value)])
+    words = {value.strip().lower() for value in distinct}
+    if words <= TRUE | FALSE and any(pair <= words for pair in BOOLEAN_WORDS):
+        return "boolean"
     dates = [value for value in distinct if ISO_DATE.fullmatch(value.strip())]
     if len(dates) == len(distinct):
         return "date"
@@ -155,10 +170,16 @@ def _numbers_as_text(name: str, numeric: Sequence[str], others: Sequence[str]) -
             f"column {name!r} contains numbers such as {_shown(numeric[0])}, but also {_shown(others[0])}, which is no "
             f"number. Correct such values or leave them empty, or use {_kind(name, 'category')}"
         )
+    zeros = [value for value in numeric if LEADING_ZERO.match(value.strip())]
+    if zeros:
+        return InvalidInput(
+            f"column {name!r} contains numbers with leading zeros ({_shown(zeros[0])}). Use {_kind(name, 'category')} "
+            f"or {_kind(name, 'hashed')} if they are codes, such as postal codes, or {_kind(name, 'number')}"
+        )
     commas = [value for value in numeric if "," in value]
     shown = " and ".join(map(_shown, [*commas, *sorted(numeric, key=str.isdigit)][:2]))
     if _comma_meaning(numeric) is None:
-        return InvalidInput(_unclear_comma(name, commas[0]))
+        return InvalidInput(_unclear_comma(name, numeric))
     split = f", {_kind(name, 'list')} if commas separate a list" if commas else ""
     return InvalidInput(
         f"column {name!r} contains numbers written as text ({shown}). Use {_kind(name, 'number')} to parse "
@@ -169,9 +190,9 @@ def _numbers_as_text(name: str, numeric: Sequence[str], others: Sequence[str]) -
 def _comma_meaning(texts: Sequence[str]) -> str | None:
     """What a comma means in texts of numbers: "decimal_comma", "thousands_comma", or None if that is not clear.
 
-    It is a decimal comma if all texts can be read so, and at least one cannot have a thousands separator, such as
-    "5,78". It separates thousands if all texts can be read so, and at least one can have no decimal comma, such as
-    "1,234.5" or "1,234,567", or there is no comma.
+    It is a decimal comma if all texts can be read so, and at least one cannot have a decimal point, such as "5,78" or
+    "1.234.567". It separates thousands if all texts can be read so, and at least one can have no decimal comma, such as
+    "1,234.5" or "1,234,567", or there is no comma: the point in "1.234" is then a decimal point.
     """
     decimal = all(parse_decimal_comma(text) is not None for text in texts)
     thousands = all(parse_number(text) is not None for text in texts)
@@ -180,7 +201,15 @@ def _comma_meaning(texts: Sequence[str]) -> str | None:
     return "thousands_comma" if thousands else "decimal_comma" if decimal else None
 
 
-def _unclear_comma(name: str, example: str) -> str:
+def _unclear_comma(name: str, texts: Sequence[str]) -> str:
+    example = next((text for text in texts if "," in text), None)
+    if example is None:
+        thousands = next(text for text in texts if parse_number(text) is None)
+        point = next(text for text in texts if parse_decimal_comma(text) is None)
+        return (
+            f"column {name!r} contains points that separate thousands ({_shown(thousands)}) and decimal points "
+            f"({_shown(point)}). Write all numbers with decimal points only, or use {_kind(name, 'category')}"
+        )
     return (
         f"column {name!r} contains numbers with commas ({_shown(example)}), which may be decimal commas or separate "
         f"thousands. Use {_kind(name, 'decimal_comma')} or {_kind(name, 'thousands_comma')}"
@@ -253,7 +282,7 @@ class UnclearComma(Exception):
     """Texts of numbers in which commas may be decimal commas or separate thousands."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.example = next((text for text in texts if "," in text), texts[0])
+        self.texts = texts
 
 
 def _decimal_comma(values: Values, missing: Missing) -> Number:
@@ -306,7 +335,10 @@ def _text(values: Sequence[Any], missing: Missing) -> Text:  # noqa: ARG001  (th
 
 
 def _boolean(values: Sequence[Any], missing: Missing) -> Boolean:
-    Boolean("impute").encode(values, 0, 0, [], [])
+    parsed: list[float] = []
+    Boolean("impute").encode(values, 0, 0, [], parsed)
+    if len(parsed) < len(values) and missing == "impute":
+        missing = "indicator"
     return Boolean(missing)
 
 

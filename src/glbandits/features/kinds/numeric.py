@@ -22,10 +22,11 @@ from glbandits.features.kinds.column_kind import (
 from glbandits.records import Floats, set_validated
 
 FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
-AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?(\d{1,3}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
-COMMA_AMOUNT = re.compile(
-    r"[$€£¥]? ?([+-]?)[$€£¥]? ?(\d{1,3}(?:\.\d{3})+(?=,)|\d{1,3}(?:\.\d{3}){2,}|\d*)(,\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)"
-)
+AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
+COMMA_AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
+SWAPPED = str.maketrans(",.", ".,")
+BOOLEAN_WORDS = ({"true", "false"}, {"t", "f"}, {"yes", "no"}, {"y", "n"}, {"on", "off"})
+"""Pairs of texts that make a column boolean if it has both."""
 TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1", "on"}), frozenset({"false", "f", "no", "n", "0", "off"})
 
 
@@ -46,12 +47,12 @@ def parse_number(text: str) -> float | None:
 
 
 def parse_decimal_comma(text: str) -> float | None:
-    """Parse a number with a decimal comma, as `parse_number` does with a decimal point.
+    """Parse a number with a decimal comma, as `parse_number` does with a decimal point. Points separate thousands.
 
-    Returns None if the text is no number, or if a point may be a decimal point.
+    Returns None if the text is no such number.
 
-    >>> [parse_decimal_comma(text) for text in ("12", "5,78", "1,5%", "1.234,5", "1,234,567", "12.5", "1.234")]
-    [12.0, 5.78, 0.015, 1234.5, None, None, None]
+    >>> [parse_decimal_comma(text) for text in ("12", "5,78", "1,5%", "1.234,5", "1.234", "1,234,567", "12.5", "0.123")]
+    [12.0, 5.78, 0.015, 1234.5, 1234.0, None, None, None]
     """
     match = COMMA_AMOUNT.fullmatch(text.strip())
     if match is None or not any(char.isdigit() for char in text):
@@ -78,7 +79,7 @@ class Number(ColumnKind):
     from_text: bool = False
     """Whether text such as "12%" or "1,234.5" is parsed as a number."""
     decimal_comma: bool = False
-    """Whether a comma in a text is a decimal comma: "5,78" is 5.78."""
+    """Whether commas in text are decimal commas, and points separate thousands: "5,78" is 5.78, "1.234" is 1234."""
     optional: ClassVar[frozenset[str]] = frozenset({"decimal_comma"})
 
     def __post_init__(self) -> None:
@@ -144,9 +145,7 @@ class Number(ColumnKind):
                 else _parse_float(text)
             )
             if amount is None:
-                raise BadValue(
-                    row, "must be a number", value, "Correct it, leave it empty, or declare the column as a category"
-                )
+                raise self._bad_text(row, value, text)
             return amount
         if is_missing(value):
             return None
@@ -155,6 +154,20 @@ class Number(ColumnKind):
         if isinstance(value, Real | np.number) or hasattr(value, "__float__"):
             return float(value)
         raise BadValue(row, "must be a number", value)
+
+    def _bad_text(self, row: int, value: str, text: str) -> BadValue:
+        """The error of a text that is no number, or one in a format that the column does not have."""
+        if not self.from_text and parse_number(text) is not None:
+            advice = "Send it without signs and separators, in the unit of the other values"
+            return BadValue(row, "must be a plain number, such as 12.5", value, advice)
+        if self.decimal_comma and parse_number(text) is not None:
+            advice = f"Send a number instead of text, or write it as {text.translate(SWAPPED)!r}"
+            return BadValue(row, "must be a number with a decimal comma, as the column has", value, advice)
+        if not self.decimal_comma and parse_decimal_comma(text) is not None:
+            advice = f"Send a number instead of text, or write it as {text.translate(SWAPPED)!r}"
+            return BadValue(row, "must be a number with a decimal point", value, advice)
+        advice = "Correct it, leave it empty, or declare the column as a category"
+        return BadValue(row, "must be a number", value, advice)
 
 
 def _parse_float(text: str) -> float | None:
