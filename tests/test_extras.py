@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -136,6 +137,34 @@ def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 def test_command_without_its_dependency_names_the_extra(module: str, message: str) -> None:
     code = "sys.argv = ['glb', 'evaluate', 'log.csv']\nfrom glbandits.cli.main import main\nmain()"
     assert last_line_without(module, code) == message
+
+
+@pytest.mark.parametrize(
+    ("command", "module", "project", "extra"),
+    [
+        ("serve", "uvicorn", "uvicorn", "serve"),
+        ("serve", "prometheus_client", "prometheus-client", "serve"),
+        ("demo", "httptools", "httptools", "serve"),
+        ("demo", "starlette", "starlette", "serve"),
+        ("keys", "msgspec", "msgspec", "serve"),
+        ("backup", "msgspec", "msgspec", "serve"),
+        ("export", "msgspec", "msgspec", "serve"),
+        ("replay", "msgspec", "msgspec", "serve"),
+        ("simulate", "joblib", "joblib", "lab"),
+        ("train", "polars", "polars", "lab"),
+    ],
+)
+def test_command_does_not_start_without_its_extra(
+    command: str, module: str, project: str, extra: str, tmp_path: Path
+) -> None:
+    code = f"import sys\nsys.modules[{module!r}] = None\nsys.argv = ['glb', {command!r}]\n"
+    code += "from glbandits.cli.main import main\nmain()"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
+    )
+    message = f"glb: glb {command} needs {project}. Run pip install 'glbandits[{extra}]'.\n"
+    assert (run.returncode, run.stdout, run.stderr) == (2, "", message)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_core_needs_no_extra() -> None:

@@ -86,6 +86,20 @@ def test_float32_arrays_give_the_same_decision(live: Live) -> None:
         assert client.activate("f 1/ü").status is EventStatus.ACCEPTED
 
 
+def test_context_is_shared_by_all_rows(live: Live) -> None:
+    rows, context = [{"drink": "tea"}, {"drink": "cola"}], {"hour": 8}
+    with live.client("other") as client:
+        decided = client.decide(rows, context=context, event_id="shared context")
+        assert decided.arm in (0, 1)
+        reply = client.batch([decide_request(rows, context=context, event_id="shared context")])
+        assert reply.decide[0].decided == decided
+        with pytest.raises(ServiceError, match="decided before"):  # the server received the context
+            client.decide(rows, event_id="shared context")
+        for arms in (ARMS, np.array(ARMS, dtype=np.float32)):
+            with pytest.raises(InvalidInput, match="context needs arms with named fields, a list of dicts; got"):
+                client.decide(arms, context=context)
+
+
 def test_explanation_adds_up_to_the_scores(live: Live) -> None:
     with live.client("other") as client:
         decided = client.decide(ARMS, event_id="why/ü?")

@@ -28,14 +28,19 @@ class Entry(NamedTuple):
     """One sentence for the list of commands."""
     module: str = ""
     """The module within `glbandits.cli`; by default `commands.NAME`."""
+    needs: tuple[str, ...] = ()
+    """Modules that the command imports only while it runs. It is not started without them."""
 
+
+SERVER = ("httptools", "prometheus_client", "starlette", "uvicorn")
+"""Modules that a server process imports."""
 
 COMMANDS = {
     "backup": Entry("backup_command", "serve", "Copy the store of a service, and check the copy."),
     "compare": Entry("compare_command", "lab", "Compare policies on your own problem, from a TOML file."),
     "compile": Entry("compile_command", "serve", "Compile policies into the cache on disk."),
     "demo": Entry(
-        "demo_command", "serve", "Run a server and a simulated shop, and show how it learns.", "demo.command"
+        "demo_command", "serve", "Run a server and a simulated shop, and show how it learns.", "demo.command", SERVER
     ),
     "diagnose": Entry("diagnose_command", "lab", "Check whether the theory of SGD-TS covers your problem."),
     "evaluate": Entry("evaluate_command", "lab", "Estimate the mean reward of policies from a log."),
@@ -44,7 +49,7 @@ COMMANDS = {
     "paper": Entry("paper_command", "lab", "Reproduce the figures, tables and claims of the SGD-TS paper."),
     "policies": Entry("policies_command", "lab", "List all policies with their settings and defaults."),
     "replay": Entry("replay_command", "serve", "Repeat every decision of a service's log, and compare."),
-    "serve": Entry("serve_command", "serve", "Run the Rank/Reward service."),
+    "serve": Entry("serve_command", "serve", "Run the Rank/Reward service.", needs=SERVER),
     "simulate": Entry("simulate_command", "lab", "Play policies on a synthetic problem, and plot their regret."),
     "slates": Entry("slates_command", "lab", "Estimate the reward of slates under other policies, from a log."),
     "train": Entry("train_command", "lab", "Train a model on a log, and save it."),
@@ -123,6 +128,9 @@ class LazyCommands(TyperGroup):
 def _load(name: str, entry: Entry) -> Any:
     module = f"glbandits.cli.{entry.module or f'commands.{name}'}"
     try:
+        for needed in entry.needs:
+            if find_spec(needed) is None:
+                raise ModuleNotFoundError(name=needed)
         loaded = getattr(import_module(module), entry.function)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("glbandits"):

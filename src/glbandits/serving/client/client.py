@@ -66,6 +66,7 @@ class Client:
         self,
         arms: ArrayLike | list[dict[str, Any]],
         *,
+        context: Mapping[str, Any] | None = None,
         event_id: str | None = None,
         ids: Sequence[str] | None = None,
         excluded: Sequence[int] = (),
@@ -74,24 +75,26 @@ class Client:
         """Request the choice of one of several arms. `Decided.arm` is its index.
 
         Args:
-            arms: the features of the arms, (K, width), or a list of dicts with named fields. A float32 array without
-                ids is sent as binary numbers, which is faster.
+            arms: a list with a dict of named fields for each arm, or the features of the arms as numbers, (K, width).
+                A float32 array without ids is sent as binary numbers, which is faster.
+            context: named fields that all arms share, if `arms` is a list of dicts.
             event_id: the id of the decision, for its reward. None: the client creates one.
-            ids: ids of the arms, for the log.
+            ids: ids of the arms, for the log. None: the names of the arms, if the feature map of the loop has a column
+                for them and the dicts have different names in it; else their indices.
             excluded: indices of arms that must not be chosen.
             deferred: whether the decision is learned only if it is activated.
         """
         name = event_id or new_event_id()
-        if isinstance(arms, np.ndarray) and arms.dtype == np.float32 and arms.ndim == 2 and ids is None:
+        is_binary = isinstance(arms, np.ndarray) and arms.dtype == np.float32 and arms.ndim == 2
+        if isinstance(arms, np.ndarray) and is_binary and ids is None and context is None:
             query = {"arms": str(len(arms)), "eventId": name, "deferred": str(deferred).lower()}
             if excluded:
                 query["excluded"] = ",".join(map(str, excluded))
             return self._connection.send(
                 f"/decide?{urlencode(query)}", Decided, np.ascontiguousarray(arms, dtype="<f4").tobytes()
             )
-        return self._connection.send(
-            "/decide", Decided, decide_request(arms, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
-        )
+        request = decide_request(arms, context=context, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
+        return self._connection.send("/decide", Decided, request)
 
     def decide_from_catalogue(
         self,
@@ -221,6 +224,7 @@ class Client:
 def decide_request(
     arms: ArrayLike | list[dict[str, Any]],
     *,
+    context: Mapping[str, Any] | None = None,
     event_id: str | None = None,
     ids: Sequence[str] | None = None,
     excluded: Sequence[int] = (),
@@ -230,7 +234,11 @@ def decide_request(
     fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
     fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
     if isinstance(arms, list) and arms and isinstance(arms[0], Mapping):
-        return DecideRequest(rows=[dict(row) for row in arms], **fields)
+        return DecideRequest(
+            rows=[dict(row) for row in arms], context=None if context is None else dict(context), **fields
+        )
+    if context is not None:
+        raise InvalidInput(f"context needs arms with named fields, a list of dicts; got arms {value_text(arms)}")
     return DecideRequest(arms=_finite_rows("arms", arms).tolist(), **fields)
 
 

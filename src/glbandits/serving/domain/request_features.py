@@ -16,6 +16,7 @@ from glbandits.errors import InvalidInput, value_text
 from glbandits.features import FeatureMap, Hashing
 from glbandits.features.feature_map.checks import check_row
 from glbandits.features.feature_map.column_group import ColumnGroup
+from glbandits.features.kinds.categorical import as_category
 from glbandits.features.table_columns import table_columns
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.records import Floats, Ints
@@ -55,7 +56,8 @@ class RequestMap:
     """Turns requests into features with a feature map.
 
     The fields of the context and of an action are the columns of a row. If each arm has a block of features of its own,
-    the id of an action is the name of its arm, unless its fields name the arm.
+    the id of an action is the name of its arm, unless its fields name the arm. `check_arm_names` refuses new requests
+    in which the two differ. Older logs may have such decisions.
     """
 
     def __init__(self, features: FeatureMap, *, sparse: bool = False) -> None:
@@ -152,6 +154,25 @@ def _fields(owner: str, objects: Any) -> dict[str, Any]:
             raise InvalidInput(f"{owner} must be an object or a list of objects; got {value_text(objects)}")
         fields |= part
     return fields
+
+
+def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list[str | None]:
+    """Return the name of the arm in the fields of each action; None where the fields do not name it."""
+    block = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+    if block is None:
+        return [None] * len(actions)
+    return [as_category(_fields("an action", parts).get(block)) for parts in actions]
+
+
+def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
+    """Raise InvalidInput if the fields of an action name another arm than its id."""
+    for index, (name, action_id) in enumerate(zip(arm_names(actions, encoder), ids, strict=True)):
+        if name is not None and name != action_id:
+            column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+            raise InvalidInput(
+                f"action {index} has the id {action_id!r}, but its field {column!r} names the arm {name!r}. Send the "
+                "same name in both"
+            )
 
 
 def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:

@@ -69,6 +69,35 @@ def test_rows_and_context_use_the_feature_map(site: ServedSite) -> None:
     assert "a decision may have 50 rows; got 52" in reply.text
 
 
+def test_an_id_that_contradicts_the_arm_column_is_refused(site: ServedSite) -> None:
+    message = "action 1 has the id 'shoe', but its field 'offer' names the arm 'hat'. Send the same name in both"
+    actions = [{"id": "hat", "features": [{"offer": "hat"}]}, {"id": "shoe", "features": [{"offer": "hat"}]}]
+    slots = [{"id": "top", "baselineAction": "hat"}]
+    for reply in (
+        site.ask("POST", "/personalizer/v1.0/rank", {"contextFeatures": [{"age": 3}], "actions": actions}),
+        site.ask(
+            "POST",
+            "/personalizer/v1.1-preview.3/multislot/rank",
+            {"contextFeatures": [{"age": 3}], "actions": actions, "slots": slots},
+        ),
+        site.ask("POST", "/v1/decide", {"rows": [{"age": 3}, {"age": 3, "offer": "hat"}], "ids": ["hat", "shoe"]}),
+    ):
+        assert reply.status_code == 400
+        assert message in reply.text
+
+
+def test_rows_without_ids_get_the_names_of_their_arms(site: ServedSite) -> None:
+    rows = [{"offer": "hat", "age": 20}, {"offer": "shoe", "age": 20}]
+    made = site.ask("POST", "/v1/decide", {"eventId": "named", "rows": rows}).json()
+    assert made["id"] == ("hat", "shoe")[made["arm"]]
+    logged = site.service.store.decision("default", "named", "")
+    assert logged is not None
+    assert logged.decision.actions == ("hat", "shoe")
+    same_arm = [{"offer": "hat", "age": 20}, {"offer": "hat", "age": 70}]
+    made = site.ask("POST", "/v1/decide", {"rows": same_arm}).json()
+    assert made["id"] == str(made["arm"])
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

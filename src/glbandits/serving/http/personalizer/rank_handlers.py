@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
-from glbandits.serving.domain.request_features import JSON, RequestEncoder, RequestHashing, encode_json_request
+from glbandits.serving.domain.request_features import (
+    JSON,
+    RequestEncoder,
+    RequestHashing,
+    check_arm_names,
+    encode_json_request,
+)
 from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.schemas import (
     MultiSlotRankRequest,
@@ -37,6 +43,7 @@ REWARD_RANGE = (-1.0, 1.0)
 async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
     """Choose one of several actions."""
     _check_count(sent.actions, site.settings.max_actions)
+    _check_names(sent.actions, site.service.loop(request.loop_name).published.encoder)
     event_id = sent.event_id or new_event_id()
     decision_request = _decision_request(sent, event_id, sent.excluded_actions)
     decision, degraded = await site.service.decide(request.loop_name, decision_request)
@@ -51,7 +58,9 @@ async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -
     decided keep their actions.
     """
     _check_count(sent.actions, site.settings.max_actions)
-    _check_slots(sent, site.service.loop(request.loop_name).published.encoder)
+    encoder = site.service.loop(request.loop_name).published.encoder
+    _check_names(sent.actions, encoder)
+    _check_slots(sent, encoder)
     event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[DecisionResult]()
     for slot in sent.slots:
         decision_request = _decision_request(sent, event_id, slot.excluded_actions, slot, taken)
@@ -140,6 +149,10 @@ def _check_known(event: str, status: EventStatus) -> None:
 def _check_count(actions: Sequence[RankableAction], most: int) -> None:
     if not 1 <= len(actions) <= most:
         raise InvalidInput(f"Action count should be between 1 and {most}.")
+
+
+def _check_names(actions: Sequence[RankableAction], encoder: RequestEncoder) -> None:
+    check_arm_names([feature_objects(action.features) for action in actions], [one.id for one in actions], encoder)
 
 
 def _check_slots(sent: MultiSlotRankRequest, encoder: RequestEncoder) -> None:

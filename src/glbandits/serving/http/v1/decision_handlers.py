@@ -14,7 +14,14 @@ import numpy as np
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest
-from glbandits.serving.domain.request_features import DENSE, JSON, encode_json_request
+from glbandits.serving.domain.request_features import (
+    DENSE,
+    JSON,
+    RequestEncoder,
+    arm_names,
+    check_arm_names,
+    encode_json_request,
+)
 from glbandits.serving.http.http_messages import BYTES_TYPE, HttpError, Request
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
@@ -40,7 +47,7 @@ async def decide(site: Site, request: Request) -> Decided:
     if request.headers.get(b"content-type") == BYTES_TYPE:
         parsed = _floats_request(request, site.settings)
     else:
-        parsed = decision_request(parse_json(_decide_request, request.body), site.settings)
+        parsed = decision_request(site, request.loop_name, parse_json(_decide_request, request.body))
     return decided(*await site.service.decide(request.loop_name, parsed))
 
 
@@ -67,11 +74,11 @@ def decided(decision: Decision, degraded: bool) -> Decided:
     )
 
 
-def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest:
+def decision_request(site: Site, loop_name: str, sent: DecideRequest) -> DecisionRequest:
     """Return the decision request of a JSON body."""
-    arms = sent.arms
+    arms, settings = sent.arms, site.settings
     if arms is None or sent.rows is not None or sent.context is not None:
-        return _rows_request(sent, settings)
+        return _rows_request(sent, settings, site.service.loop(loop_name).published.encoder)
     count, width = len(arms), len(arms[0])
     _check_size(count, width, settings)
     if list(map(len, arms)).count(width) < count:
@@ -85,15 +92,27 @@ def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest
     return _request(_packer(count * width)(*numbers), DENSE, _ids(sent, count), sent)
 
 
-def _rows_request(sent: DecideRequest, settings: Settings) -> DecisionRequest:
+def _rows_request(sent: DecideRequest, settings: Settings, encoder: RequestEncoder) -> DecisionRequest:
     """Return the decision request of rows of named fields."""
     rows = sent.rows
     if rows is None or sent.arms is not None:
         raise InvalidInput("send either arms, a list of numbers for each arm, or rows, an object for each arm")
     if len(rows) > settings.max_actions:
         raise InvalidInput(f"a decision may have {settings.max_actions} rows; got {len(rows)}. Send fewer")
-    request = encode_json_request([] if sent.context is None else [sent.context], [[row] for row in rows])
-    return _request(request, JSON, _ids(sent, len(rows)), sent)
+    actions = [[row] for row in rows]
+    if sent.ids is None:
+        ids = _names_or_indices(arm_names(actions, encoder))
+    else:
+        ids = _ids(sent, len(rows))
+        check_arm_names(actions, ids, encoder)
+    request = encode_json_request([] if sent.context is None else [sent.context], actions)
+    return _request(request, JSON, ids, sent)
+
+
+def _names_or_indices(names: list[str | None]) -> tuple[str, ...]:
+    """Return the names of arms as ids; their indices if a name is missing, too long or not unique."""
+    ids = tuple(name for name in names if name is not None and len(name) <= LONGEST_ID)
+    return ids if len(set(ids)) == len(names) else _indices(len(names))
 
 
 def _ids(sent: DecideRequest, count: int) -> tuple[str, ...]:

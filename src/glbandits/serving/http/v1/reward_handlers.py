@@ -60,7 +60,7 @@ def _outcome(kind: Callable[..., Content], name: str, result: object, request: R
 
 
 async def _decided(site: Site, loop_name: str, sent: schemas.DecideRequest) -> schemas.Decided:
-    return decided(*await site.service.decide(loop_name, decision_request(sent, site.settings)))
+    return decided(*await site.service.decide(loop_name, decision_request(site, loop_name, sent)))
 
 
 async def _rewarded(site: Site, loop_name: str, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
