@@ -97,11 +97,16 @@ def ask(
 
 
 @contextmanager
-def running(folder: Path, *flags: str, command: Sequence[str] = GLB, store: str | None = None) -> Iterator[Running]:
-    """Run a server with its store at an address, or else in this folder. It is killed if it still runs at the end."""
+def running(
+    folder: Path, *flags: str, command: Sequence[str] = GLB, store: str | None = None, compile_mode: str = "now"
+) -> Iterator[Running]:
+    """Run a server with its store at an address, or else in this folder. It is killed if it still runs at the end.
+
+    A server that compiles "now" keeps up with many callers. For few requests, "on-demand" saves half a minute.
+    """
     words = [*command, "serve", "--port", "0", "--store", store or str(folder / "store.db"), *flags]
     with (folder / "stderr").open("a") as errors:
-        environment = os.environ | {"GLBANDITS_COMPILE": "now"}  # plain learning would fall behind six callers
+        environment = os.environ | {"GLBANDITS_COMPILE": compile_mode}
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment)
     try:
         yield Running(process, folder)

@@ -98,7 +98,8 @@ def test_a_stop_loses_no_acknowledged_event(tmp_path: Path, durability: str) -> 
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that the tests below share."""
     folder = tmp_path_factory.mktemp("site")
-    with running(folder, "--log-format", "json", "--log-level", "debug", "--max-body", "2000") as server:
+    flags = ("--log-format", "json", "--log-level", "debug", "--max-body", "2000")
+    with running(folder, *flags, compile_mode="on-demand") as server:
         yield server
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
