@@ -89,7 +89,7 @@ def checked_crosses(crosses: Any) -> Literal["all"] | tuple[tuple[str, str], ...
     return pairs
 
 
-def check_row(row: Mapping[str, Any], groups: Mapping[str, Iterable[str]], kinds: Kinds, index: int) -> None:
+def check_row(row: Mapping[str, Any], groups: Mapping[str, Collection[str]], kinds: Kinds, index: int) -> None:
     """Raise InvalidInput if a row lacks a required column or all columns of a group, or has a misspelt field.
 
     Args:
