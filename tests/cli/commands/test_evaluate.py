@@ -58,6 +58,8 @@ def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monke
     assert Bandit.load(tmp_path / "model.safetensors").sparse
     run = glb("evaluate", *words, "--policy", "lin-ucb", folder=tmp_path)
     assert "lin-ucb has no sparse form; policies with one are optimist" in run.stderr
+    assert "more than 4,096 features are, and it has 16,777,216" in run.stderr
+    assert "fewer features with --kind, or set --no-sparse" in run.stderr
 
 
 def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
