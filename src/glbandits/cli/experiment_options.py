@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from glbandits.cli.common_options import EngineOption, JobsOption, command_line
+from glbandits.cli.printed_table import print_table
 from glbandits.errors import InvalidInput, lookup
 from glbandits.experiments.protocols import PROTOCOLS
 from glbandits.experiments.result_store import ResultStore
@@ -87,6 +88,6 @@ def print_conclusions(summaries: list[ExperimentSummary], console: Console) -> N
             table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
         for row in data.rows:
             table.add_row(*map(escape, row))
-        console.print(table)
+        print_table(console, table)
     if any(policy.is_extra for summary in summaries if summary.fresh for policy in summary.fresh.policies):
         console.print(EXTRA_NOTE)

@@ -35,8 +35,8 @@ class LogFileOptions:
     log: Annotated[
         str,
         typer.Argument(
-            help="A Parquet, CSV or dsjson file, a folder of Parquet or CSV files, an Open Bandit folder, or a "
-            "service's store."
+            help="A Parquet, CSV, JSON-lines (.jsonl, .ndjson) or dsjson file, a folder of Parquet or CSV files, an "
+            "Open Bandit folder, or a service's store."
         ),
     ]
     file_format: Annotated[str, typer.Option("--format", help=f"Format of the log: {', '.join(FORMATS)}.")] = "auto"

@@ -38,9 +38,13 @@ def option_text(option: str, parameter: Parameter) -> str:
     '--kind price=number'
     >>> option_text("--propensity", Parameter("Columns.propensity", True, None))
     '--estimate-propensities'
+    >>> option_text("--sparse", Parameter("sparse", True, False))
+    '--no-sparse'
     """
     if not parameter.has_value:
         return option
+    if parameter.value is False:
+        return option.replace("--", "--no-", 1)
     if parameter.value is None:
         return WITHOUT[parameter.name]
     values = parameter.value if isinstance(parameter.value, dict) else {"": parameter.value}

@@ -15,7 +15,16 @@ from types import MappingProxyType
 from typing import Any
 
 from glbandits.errors import InvalidInput, lookup
-from glbandits.evaluation import Columns, Log, open_log, read_csv, read_dsjson, read_open_bandit, read_parquet
+from glbandits.evaluation import (
+    Columns,
+    Log,
+    open_log,
+    read_csv,
+    read_dsjson,
+    read_json_lines,
+    read_open_bandit,
+    read_parquet,
+)
 from glbandits.evaluation.logs.log_features import LogOptions
 from glbandits.evaluation.logs.open_bandit import is_open_bandit
 from glbandits.evaluation.logs.table_log import read_arm_table
@@ -132,6 +141,7 @@ FORMATS: Mapping[str, Callable[[LogSource], Log]] = MappingProxyType(
         "parquet": partial(_open_table, read_parquet),
         "csv": partial(_open_table, read_csv),
         "open-bandit": partial(_open_format_with_columns, read_open_bandit),
+        "json-lines": partial(_open_table, read_json_lines),
         "dsjson": partial(_open_format_with_columns, read_dsjson),
     }
 )

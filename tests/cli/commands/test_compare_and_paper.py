@@ -73,7 +73,7 @@ def test_second_run_computes_nothing_and_repeats_the_report(finished: Finished) 
     folder, first = finished
     assert first.returncode == 0, first.stderr
     assert "Report: whole/report.html" in first.stdout
-    assert re.search(r"sgd-ts\s+│\s+4\s+│", first.stdout)
+    assert re.search(r"sgd-ts\s+4\s", first.stdout)
     files, page = set((folder / "whole/store").iterdir()), (folder / "whole/report.html").read_bytes()
     assert glb("compare", "mine.toml", "--jobs", "1", "--out", "whole", folder=folder).returncode == 0
     assert set((folder / "whole/store").iterdir()) == files
@@ -166,7 +166,7 @@ def test_tables_fit_80_columns_with_names_on_one_line(finished: Finished) -> Non
     words = ["compare", "mine.toml", "--jobs", "1", "--out", "whole"]
     printed = glb(*words, folder=finished.folder, environment={"COLUMNS": "80"}).stdout
     assert max(map(len, printed.splitlines()[1:-1])) <= 80
-    assert re.search(r"│ online-laplace +│ +2 │", printed)
+    assert re.search(r"online-laplace +2 ", printed)
 
 
 def test_all_names_every_part_of_the_paper() -> None:

@@ -32,7 +32,7 @@ def test_evaluate_prints_a_table_and_writes_page_and_record(folder: Path) -> Non
         "--model", "mine.safetensors", "--estimator", "snips", "--estimator", "ips", "--out", "found", folder=folder,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert re.search(r"arm:new\s+│ snips, a check\s+│\s+0\.\d{5} │\s+0\.\d{5} to 0\.\d{5} │", run.stdout)
+    assert re.search(r"arm:new\s+snips, a check\s+0\.\d{5}\s+0\.\d{5} to 0\.\d{5}", run.stdout)
     assert "optimist: learned 300 rows; evaluated on rows 301 to 600, effective sample size" in run.stdout
     assert "mine.safetensors: evaluated on all 600 rows, effective sample size" in run.stdout
     assert "arm:new: evaluated on rows 301 to 600, effective sample size" in run.stdout
@@ -58,6 +58,8 @@ def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monke
     assert Bandit.load(tmp_path / "model.safetensors").sparse
     run = glb("evaluate", *words, "--policy", "lin-ucb", folder=tmp_path)
     assert "lin-ucb has no sparse form; policies with one are optimist" in run.stderr
+    assert "more than 4,096 features are, and it has 16,777,216" in run.stderr
+    assert "fewer features with --kind, or set --no-sparse" in run.stderr
 
 
 def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +121,7 @@ def test_select_names_an_estimator_in_a_note(folder: Path) -> None:
     run = glb("evaluate", "log.parquet", *NAMES, *words, folder=folder)
     assert run.returncode == 0, run.stderr
     assert re.search(r"Note: cross-validation chooses s?n?ips among ips, snips: 0\.\d{5}", run.stdout)
-    assert "│ dr, at every n " in run.stdout
+    assert "  dr, at every n " in run.stdout
 
 
 def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:

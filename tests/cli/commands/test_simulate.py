@@ -13,7 +13,7 @@ def test_simulate_prints_a_table_and_writes_figure_and_results(tmp_path: Path) -
         "--seeds", "3", "--dim", "3", "--arms", "5", "--out", "results", folder=tmp_path,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert re.search(r"uniform\s+│\s+\d+\.\d+\s+│\s+\d+\.\d+", run.stdout)
+    assert re.search(r"uniform\s+\d+\.\d+\s+\d+\.\d+", run.stdout)
     assert "Figure: results/regret.png" in run.stdout
     assert (tmp_path / "results/regret.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "results/regret.svg").read_text()

@@ -26,7 +26,9 @@ def written(folder: Path, content: str | bytes, name: str = "log.csv") -> Path:
         (TEXT.replace(",", "\t"), r"but a tab. Set separator='\\t'"),
         ("sep=,\n" + TEXT, "begins with the line 'sep=,', which only Excel understands. Delete this line"),
         (TEXT.encode("latin-1"), "log.csv must be encoded in UTF-8; it is not. Convert it"),
-        (TEXT.encode("utf-16"), "it seems to be UTF-16. Convert it: iconv -f UTF-16 -t UTF-8"),
+        (TEXT.encode("utf-16"), "it seems to be UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 log.csv > NEW_FILE"),
+        (TEXT + TEXT, r"log.csv: row 3 \(line 5\) repeats the header; remove it"),
+        (TEXT + "\n\ufeff" + TEXT, r"row 3 \(line 6\) repeats the header; remove it"),
         (TEXT + "a,1\n", r"row 3 \(line 5\): each row must have 4 fields, as the header has; got 2"),
         (TEXT + "a,1,0.5,Bern,x\n", "must have 4 fields, as the header has; got 5. Complete or drop the row"),
         (TEXT + 'a,1,0.5,"Bern\nb,1,0.5,Bern\nb,1\n"a,1\n', "fields, as the header has; got"),
@@ -59,6 +61,7 @@ def test_log_and_arm_table_are_read_with_the_separator(tmp_path: Path) -> None:
         "\ufeff" + TEXT,
         TEXT + "\n",
         TEXT + 'a,1,0.5,"Bern, ""old""\ntown"\n',
+        TEXT + 'a,1,0.5,"Bern\narm,reward,propensity,town\n"\n',
         '"arm","reward","propensity","the, town"\na,1,0.5,Bern\n',
     ],
 )

@@ -33,3 +33,9 @@ def test_open_log_reads_json_lines_if_columns_are_given(tmp_path: Path) -> None:
         read_json_lines(written(tmp_path), Columns(context=("user.height",)))
     with pytest.raises(InvalidInput, match="the table has no column 'age'"):
         read_json_lines(written(tmp_path), Columns(context=("age",)))
+
+
+def test_json_array_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(ROWS, indent=1))
+    with pytest.raises(InvalidInput, match="^log.json contains a JSON array; write one object per line$"):
+        open_log(tmp_path / "log.json", Columns())

@@ -219,7 +219,7 @@ def test_context_must_not_contain_the_probability_of_an_arm() -> None:
     [
         ("reward", ["yes", "no"], "must be a finite number; got 'yes'. Write 1 for yes and 0 for no"),
         ("reward", ["0", "Y"], "got 'Y'. Write 1 for yes and 0 for no"),
-        ("propensity", ["0,5", "0,5"], "got '0,5'. Write numbers with a decimal point, such as 0.12"),
+        ("propensity", ["0,5", "0.5"], "got '0,5'. Write numbers with a decimal point, such as 0.12"),
         ("propensity", [50.0, 50.0], "at most 1; got 50.0. Divide percentages by 100. If the propensities"),
         ("propensity", [0.5, 0.0], "at most 1; got 0.0. If the propensities"),
     ],
@@ -227,3 +227,15 @@ def test_context_must_not_contain_the_probability_of_an_arm() -> None:
 def test_errors_of_rewards_and_propensities_give_advice(column: str, values: list[Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 0.5], column: values}, Columns())
+
+
+def test_decimal_commas_are_read_in_rewards_and_propensities() -> None:
+    log = read_table({"arm": ["a", "b"], "reward": ["1,250", "-12,5"], "propensity": ["0,5", "1"]}, Columns())
+    assert log.rewards.tolist() == [1.25, -12.5]
+    assert log.propensities.tolist() == [0.5, 1.0]
+
+
+def test_commas_that_may_separate_thousands_are_refused() -> None:
+    table = {"arm": ["a", "b"], "reward": ["1,250", "3,500"], "propensity": [0.5, 0.5]}
+    with pytest.raises(InvalidInput, match="column 'reward', row 0: .* got '1,250'. Write numbers with a decimal"):
+        read_table(table, Columns())

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from glbandits.cli.common_options import LINK_NAMES
+from glbandits.cli.printed_table import print_table
 from glbandits.experiments.context_files import read_contexts
 from glbandits.experiments.diagnosis import Diagnosis, diagnose
 
@@ -31,7 +32,7 @@ def diagnose_command(
     console = Console()
     with console.status("estimating the constants and measuring regret"):
         diagnosis = diagnose(read_contexts(contexts), link=link, theta_norm=theta_norm, horizon=horizon, seeds=seeds)
-    console.print(_table(diagnosis))
+    print_table(console, _table(diagnosis))
     console.print(diagnosis.verdict, soft_wrap=True, highlight=False)
     console.print(diagnosis.practical_note, soft_wrap=True, highlight=False)
 

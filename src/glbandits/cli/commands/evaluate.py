@@ -28,6 +28,7 @@ from glbandits.cli.log_options import (
     split_names,
 )
 from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
@@ -130,11 +131,11 @@ def evaluate_command(
 
 
 def _print(console: Console, comparison: PolicyComparison) -> None:
-    console.print(estimates_table(comparison))
+    print_table(console, estimates_table(comparison))
     for line in support_lines(comparison):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     curves = learning_table(comparison)
     if curves is not None:
-        console.print(curves)
+        print_table(console, curves)
     if comparison.promotion is not None:
         console.print(str(comparison.promotion), soft_wrap=True, markup=False, highlight=False)

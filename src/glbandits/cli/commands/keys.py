@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from glbandits.cli.printed_table import print_table
 from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.api_keys import SCOPES, Keys
@@ -53,7 +54,7 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
         for key in keys.live():
             created = datetime.fromtimestamp(key.timestamp / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
             table.add_row(key.id, escape(key.name), ", ".join(key.scopes), created)
-    Console().print(table)
+    print_table(Console(), table)
 
 
 @keys_app.command("revoke")

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from glbandits.cli.common_options import LINK_NAMES, PoliciesOption
+from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.environments import Synthetic
 from glbandits.errors import InvalidInput, check_int, lookup
@@ -62,7 +63,7 @@ def simulate_command(
         comparison = compare(
             policies, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
         )
-    console.print(_table(comparison))
+    print_table(console, _table(comparison))
     out.mkdir(parents=True, exist_ok=True)
     title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
     png, svg = draw_regret(comparison, out, title)

@@ -21,6 +21,7 @@ from glbandits.cli.log_options import (
     open_log_of_options,
 )
 from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
@@ -83,7 +84,7 @@ def tune_command(
             progress=lambda done, total: bar(f"{untuned.name} plays", done, total),
         )
     settings = tuple(values or untuned.grid)
-    console.print(_table(tuned, settings, level))
+    print_table(console, _table(tuned, settings, level))
     for note in notes:
         console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     record = write_tuning_record(

@@ -18,6 +18,7 @@ from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.features.kinds.numeric import FALSE, TRUE, parse_decimal_comma
 from glbandits.records import Floats, Ints
 
+DECIMAL_COMMA, THOUSANDS_COMMA = r"^[+-]?\d*,\d+$", r"^[+-]?[1-9]\d{0,2},\d{3}$"
 NUMBER_ADVICE = "Write it as a plain number, 0.12 for 12%"
 
 RowNumbers: TypeAlias = int | Ints
@@ -76,13 +77,13 @@ def is_number(kind: pl.DataType) -> bool:
 
 
 def float_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Floats:
-    """Return the values as float64, (n,). Text is parsed.
+    """Return the values as float64, (n,). Text is parsed, with a decimal point or unambiguous decimal commas.
 
     Raises InvalidInput unless all are finite numbers.
     """
     if not (is_number(series.dtype) or is_text(series.dtype)):
         raise InvalidInput(f"column {series.name!r} must have numbers; got {series.dtype}")
-    text = series.cast(pl.String) if is_text(series.dtype) else series
+    text = _with_decimal_points(series.cast(pl.String)) if is_text(series.dtype) else series
     values: Floats = np.ascontiguousarray(text.cast(pl.Float64, strict=False).to_numpy(), dtype=np.float64)
     invalid = ~(np.abs(values) <= MAX_ABS)
     if invalid.any():
@@ -91,6 +92,17 @@ def float_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Floats:
         advice = _number_advice(series[row]) if is_text_value else "Fill in or drop rows without a value"
         raise column_error(series, row, row_numbers, "must be a finite number", advice)
     return values
+
+
+def _with_decimal_points(texts: pl.Series) -> pl.Series:
+    """Replace decimal commas by points, unless a comma may separate thousands or a text has a point."""
+    plain = texts.str.strip_chars()
+    with_comma = plain.filter(plain.str.contains(",", literal=True))
+    if with_comma.is_empty() or plain.str.contains(".", literal=True).any():
+        return texts
+    if not with_comma.str.contains(DECIMAL_COMMA).all() or with_comma.str.contains(THOUSANDS_COMMA).all():
+        return texts
+    return plain.str.replace(",", ".", literal=True)
 
 
 def _number_advice(text: str) -> str:

@@ -21,7 +21,7 @@ LEADING_ZERO = r"^\s*0\d+\s*$"
 def check_csv(file: Path, separator: str = ",") -> None:
     """Read a CSV file once, and raise InvalidInput if its format is not what the reader expects.
 
-    It must be in UTF-8, have the separator, and have the same number of fields in every row.
+    It must be in UTF-8, have the separator, have the same number of fields in every row, and not repeat its header.
 
     Args:
         file: the file, which may be compressed by gzip.
@@ -33,8 +33,10 @@ def check_csv(file: Path, separator: str = ",") -> None:
         with _open(file) as lines:
             header = lines.readline()
             _check_header(file, header, separator)
+            count, names = header.count(separator.encode()), _names(header)
             if header.count(b'"') % 2 == 0 and all(
-                line.count(separator.encode()) == header.count(separator.encode()) or not line.strip() for line in lines
+                (line.count(separator.encode()) == count and _names(line) != names) or not line.strip()
+                for line in lines
             ):
                 return
         _check_fields(file, separator)
@@ -50,10 +52,15 @@ def _open(file: Path) -> IO[bytes]:
     return gzip.open(file, "rb") if is_compressed else file.open("rb")  # type: ignore[return-value]
 
 
+def _names(line: bytes) -> bytes:
+    return line.removeprefix(UTF_8_SIGNATURE).strip()
+
+
 def _check_header(file: Path, header: bytes, separator: str) -> None:
     if header.startswith(UTF_16) or b"\0" in header:
         raise InvalidInput(
-            f"{file.name} must be encoded in UTF-8; it seems to be UTF-16. Convert it: iconv -f UTF-16 -t UTF-8"
+            f"{file.name} must be encoded in UTF-8; it seems to be UTF-16. Convert it: "
+            f"iconv -f UTF-16 -t UTF-8 {file.name} > NEW_FILE"
         )
     text = header.removeprefix(UTF_8_SIGNATURE).decode()
     if text.lower().startswith("sep="):
@@ -72,9 +79,10 @@ def _check_header(file: Path, header: bytes, separator: str) -> None:
 def _check_fields(file: Path, separator: str) -> None:
     """Parse all rows, because fields with quotes may contain separators and line breaks."""
     with _open(file) as raw:
-        rows = csv.reader((line.decode() for line in raw), delimiter=separator)
+        rows = csv.reader((line.removeprefix(UTF_8_SIGNATURE).decode() for line in raw), delimiter=separator)
         try:
-            expected = len(next(rows))
+            header = next(rows)
+            expected = len(header)
             number = -1
             for row in rows:
                 if not row:  # an empty line
@@ -85,6 +93,10 @@ def _check_fields(file: Path, separator: str) -> None:
                         f"{file.name}, row {number} (line {rows.line_num}): each row must have {expected} fields, as "
                         f"the header has; got {len(row)}. Complete or drop the row, or close its quotes"
                     )
+                if row == header:
+                    raise InvalidInput(
+                        f"{file.name}: row {number} (line {rows.line_num}) repeats the header; remove it"
+                    )
         except csv.Error as error:
             raise InvalidInput(
                 f"{file.name}, line {rows.line_num}: {error}. Check the quotes before this line"
@@ -94,7 +106,7 @@ def _check_fields(file: Path, separator: str) -> None:
 def _not_utf_8(file: Path) -> InvalidInput:
     return InvalidInput(
         f"{file.name} must be encoded in UTF-8; it is not. Convert it, such as from Latin-1: "
-        "iconv -f ISO-8859-1 -t UTF-8"
+        f"iconv -f ISO-8859-1 -t UTF-8 {file.name} > NEW_FILE"
     )
 
 

@@ -65,7 +65,8 @@ def read_csv(
     of an `arm_table` that is a CSV file.
 
     Raises:
-        InvalidInput: if a file is not in UTF-8, has another separator, or has a row with too many or too few fields.
+        InvalidInput: if a file is not in UTF-8, has another separator, repeats its header, or has a row with too many
+            or too few fields.
     """
     texts = declared_texts(options)
     table = scan_csv(source, check_columns(columns), separator, texts)
@@ -88,13 +89,22 @@ def read_json_lines(
     The log may be larger than memory. A column "user.age" is the field age of the object user. The arguments are those
     of `read_table`.
     """
+    files = files_of(source, "jsonl", "ndjson", "json")
+    for file in files:
+        _check_no_array(file)
     with convert_polars_errors():
-        table = pl.scan_ndjson(files_of(source, "jsonl", "ndjson", "json"), infer_schema_length=None)
+        table = pl.scan_ndjson(files, infer_schema_length=None)
         names = table.collect_schema().names()
         nested = [name for name in check_columns(columns).single if "." in name and name not in names]
         table = table.with_columns([_nested_field(name).alias(name) for name in nested])
         table.collect_schema()
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
+
+
+def _check_no_array(file: Path) -> None:
+    with file.open("rb") as content:
+        if content.read(1024).lstrip().startswith(b"["):
+            raise InvalidInput(f"{file.name} contains a JSON array; write one object per line")
 
 
 def _nested_field(path: str) -> pl.Expr:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.errors import InvalidInput, check_float, check_int, lookup, parameter
 from glbandits.evaluation.logs.arm_features import FixedArms
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, chosen_features
+from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, WeightedSums
@@ -84,6 +84,19 @@ def play_policies(
     return [[player.curve() for player in same_policy] for same_policy in players]
 
 
+def form_for_log(policy: Policy, log: Log) -> Policy:
+    """Return the form of a policy that learns from a log.
+
+    Raises InvalidInput if the rows are sparse and the policy has no sparse form.
+    """
+    advice = (
+        f"The rows of this log are sparse; by default those with more than {MAX_DENSE_FEATURES:,} features are, and it "
+        f"has {log.dim:,}. Use one of these policies, give hashed columns fewer features with "
+        f"{parameter('kinds')}, or set {parameter('sparse', False)}, which is slow and needs much memory."
+    )
+    return sparse_form(policy, log.dim, advice=advice) if log.sparse else policy
+
+
 def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
     """Check that all policies can learn from a log.
 
@@ -93,7 +106,7 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
     check_int("the number of features of the log", log.dim, at_least=1)
     for policy in policies:
-        check_policy(sparse_form(check_is_policy(policy), log.dim) if log.sparse else policy, log.dim)
+        check_policy(form_for_log(check_is_policy(policy), log), log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}
     min_propensity, first_row = 1.0, 0
     for block in log.blocks():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from glbandits.bandit import Bandit
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
-from glbandits.evaluation.replay.log_player import block_rows
+from glbandits.evaluation.replay.log_player import block_rows, form_for_log
 from glbandits.policy import Policy
 from glbandits.policy_parsing import as_policy
 
@@ -31,6 +31,7 @@ def train(
         progress: called with the number of rows learned so far, and of all rows.
     """
     policy = as_policy(policy)
+    form_for_log(policy, log)
     bandit, done = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map), 0
     for block in log.blocks(block_rows([policy])):
         bandit.learn_batch(chosen_rows(block) if log.sparse else chosen_features(block), block.rewards)
