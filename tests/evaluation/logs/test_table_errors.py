@@ -232,7 +232,7 @@ def test_errors_of_rewards_and_propensities_give_advice(column: str, values: lis
 def test_decimal_commas_are_read_in_rewards_and_propensities() -> None:
     log = read_table({"arm": ["a", "b"], "reward": ["1,250", "-12,5"], "propensity": ["0,5", "1"]}, Columns())
     assert log.rewards.tolist() == [1.25, -12.5]
-    assert log.propensities.tolist() == [0.5, 1.0]
+    np.testing.assert_array_equal(log.propensities, [0.5, 1.0])
 
 
 def test_commas_that_may_separate_thousands_are_refused() -> None:
