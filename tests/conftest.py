@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
+settings.register_profile("no deadline", deadline=None)  # a busy machine must not fail a test
+settings.load_profile("no deadline")
 
 ROOT = Path(__file__).parents[1]
 POLICIES = sorted(path.stem.replace("_", "-") for path in (ROOT / "src/glbandits/policies").glob("[a-z]*.py"))

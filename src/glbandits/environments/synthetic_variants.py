@@ -43,15 +43,17 @@ class SyntheticVariant:
     """`Synthetic` with settings that make it harder; the defaults change nothing.
 
     Values of `features`:
-        "uniform": uniform in [-1/sqrt(d), 1/sqrt(d)], as in `Synthetic`.
-        "heavy-tailed": Student's t with 2.5 degrees of freedom, scaled to a median norm of 0.6. A few arms have norms
-            many times larger than the others.
-        "correlated": normal numbers times a random matrix, which is new for each seed. Its singular values fall from
-            the largest to a thirtieth of it. The root mean square norm is 0.6.
+
+    - "uniform": uniform in [-1/sqrt(d), 1/sqrt(d)], as in `Synthetic`.
+    - "heavy-tailed": Student's t with 2.5 degrees of freedom, scaled to a median norm of 0.6. A few arms have norms
+      many times larger than the others.
+    - "correlated": normal numbers times a random matrix, which is new for each seed. Its singular values fall from
+      the largest to a thirtieth of it. The root mean square norm is 0.6.
 
     Values of `misspecified`, for rewards that no link explains:
-        "step": the expected reward is 0.8 if x'theta > 0.6 ||theta|| / sqrt(d), else 0.2.
-        "interaction": the expected reward is the logistic function of x'theta + 3 d x_0 x_1 - 0.5.
+
+    - "step": the expected reward is 0.8 if x'theta > 0.6 norm(theta) / sqrt(d), else 0.2.
+    - "interaction": the expected reward is the logistic function of x'theta + 3 d x_0 x_1 - 0.5.
 
     Args:
         dim: the number of features of an arm, including the constant if there is an intercept.
