@@ -207,10 +207,10 @@ def test_standard_errors_match_the_variance_of_estimates(exact: bool) -> None:
     value, error, ips, ips_error = np.transpose(found)
     # Two arms are worth 0.75, three 0.617, four 0.4875 in the mean.
     truth = np.mean([REWARD_PROBABILITIES[left:].mean() for left in range(3)])
-    for estimate, told in ((value, error), (ips, ips_error)):
+    for estimate, standard_errors in ((value, error), (ips, ips_error)):
         # Four standard errors of a mean of 100, and a standard deviation known to 7 %: 1 in 15,000 and 1 in 15,000.
         assert estimate.mean() == pytest.approx(truth, abs=4 * estimate.std() / math.sqrt(runs))
-        assert told.mean() == pytest.approx(estimate.std(), rel=0.28)
+        assert standard_errors.mean() == pytest.approx(estimate.std(), rel=0.28)
     assert error.mean() < (0.035 if exact else 0.06)
 
 
