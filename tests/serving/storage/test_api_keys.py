@@ -122,7 +122,7 @@ def test_the_command_creates_lists_and_revokes_keys(tmp_path: Path) -> None:
     SqliteStore(path).close()
     text = run("create", "shop", "--scope", "read", "--store", str(path)).strip()
     listed = run("list", "--store", str(path))
-    (key,) = re.findall(r"([0-9a-f]{8}) . shop . read ", listed)
+    (key,) = re.findall(r"([0-9a-f]{8}) +shop +read ", listed)
     assert text not in listed
     assert run("revoke", key, "--store", str(path)) == f"Revoked key {key} of shop\n"
     assert key not in run("list", "--store", str(path))

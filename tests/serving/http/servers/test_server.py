@@ -129,7 +129,7 @@ def test_new_and_revoked_keys_apply_within_seconds(site: Running) -> None:
     text = glb("keys", "create", "new", "--scope", "read", *store, folder=folder).stdout
     assert eventually(lambda: site.ask("GET", "/v1/loops", key=text.strip()).status == 200)
     listed = glb("keys", "list", *store, folder=folder).stdout
-    key = next(line.split()[1] for line in listed.splitlines() if " new " in line)
+    key = next(line.split()[0] for line in listed.splitlines() if " new " in line)
     assert glb("keys", "revoke", key, *store, folder=folder).returncode == 0
     assert eventually(lambda: site.ask("GET", "/v1/loops", key=text.strip()).status == 401)
 
