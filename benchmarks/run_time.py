@@ -14,9 +14,9 @@ from glbandits.simulation.play_recipes import play_entry
 def report() -> None:
     """Print the ratios with their targets."""
     horizon, policy, problem = 1000, SgdTs(horizon=1000), Synthetic(dim=6, arms=100)
-    pieces = list(problem.rounds(horizon, seed=0))
+    blocks = list(problem.rounds(horizon, seed=0))
     arms, counts, expected, values, noise = (
-        np.concatenate([getattr(piece, part) for piece in pieces])
+        np.concatenate([getattr(block, part) for block in blocks])
         for part in ("arms", "counts", "expected", "values", "noise")
     )
     best = values.max(axis=1)

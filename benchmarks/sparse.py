@@ -23,7 +23,7 @@ from glbandits.records import Floats
 ARMS, NONZEROS, NAMES = 20, 50, 5000
 HORIZON = 100_000
 PIECE = 500
-"""Rounds that are generated at a time. Each learner plays a piece before the next learner does."""
+"""Rounds that are generated at a time. Each learner plays a block before the next learner does."""
 BITS = (18, 22)
 EXPLORERS = {
     "vw epsilon (default)": "",
@@ -59,8 +59,8 @@ class World:
         self._indices = np.random.default_rng([seed, dim]).choice(dim, NAMES, replace=False)
         self._theta = self._rng.normal(size=NAMES) * np.sqrt(2.0 / nonzeros)
 
-    def pieces(self, horizon: int) -> Iterator[list[Round]]:
-        """Yield rounds in pieces."""
+    def blocks(self, horizon: int) -> Iterator[list[Round]]:
+        """Yield rounds in blocks."""
         for start in range(0, horizon, PIECE):
             yield self._piece(min(PIECE, horizon - start))
 
@@ -177,7 +177,7 @@ def compare(bits: int, horizon: int, names: Sequence[str]) -> None:
     """CPU per round, memory and regret of learners on the same rounds."""
     print(f"d = 2^{bits}, K = {ARMS}, {NONZEROS} nonzeros, T = {horizon:,}", flush=True)
     runs, uniform, played = {name: Run(name, bits) for name in names}, 0.0, 0
-    for rounds in World(2**bits, seed=1).pieces(horizon):
+    for rounds in World(2**bits, seed=1).blocks(horizon):
         uniform += sum(float(given.expected.max() - given.expected.mean()) for given in rounds)
         for run in runs.values():
             run.play(rounds)
@@ -202,7 +202,7 @@ def grow() -> None:
 def least_costs(problems: list[tuple[int, int]], rounds: int = 300, repeats: int = 30) -> list[float]:
     """The least CPU seconds per round for each (bits, nonzeros), after a warm-up pass."""
     runs = [
-        (Run("optimist", bits), next(iter(World(2**bits, 1, nonzeros).pieces(rounds)))) for bits, nonzeros in problems
+        (Run("optimist", bits), next(iter(World(2**bits, 1, nonzeros).blocks(rounds)))) for bits, nonzeros in problems
     ]
     for _ in range(repeats):
         for run, given in runs:

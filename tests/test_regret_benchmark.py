@@ -50,7 +50,7 @@ def tiny(_: Path) -> Environment:
 
 
 def spend_time(timed: _TimedEnvironment) -> None:
-    """Take 20 ms of CPU for each piece."""
+    """Take 20 ms of CPU for each block."""
     for _ in timed.rounds(1000, seed=1):
         until = time.thread_time() + 0.02
         while time.thread_time() < until:

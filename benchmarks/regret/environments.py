@@ -81,9 +81,9 @@ class HiddenOffset:
             dim=self.dim, arms=self.arms, fixed_arms=True, theta_norm=self.theta_norm, link="identity"
         )  # its expected rewards are the scores x'theta*
         noises, mean = _stream(seed, NOISE), np.vectorize(find_link(self.link).mean)
-        for piece in scores.rounds(horizon, seed):
-            means = np.tile(mean(self.offset + piece.expected[0]), (len(piece), 1))
-            yield replace(piece, expected=means, values=means, noise=self.noise.draw(noises, len(piece)))
+        for block in scores.rounds(horizon, seed):
+            means = np.tile(mean(self.offset + block.expected[0]), (len(block), 1))
+            yield replace(block, expected=means, values=means, noise=self.noise.draw(noises, len(block)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,11 +154,11 @@ class Flip:
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """The rounds of `Synthetic`; after the flip a mean p becomes 1 - p."""
         start = 0
-        for piece in Synthetic(dim=self.dim, arms=self.arms, theta_norm=self.theta_norm).rounds(horizon, seed):
-            is_flipped = (np.arange(start, start + len(piece)) >= self.flip_after)[:, np.newaxis]
-            means = np.where(is_flipped, 1.0 - piece.expected, piece.expected)
-            yield replace(piece, expected=means, values=means)
-            start += len(piece)
+        for block in Synthetic(dim=self.dim, arms=self.arms, theta_norm=self.theta_norm).rounds(horizon, seed):
+            is_flipped = (np.arange(start, start + len(block)) >= self.flip_after)[:, np.newaxis]
+            means = np.where(is_flipped, 1.0 - block.expected, block.expected)
+            yield replace(block, expected=means, values=means)
+            start += len(block)
 
 
 def _stream(seed: int, part: int) -> np.random.Generator:
@@ -166,7 +166,7 @@ def _stream(seed: int, part: int) -> np.random.Generator:
 
 
 def _lengths(horizon: int, arms: int, dim: int) -> list[int]:
-    """Cut the horizon into pieces of at most 4 MB of features."""
+    """Cut the horizon into blocks of at most 4 MB of features."""
     longest = max(1, CHUNK_SIZE // (arms * (dim + 2) + ROUND_OVERHEAD))
     return [min(longest, horizon - longest * i) for i in range(math.ceil(horizon / longest))]
 

@@ -43,7 +43,7 @@ class _LimitExceeded(Exception):
 
 
 class _TimedEnvironment:
-    """An environment that yields small pieces, between which a compiled run can stop."""
+    """An environment that yields small blocks, between which a compiled run can stop."""
 
     def __init__(self, environment: Environment, limit: float) -> None:
         self._environment, self._limit = environment, limit
@@ -58,17 +58,17 @@ class _TimedEnvironment:
         return self._environment.noise
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        for piece in self._environment.rounds(horizon, seed):
+        for block in self._environment.rounds(horizon, seed):
             start = 0
-            while start < len(piece):
+            while start < len(block):
                 length = max(1, min(self.rounds_done // 8, horizon // MIN_CHECKS))
                 part = slice(start, start + length)
                 small = Rounds(
-                    arms=piece.arms[part],
-                    counts=piece.counts[part],
-                    expected=piece.expected[part],
-                    noise=piece.noise[part],
-                    values=piece.values[part],
+                    arms=block.arms[part],
+                    counts=block.counts[part],
+                    expected=block.expected[part],
+                    noise=block.noise[part],
+                    values=block.values[part],
                 )
                 began = time.thread_time()
                 yield small

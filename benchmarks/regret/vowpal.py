@@ -42,8 +42,8 @@ def play(
     Return the final regret and the CPU seconds of each.
     """
     runs = [_Run(explorer, seed) for explorer in explorers]
-    for piece in environment.rounds(horizon, seed):
-        for features, rewards in zip(piece.arms, piece.expected, strict=True):
+    for block in environment.rounds(horizon, seed):
+        for features, rewards in zip(block.arms, block.expected, strict=True):
             actions = [_action(arm) for arm in features]
             for run in runs:
                 run.step(actions, rewards)

@@ -195,7 +195,7 @@ def coverage(uniform: bool, logs: int, rows: int, clustered: bool) -> dict[str, 
             picked = np.repeat(picked, 5)
         part = World(many.features[picked], many.means[picked], many.logging[picked], many.target[picked])
         log = logged(part, rng)
-        if clustered:  # five rows that share context, choice and reward: one decision, told five times
+        if clustered:  # five rows that share context, choice and reward: one decision, repeated five times
             first = np.arange(rows) // 5 * 5
             log = LoggedData(
                 chosen=log.chosen[first],

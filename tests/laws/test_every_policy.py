@@ -97,11 +97,11 @@ def drive(
 ) -> tuple[list[int], Bandit]:
     """Run the problem through the online API. Save and load the bandit after the rounds of `save_at`."""
     choices: list[int] = []
-    for piece in PROBLEM.rounds(HORIZON, seed):
-        for t in range(len(piece)):
-            arms = piece.arms[t, : piece.counts[t]]
+    for block in PROBLEM.rounds(HORIZON, seed):
+        for t in range(len(block)):
+            arms = block.arms[t, : block.counts[t]]
             arm = bandit.choose(arms)
-            bandit.learn(arms[arm], PROBLEM.noise.reward(piece.expected[t, arm], piece.noise[t]))
+            bandit.learn(arms[arm], PROBLEM.noise.reward(block.expected[t, arm], block.noise[t]))
             choices.append(arm)
             if t in save_at and folder is not None:
                 bandit.save(folder / "model.safetensors")
@@ -283,9 +283,9 @@ def test_state_stops_growing_with_fixed_arms(policy: Policy) -> None:
     problem = Synthetic(dim=3, arms=9, fewest_arms=1, fixed_arms=policy.keeps_history)
     play = play_entry(policy.implementation(3), find_link(policy.link), problem.noise, compiled=True)
     state, rng, sizes = policy.init(3), generator(1), []
-    for piece in problem.rounds(4000 if policy.keeps_history else 100_000, seed=1):
-        regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
-        rounds = (piece.arms, piece.counts, piece.expected, piece.values, piece.best(), piece.noise)
+    for block in problem.rounds(4000 if policy.keeps_history else 100_000, seed=1):
+        regret, choices = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
+        rounds = (block.arms, block.counts, block.expected, block.values, block.best(), block.noise)
         state = play(state, policy.packed_settings(3), rng, *rounds, 0.0, choices, regret)
         sizes.append(state.size)
     # A policy that stores observations stores each of the fixed arms once, in each of its separate sets of rewards.

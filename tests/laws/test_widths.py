@@ -65,10 +65,10 @@ def test_theta_star_is_in_the_confidence_set(policy: Any, ellipsoid: Any, runs: 
     for seed in range(runs):
         bandit, outside = Bandit(policy, dim=3, seed=seed), False
         theta_star = problem.theta_star(seed)
-        for piece in problem.rounds(rounds, seed):
-            for t in range(len(piece)):
-                arm = bandit.choose(piece.arms[t])
-                bandit.learn(piece.arms[t, arm], problem.noise.reward(piece.expected[t, arm], piece.noise[t]))
+        for block in problem.rounds(rounds, seed):
+            for t in range(len(block)):
+                arm = bandit.choose(block.arms[t])
+                bandit.learn(block.arms[t, arm], problem.noise.reward(block.expected[t, arm], block.noise[t]))
                 centre, R, radius = ellipsoid(policy, bandit.state)
                 outside |= bool(np.linalg.norm(R @ (theta_star - centre)) > radius)
         left += outside

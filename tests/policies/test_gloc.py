@@ -65,6 +65,7 @@ def test_invalid_settings_are_rejected() -> None:
         Gloc(exploration=-1)
 
 
+@pytest.mark.usefixtures("compiled_now")
 @pytest.mark.parametrize("kind", [Gloc, GlocTs])
 def test_compiled_runs_with_projections_equal_plain_runs(kind: type[Gloc] | type[GlocTs]) -> None:
     policy = kind(step=10.0, bound=0.3)
@@ -76,9 +77,9 @@ def test_compiled_runs_with_projections_equal_plain_runs(kind: type[Gloc] | type
 
 def _states(policy: Gloc | GlocTs, problem: Synthetic, compiled: bool) -> Floats:
     """Return the state after 60 rounds."""
-    piece = next(problem.rounds(60, 1))
+    block = next(problem.rounds(60, 1))
     play = play_entry(policy.implementation(7), find_link(policy.link), problem.noise, compiled)
     room = np.empty(60, dtype=np.int64), np.empty(60)
     start = policy.init(7), policy.packed_settings(7), generator(1)
-    arms = piece.arms, piece.counts, piece.expected, piece.values, piece.best(), piece.noise
+    arms = block.arms, block.counts, block.expected, block.values, block.best(), block.noise
     return play(*start, *arms, 0.0, *room)

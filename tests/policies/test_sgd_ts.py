@@ -69,8 +69,8 @@ def test_numpy_implementation_makes_the_same_choices() -> None:
 
     plain = NumpySgdTs(policy, 4, lambda size: any_index(rng, size), normals)
     choices = []
-    for piece in problem.rounds(horizon, seed):
-        for arms, expected, noise in zip(piece.arms, piece.expected, piece.noise, strict=True):
+    for part in problem.rounds(horizon, seed):
+        for arms, expected, noise in zip(part.arms, part.expected, part.noise, strict=True):
             arm = plain.choose(arms)
             plain.learn(arms[arm], float(noise < expected[arm]))
             choices.append(arm)

@@ -71,12 +71,12 @@ class Box:
 def test_choices_match_a_second_implementation(seed: int) -> None:
     problem = Synthetic(dim=3, arms=6)
     bandit, box, stages = Bandit(POLICY, dim=3, seed=seed), Box(3), set()
-    for piece in problem.rounds(160, seed):
-        for t in range(len(piece)):
-            arms, arm = piece.arms[t], bandit.choose(piece.arms[t])
+    for block in problem.rounds(160, seed):
+        for t in range(len(block)):
+            arms, arm = block.arms[t], bandit.choose(block.arms[t])
             if t >= TAU:
                 assert arm == box.choose(arms), t
-            reward = problem.noise.reward(piece.expected[t, arm], piece.noise[t])
+            reward = problem.noise.reward(block.expected[t, arm], block.noise[t])
             bandit.learn(arms[arm], reward)
             box.learn(arms[arm], reward)
     rows = history(bandit.state, history_at(3, POLICY.stages(3)), 4)

@@ -196,7 +196,7 @@ def test_reward_curve_is_best_reward_minus_regret() -> None:
     _, news = small_results()
     for protocol in news.protocols:
         for curve, outcome in zip(curves(NEWS, protocol), protocol.outcomes, strict=True):
-            best = [piece.best() for seed in outcome.seeds for piece in NEWS.environment.rounds(HORIZON, seed)]
+            best = [block.best() for seed in outcome.seeds for block in NEWS.environment.rounds(HORIZON, seed)]
             np.testing.assert_allclose(curve.mean[-1], np.mean(best) - outcome.final.mean() / HORIZON)
 
 

@@ -155,20 +155,20 @@ def play_logs(policy: Policy, dim: int, arms: int, digest: Any) -> None:
 def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
     """Replay of events, and both forms of progressive replay of a log."""
     dim = problem.dim
-    piece: Rounds = next(iter(problem.rounds(30, seed=1)))
-    rows, keys = len(piece), (policy.implementation(dim), find_link(policy.link))
-    chosen = np.array([t % count for t, count in enumerate(piece.counts)])
+    block: Rounds = next(iter(problem.rounds(30, seed=1)))
+    rows, keys = len(block), (policy.implementation(dim), find_link(policy.link))
+    chosen = np.array([t % count for t, count in enumerate(block.counts)])
     rewards, ones = (np.arange(rows) % 2).astype(float), np.ones(rows)
     state: Floats = policy.init(dim)
     start = (policy.packed_settings(dim), generator(1))
-    log = (piece.arms, 1, piece.counts, chosen, rewards)
+    log = (block.arms, 1, block.counts, chosen, rewards)
     matched, kept = np.empty(rows), np.empty(rows)
     out = [entry_point(all_recipe, *keys).compiled()(state.copy(), *start, *log, True, matched)]
     digest.update(matched.tobytes())
     keep = entry_point(matched_recipe, *keys).compiled()
     out.append(keep(state.copy(), *start, *log, ones, generator(2), matched, kept))
     events = np.arange(rows), chosen, rewards.astype(np.int64), np.empty(rows, dtype=np.int64)
-    out.append(entry_point(replay_recipe, *keys).compiled()(state.copy(), *start, piece.arms, piece.counts, *events))
+    out.append(entry_point(replay_recipe, *keys).compiled()(state.copy(), *start, block.arms, block.counts, *events))
     for learned in out:
         digest.update(learned.tobytes())
 

@@ -160,7 +160,7 @@ def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
 
 
 class Scripted(ThreadingHTTPServer):
-    """Answers as it was told, one status after the other; 0 closes the connection without a reply."""
+    """Answers with the given statuses, one after the other; 0 closes the connection without a response."""
 
     daemon_threads = True
 

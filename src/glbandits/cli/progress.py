@@ -18,7 +18,7 @@ LINE_SECONDS = 20.0
 def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     """Show a progress bar. Yields a function of a label, the work done and the total work.
 
-    If the output is not a terminal, a line is printed to stderr at the start and every `LINE_SECONDS`.
+    If the output is not a terminal, a line is printed to stderr at the start and every `LINE_SECONDS` instead.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -27,7 +27,7 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
         lines, printed = Console(stderr=True), -math.inf
 
@@ -58,7 +58,10 @@ def warnings_printed(console: Console) -> Iterator[list[str]]:
 
 @contextmanager
 def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """Show a progress bar. Yields a function of a label, the elapsed seconds and the expected total seconds."""
+    """Show a progress bar. Yields a function of a label, the elapsed seconds and the expected total seconds.
+
+    If the output is not a terminal, a line is printed to stderr every `LINE_SECONDS` instead.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -66,9 +69,9 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None, left="")
-        furthest, printed = 0.0, time.monotonic()
+        furthest, printed, lines = 0.0, time.monotonic(), Console(stderr=True)
 
         def report(label: str, done: float, total: float) -> None:
             nonlocal furthest, printed
@@ -77,7 +80,7 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
             bar.update(task, completed=furthest, total=1.0, description=escape(label), left=left)
             if not console.is_terminal and time.monotonic() - printed > LINE_SECONDS:
                 printed = time.monotonic()
-                console.print(f"{furthest:.0%}: {label}, {left}", markup=False)
+                lines.print(f"{furthest:.0%}: {label}, {left}", soft_wrap=True, markup=False, highlight=False)
 
         yield report
         bar.update(task, left="")

@@ -216,7 +216,7 @@ def _no_progress(_label: str, _done: float, _total: float) -> None:
 
 
 class _Step(NamedTuple):
-    """A piece of work that depends on no other."""
+    """A task that depends on no other task."""
 
     name: Literal["gate", "curves", "evaluate"]
     labels: tuple[str, ...] = ()

@@ -25,8 +25,10 @@ from glbandits.evaluation import (
     read_open_bandit,
     read_parquet,
 )
+from glbandits.evaluation.logs.dsjson import is_dsjson
 from glbandits.evaluation.logs.log_features import LogOptions
 from glbandits.evaluation.logs.open_bandit import is_open_bandit
+from glbandits.evaluation.logs.open_log import SUFFIXES
 from glbandits.evaluation.logs.table_log import read_arm_table
 from glbandits.extras import needed_for
 from glbandits.features import Hashing
@@ -70,7 +72,8 @@ class LogSource:
         if self.link is not None:
             settings["link"] = self.link
         # A format that defines its columns refuses settings of columns.
-        defines_columns = self.path.suffix == ".dsjson" or is_open_bandit(self.path)
+        is_json = self.path.name.endswith(SUFFIXES["dsjson"] + SUFFIXES["json"])
+        defines_columns = is_open_bandit(self.path) or (is_json and is_dsjson(self.path))
         if self.columns != Columns() and not (defines_columns and self.columns == WITHOUT_PROPENSITIES):
             settings["columns"] = self.columns
         if self.arm_table is not None:

@@ -143,7 +143,7 @@ def test_invalid_json_is_rejected(tmp_path: Path) -> None:
         open_log(path)
     path.write_text("[1]\n")
     with pytest.raises(InvalidInput, match="line 1 of log.json: the line must be a JSON object"):
-        open_log(path)
+        read_dsjson(path)
     path.write_text(json.dumps(DANGLING))
     with pytest.raises(InvalidInput, match="must have decisions; got 1 other lines and 0 decisions"):
         open_log(path)

@@ -5,6 +5,7 @@ import pytest
 
 from glbandits import InvalidInput, LinUcb
 from glbandits.evaluation import Columns, CrossedArms, open_log, read_json_lines, train
+from glbandits.service_logs.log_source import LogSource
 
 ROWS = [
     {"arm": "a", "reward": 0, "propensity": 0.5, "user": {"age": 20, "tags": ["new"]}},
@@ -26,9 +27,18 @@ def test_json_lines_have_nested_fields(tmp_path: Path) -> None:
     assert bandit.choose([{"arm": "a", "user": ROWS[0]["user"]}, {"arm": "b", "user": ROWS[0]["user"]}]) == 1
 
 
-def test_open_log_reads_json_lines_if_columns_are_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", [None, Columns()])
+def test_open_log_reads_json_lines_of_a_table(tmp_path: Path, columns: Columns | None) -> None:
     for name in ("log.jsonl", "log.ndjson", "log.json"):
-        assert len(open_log(written(tmp_path, name), Columns())) == 3
+        assert len(open_log(written(tmp_path, name), columns)) == 3
+
+
+@pytest.mark.parametrize("file_format", ["auto", "json-lines"])
+def test_the_command_line_reads_json_lines(tmp_path: Path, file_format: str) -> None:
+    assert len(LogSource(address=str(written(tmp_path))).open(file_format)) == 3
+
+
+def test_unknown_fields_of_json_lines_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="the table could not be read"):
         read_json_lines(written(tmp_path), Columns(context=("user.height",)))
     with pytest.raises(InvalidInput, match="the table has no column 'age'"):

@@ -20,7 +20,7 @@ ACTIONS = ("tea", "cola")
 
 
 class Holding(SqliteStore):
-    """Writes events only while it may, and reads unless it is told not to."""
+    """A store whose writes wait for `may_write`, and whose reads fail unless `readable`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

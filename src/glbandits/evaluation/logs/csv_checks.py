@@ -4,7 +4,7 @@ import csv
 import gzip
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import polars as pl
 
@@ -49,7 +49,7 @@ def check_csv(file: Path, separator: str = ",") -> None:
 def _open(file: Path) -> IO[bytes]:
     with file.open("rb") as start:
         is_compressed = start.read(2) == GZIP
-    return gzip.open(file, "rb") if is_compressed else file.open("rb")  # type: ignore[return-value]
+    return cast("IO[bytes]", gzip.open(file, "rb")) if is_compressed else file.open("rb")
 
 
 def _names(line: bytes) -> bytes:

@@ -157,6 +157,15 @@ def read_dsjson(
     return DsjsonLog(Path(path).absolute(), hashing, link, sparse=sparse)
 
 
+def is_dsjson(path: Path) -> bool:
+    """Whether the first object of a file is a line of a dsjson log: a decision or a later reward."""
+    try:
+        event = next((event for _, event in _objects(path)), {})
+    except (OSError, InvalidInput):
+        return False
+    return "c" in event or "EventId" in event
+
+
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of the lines, with line numbers that start at 1."""
     with path.open("rb") as file:

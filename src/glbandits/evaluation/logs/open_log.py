@@ -9,7 +9,7 @@ from typing import Any
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.columns import Columns
-from glbandits.evaluation.logs.dsjson import read_dsjson
+from glbandits.evaluation.logs.dsjson import is_dsjson, read_dsjson
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.open_bandit import is_open_bandit, read_open_bandit
 from glbandits.evaluation.logs.table_files import read_csv, read_json_lines, read_parquet
@@ -35,8 +35,8 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
     | .parquet, a folder or a pattern of such files | `read_parquet` |
     | .csv, .csv.gz, a folder or a pattern of such files | `read_csv` |
     | a folder with item_context.csv | `read_open_bandit` |
-    | .dsjson; .json, .jsonl, .ndjson without columns | `read_dsjson` |
-    | .json, .jsonl, .ndjson with columns | `read_json_lines` |
+    | .dsjson; .json, .jsonl, .ndjson in dsjson format | `read_dsjson` |
+    | other .json, .jsonl, .ndjson with one object per line | `read_json_lines` |
 
     >>> open_log("log.xlsx")
     Traceback (most recent call last):
@@ -52,9 +52,11 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
         return read_table(source, columns or Columns(), **settings)
     path = Path(source)
     kind = _kind(path)
-    if kind == "json" and columns is not None:
-        return read_json_lines(path, columns, **settings)
-    if kind in ("open bandit", "dsjson", "json"):
+    if kind == "json":
+        kind = "dsjson" if columns is None and is_dsjson(path) else "json lines"
+    if kind == "json lines":
+        return read_json_lines(path, columns or Columns(), **settings)
+    if kind in ("open bandit", "dsjson"):
         if columns is not None:
             raise InvalidInput(f"columns must be None for {path}, because its format has fixed columns; got {columns}")
         return read_open_bandit(path, **settings) if kind == "open bandit" else read_dsjson(path, **settings)

@@ -1,4 +1,4 @@
-"""How refusals are told, in each version."""
+"""Error responses of each version of the API."""
 
 from pathlib import Path
 from typing import Any

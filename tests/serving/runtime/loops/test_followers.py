@@ -94,7 +94,7 @@ def test_the_learner_adopts_a_follower_s_configuration(pair: Pair) -> None:
 
 
 def test_the_learner_adopts_a_reset_by_a_follower(pair: Pair) -> None:
-    """The follower lags behind when it is told, and the new model still comes after all that was learned."""
+    """The follower is 60 decisions behind at the reset; the new model still starts after all of them."""
     pair.play_rounds(60, 0)
     pair.follower.reset()
     assert pair.follower.published.learned_through == pair.learner.published.learned_through

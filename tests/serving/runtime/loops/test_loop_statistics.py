@@ -322,7 +322,7 @@ class TestAfterTheLogWasDeleted:
 
     @pytest.fixture(params=["mine", "another's"])
     def loops(self, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Loop, Loop, SqliteStore, Clock]:
-        """A loop with 100 decisions, three seconds apart, that is told to forget; and the one that is looked at."""
+        """A loop with 100 decisions, three seconds apart, whose log will be deleted; and the loop to check."""
         loop, store = small_loop(tmp_path, clock := Clock())
         other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
         played(loop, store, clock, 100)
@@ -343,7 +343,7 @@ class TestAfterTheLogWasDeleted:
             assert seen.statistics.view(window).total.decisions == 7
 
     def test_remaining_decisions_stay_counted(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
-        """But for the stretch in which the log was cut: 15 seconds, or five minutes, which all 100 may be in."""
+        """Except in the bucket in which the log was cut: 15 seconds, or five minutes, which may contain all 100."""
         deleting, seen, store, clock = loops
         page = store.search("default", "event-60", 1)[0].decision.timestamp
         assert deleting.delete_log(page) == 60
