@@ -1,5 +1,6 @@
 import itertools
 import math
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -374,5 +375,8 @@ def test_unknown_link_is_rejected() -> None:
 
 def test_state_above_the_memory_limit_is_rejected() -> None:
     dim = 200_000_000
+    tracemalloc.start()
     with pytest.raises(InvalidInput, match=rf"the state would hold .* numbers for dim = {dim}; .*Use fewer features"):
         Bandit(Optimist(), dim=dim)
+    assert tracemalloc.get_traced_memory()[1] < 1e6
+    tracemalloc.stop()

@@ -8,7 +8,7 @@ import numpy as np
 
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
-from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_blocks, merge_blocks
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_size, merge_blocks, set_initial_blocks
 from glbandits.maths.upper_envelope import uniform_probabilities
 from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import jittable
@@ -126,11 +126,10 @@ class Optimist(Policy):
         if self.half_life == "auto":
             return initial_copies(replace(self, half_life=None).init(dim))
         precision = self.intercept_precision(dim)
-        blocks = initial_blocks(dim, is_diagonal=self.covariance == "diagonal")
-        state = LAYOUT.allocate(
-            dim, tail=blocks.size, prior=1.0, prior_scale=FIRST_SCALE, intercept_precision=precision
-        )
-        state[blocks_at(dim) :] = blocks
+        is_diagonal = self.covariance == "diagonal"
+        size = initial_size(dim, is_diagonal=is_diagonal)
+        state = LAYOUT.allocate(dim, tail=size, prior=1.0, prior_scale=FIRST_SCALE, intercept_precision=precision)
+        set_initial_blocks(state[blocks_at(dim) :], dim, is_diagonal=is_diagonal)
         return state
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:

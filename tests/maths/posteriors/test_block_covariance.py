@@ -11,10 +11,11 @@ from glbandits.maths.posteriors.block_covariance import (
     add_variances,
     are_valid_blocks,
     gather,
-    initial_blocks,
+    initial_size,
     merge_blocks,
     quadratic_form,
     scatter,
+    set_initial_blocks,
     subtract_outer,
 )
 from glbandits.policy_bases.posterior_scores import SMALL
@@ -23,6 +24,12 @@ from tests.maths.posteriors.block_parts import assembled, blocks_of, packed, pos
 
 HEADER = np.array([3.0, -1.0, 2.5])
 """Numbers of a state in front of its blocks."""
+
+
+def initial_blocks(dim: int) -> Floats:
+    blocks = np.empty(initial_size(dim))
+    set_initial_blocks(blocks, dim)
+    return blocks
 
 
 def random_blocks(sizes: list[int], rng: np.random.Generator) -> Floats:

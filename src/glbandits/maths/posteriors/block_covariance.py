@@ -22,14 +22,21 @@ CHUNK = 32
 """The largest number of features in a block of an observation with more than LARGEST_BLOCK features."""
 
 
-def initial_blocks(dim: int, *, is_diagonal: bool = False) -> Floats:
-    """The blocks before the first observation, with variances of 1.
+def initial_size(dim: int, *, is_diagonal: bool = False) -> int:
+    """The number of numbers that `set_initial_blocks` writes."""
+    return 1 + dim + dim**2 if dim <= LARGEST_BLOCK and not is_diagonal else 3 * dim
+
+
+def set_initial_blocks(blocks: Floats, dim: int, *, is_diagonal: bool = False) -> None:
+    """Write the blocks before the first observation, with variances of 1.
 
     Each feature is a block if `is_diagonal`.
     """
     if dim <= LARGEST_BLOCK and not is_diagonal:
-        return np.concatenate([[float(dim)], np.arange(float(dim)), np.eye(dim).ravel()])
-    return np.stack([np.ones(dim), np.arange(float(dim)), np.ones(dim)], axis=1).ravel()
+        blocks[0], blocks[1 : 1 + dim], blocks[1 + dim :] = dim, np.arange(dim), np.eye(dim).ravel()
+    else:
+        rows = blocks.reshape(dim, 3)
+        rows[:, 0], rows[:, 1], rows[:, 2] = 1.0, np.arange(dim), 1.0
 
 
 def are_valid_blocks(blocks: Floats, dim: int) -> bool:
