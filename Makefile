@@ -1,7 +1,7 @@
 # make run     the main job: the whole paper on thin grids, with a page of figures at the end
 # make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
 # make test    every test; sets up .venv by itself from the lock file
-# make test-safety   every policy under bounds checks and a memory check
+# make test-safety   compiled code of every policy: bounds, memory, and the same results as plain Python
 # make check   lint, types, architecture and tests
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
@@ -31,9 +31,9 @@ test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow
 	GLBANDITS_COMPILE=now $(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup tests/laws
 
-# Every policy with bounds checks, and with freed memory overwritten.
+# Every policy with bounds checks, with freed memory overwritten, and compared with plain Python.
 test-safety: .venv/ready-dev
-	$(BIN)/python -m pytest -m safety --numprocesses=logical tests/safety
+	$(BIN)/python -m pytest -m safety --numprocesses=logical --dist=loadgroup tests/safety tests/laws
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check $(SOURCES)

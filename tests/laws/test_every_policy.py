@@ -39,8 +39,8 @@ from glbandits.simulation.play_recipes import play_entry
 HORIZON = 100
 TRIALS = 1500
 """Draws for an estimated probability."""
-COMPILED_ALONE = ("lin-ucb", "greedy")
-"""Policies whose `choose` and `learn` are compiled by themselves here; those of all others in the slow tests.
+COMPILED = ("lin-ucb", "greedy")
+"""Policies that `make test` compiles; `make test-safety` compiles all others.
 
 One of them keeps its state in place, the other one stores observations, so that its state grows."""
 PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
@@ -84,12 +84,16 @@ def allows(policy: Any, link: str) -> bool:
         return False
 
 
-def named(variants: dict[str, Policy]) -> list[Any]:
+def named(variants: dict[str, Policy], *, compiled: bool = False) -> list[Any]:
     """Parameters with the names of the variants. tests/conftest.py reads the policy from the name."""
-    return [pytest.param(policy, id=name) for name, policy in variants.items()]
+    return [
+        pytest.param(policy, id=name, marks=pytest.mark.safety if compiled and name not in COMPILED else ())
+        for name, policy in variants.items()
+    ]
 
 
 every_policy = pytest.mark.parametrize("policy", named(VARIANTS))
+every_compiled_policy = pytest.mark.parametrize("policy", named(VARIANTS, compiled=True))
 
 
 def drive(
@@ -131,7 +135,7 @@ def exercised(policy: Policy, rounds: int = 60) -> Bandit:
     return learned(policy, rounds).copy()
 
 
-@every_policy
+@every_compiled_policy
 def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("GLBANDITS_COMPILE", "now")
@@ -145,13 +149,7 @@ def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypat
 
 
 @pytest.mark.usefixtures("compiled_now")
-@pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param(policy, id=name, marks=() if name in COMPILED_ALONE else pytest.mark.slow)
-        for name, policy in VARIANTS.items()
-    ],
-)
+@every_compiled_policy
 def test_compiled_choose_and_learn_equal_plain_ones(policy: Policy) -> None:
     bandit = Bandit(policy, dim=3, seed=11)
     bandit._choose.compiled()
