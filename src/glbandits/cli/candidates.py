@@ -7,7 +7,7 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
-from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.log_readers.log_features import LogOptions
 from glbandits.evaluation.logs.logged_data import link_of
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.features import FeatureMap

@@ -13,7 +13,7 @@ from rich.console import Console
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation import Columns, Log, estimate_propensities
-from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.log_readers.log_features import LogOptions
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind

@@ -36,18 +36,18 @@ from glbandits.evaluation.estimators.support import ArmSupport, Support
 from glbandits.evaluation.estimators.targets import Target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
+from glbandits.evaluation.log_readers.columns import Columns
+from glbandits.evaluation.log_readers.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
+from glbandits.evaluation.log_readers.open_bandit import read_open_bandit
+from glbandits.evaluation.log_readers.open_log import open_log
+from glbandits.evaluation.log_readers.slate_log import SlateColumns, SlateLog, read_slates
+from glbandits.evaluation.log_readers.table_files import read_csv, read_json_lines, read_parquet
+from glbandits.evaluation.log_readers.table_log import TableLog, read_table
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
-from glbandits.evaluation.logs.columns import Columns
-from glbandits.evaluation.logs.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, LoggedData
-from glbandits.evaluation.logs.open_bandit import read_open_bandit
-from glbandits.evaluation.logs.open_log import open_log
 from glbandits.evaluation.logs.overlap import Overlap, overlap_of
-from glbandits.evaluation.logs.slate_log import SlateColumns, SlateLog, read_slates
 from glbandits.evaluation.logs.sparse_arms import SparseArms
-from glbandits.evaluation.logs.table_files import read_csv, read_json_lines, read_parquet
-from glbandits.evaluation.logs.table_log import TableLog, read_table
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward
 from glbandits.evaluation.promotion import Promotion, Verdict, promotion

@@ -21,8 +21,8 @@ from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
 from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
+from glbandits.evaluation.log_readers.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.logs.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
 from glbandits.records import Floats
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, Log, LoggedData, SparseArms, read_parquet
-from glbandits.evaluation.logs.column_values import cluster_ids
+from glbandits.evaluation.log_readers.column_values import cluster_ids
 from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows

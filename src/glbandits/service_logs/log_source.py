@@ -25,11 +25,11 @@ from glbandits.evaluation import (
     read_open_bandit,
     read_parquet,
 )
-from glbandits.evaluation.logs.dsjson import is_dsjson
-from glbandits.evaluation.logs.log_features import LogOptions
-from glbandits.evaluation.logs.open_bandit import is_open_bandit
-from glbandits.evaluation.logs.open_log import SUFFIXES
-from glbandits.evaluation.logs.table_log import read_arm_table
+from glbandits.evaluation.log_readers.dsjson import is_dsjson
+from glbandits.evaluation.log_readers.log_features import LogOptions
+from glbandits.evaluation.log_readers.open_bandit import is_open_bandit
+from glbandits.evaluation.log_readers.open_log import SUFFIXES
+from glbandits.evaluation.log_readers.table_log import read_arm_table
 from glbandits.extras import needed_for
 from glbandits.features import Hashing
 

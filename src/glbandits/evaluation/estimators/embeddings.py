@@ -13,9 +13,9 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput, parameter, value_text
-from glbandits.evaluation.logs.columns import check_present
+from glbandits.evaluation.log_readers.columns import check_present
+from glbandits.evaluation.log_readers.table_log import read_arm_table
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.evaluation.logs.table_log import read_arm_table
 from glbandits.records import Floats, Ints
 
 EmbeddingsLike: TypeAlias = Mapping[str, Any] | ArrayLike

@@ -1,1 +1,1 @@
-"""Logs of decisions: in memory, and read from tables and files."""
+"""Logs of decisions in memory: rows, arms, parts of logs, and overlap."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput
+from glbandits.evaluation.log_readers.column_values import float_values
+from glbandits.evaluation.log_readers.columns import check_present
+from glbandits.evaluation.log_readers.table_log import as_frame
 from glbandits.evaluation.logs.arm_features import check_array
-from glbandits.evaluation.logs.column_values import float_values
-from glbandits.evaluation.logs.columns import check_present
-from glbandits.evaluation.logs.table_log import as_frame
 from glbandits.records import Floats, Ints, set_validated
 
 SlateTarget: TypeAlias = Floats | Sequence[Sequence[float]] | Callable[["SlateLog"], Floats]

@@ -19,7 +19,7 @@ from glbandits.evaluation import (
     read_parquet,
     read_table,
 )
-from tests.evaluation.logs.table_data import COLUMNS, LISTS, TABLE, assert_same_log
+from tests.evaluation.log_readers.table_data import COLUMNS, LISTS, TABLE, assert_same_log
 
 
 def many(rows: int, seed: int = 1) -> pl.DataFrame:
@@ -64,7 +64,7 @@ def test_parquet_blocks_equal_the_table(tmp_path: Path, size: int) -> None:
 
 
 def test_rows_stay_in_order_across_parts_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glbandits.evaluation.logs.table_log.BLOCK", 16)  # a part has 64 rows
+    monkeypatch.setattr("glbandits.evaluation.log_readers.table_log.BLOCK", 16)  # a part has 64 rows
     frame = many(300)
     frame[:130].write_parquet(tmp_path / "1.parquet", row_group_size=50)
     frame[130:].with_columns(pl.col("reward").cast(pl.Float64)).write_parquet(tmp_path / "2.parquet")

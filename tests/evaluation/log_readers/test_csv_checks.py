@@ -6,9 +6,9 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, open_log, read_csv
-from glbandits.evaluation.logs.csv_checks import check_csv
+from glbandits.evaluation.log_readers.csv_checks import check_csv
 from glbandits.features import Category
-from tests.evaluation.logs.table_data import assert_same_log
+from tests.evaluation.log_readers.table_data import assert_same_log
 
 TEXT = "arm,reward,propensity,town\na,1,0.5,Bern\nb,0,0.5,Zürich\na,0,0.5,Bern\n"
 

@@ -10,7 +10,7 @@ import pytest
 
 from glbandits.evaluation import evaluate, read_open_bandit
 from glbandits.records import Floats
-from tests.evaluation.logs.open_bandit_data import sample
+from tests.evaluation.log_readers.open_bandit_data import sample
 
 CAMPAIGNS = {"all": 80, "men": 34, "women": 46}
 

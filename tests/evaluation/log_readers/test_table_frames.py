@@ -8,7 +8,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, read_table
-from tests.evaluation.logs.table_data import COLUMNS, LISTS, TABLE, assert_same_log, changed
+from tests.evaluation.log_readers.table_data import COLUMNS, LISTS, TABLE, assert_same_log, changed
 
 
 def test_all_types_of_frames_give_the_same_log() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 
 from glbandits.errors import InvalidInput, check_int
-from glbandits.evaluation.logs.columns import ARM, Columns, check_present
-from glbandits.evaluation.logs.table_files import scan_csv
-from glbandits.evaluation.logs.table_log import TableLog
+from glbandits.evaluation.log_readers.columns import ARM, Columns, check_present
+from glbandits.evaluation.log_readers.table_files import scan_csv
+from glbandits.evaluation.log_readers.table_log import TableLog
 from glbandits.maths.links import Link
 
 ITEMS = "item_context.csv"

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import InvalidInput, lookup, parameter
-from glbandits.evaluation.logs.column_values import column_values
-from glbandits.evaluation.logs.columns import Columns
+from glbandits.evaluation.log_readers.column_values import column_values
+from glbandits.evaluation.log_readers.columns import Columns
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind

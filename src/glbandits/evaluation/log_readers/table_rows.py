@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import parameter
-from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
-from glbandits.evaluation.logs.column_values import (
+from glbandits.evaluation.log_readers.column_values import (
     cluster_ids,
     column_error,
     column_values,
@@ -15,10 +14,11 @@ from glbandits.evaluation.logs.column_values import (
     int_values,
     name_indices,
 )
+from glbandits.evaluation.log_readers.table_layout import OTHER_PROBABILITIES, TableLayout
+from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import SparseArms
-from glbandits.evaluation.logs.table_layout import OTHER_PROBABILITIES, TableLayout
 from glbandits.features import FeatureMap
 from glbandits.features.feature_map.combination import Combination, Entries
 from glbandits.maths.links import find_link

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, Unpack
 import polars as pl
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.logs.columns import Columns, check_columns
-from glbandits.evaluation.logs.csv_checks import check_csv, columns_with_leading_zeros, csv_error
-from glbandits.evaluation.logs.log_features import LogOptions, declared_texts
-from glbandits.evaluation.logs.table_log import TableLog, convert_polars_errors, read_arm_table
+from glbandits.evaluation.log_readers.columns import Columns, check_columns
+from glbandits.evaluation.log_readers.csv_checks import check_csv, columns_with_leading_zeros, csv_error
+from glbandits.evaluation.log_readers.log_features import LogOptions, declared_texts
+from glbandits.evaluation.log_readers.table_log import TableLog, convert_polars_errors, read_arm_table
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.maths.links import Link
 

@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import InvalidInput, parameter
-from glbandits.evaluation.logs.column_values import make_column
-from glbandits.evaluation.logs.columns import Columns, check_columns
-from glbandits.evaluation.logs.csv_checks import check_csv, columns_with_leading_zeros
-from glbandits.evaluation.logs.log_features import LogOptions, declared_texts
+from glbandits.evaluation.log_readers.column_values import make_column
+from glbandits.evaluation.log_readers.columns import Columns, check_columns
+from glbandits.evaluation.log_readers.csv_checks import check_csv, columns_with_leading_zeros
+from glbandits.evaluation.log_readers.log_features import LogOptions, declared_texts
+from glbandits.evaluation.log_readers.table_layout import inspect_table, prepare_table
+from glbandits.evaluation.log_readers.table_rows import read_rows
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
-from glbandits.evaluation.logs.table_layout import inspect_table, prepare_table
-from glbandits.evaluation.logs.table_rows import read_rows
 from glbandits.features import Features
 from glbandits.features.table_columns import is_table, table_columns
 from glbandits.maths.links import Link

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from glbandits.errors import InvalidInput, parameter
-from glbandits.evaluation.logs.column_values import column_error, column_values, is_number, is_text
-from glbandits.evaluation.logs.columns import ARM, Columns, check_present, columns_of
-from glbandits.evaluation.logs.log_features import LogOptions, MapRequest, make_feature_map
+from glbandits.evaluation.log_readers.column_values import column_error, column_values, is_number, is_text
+from glbandits.evaluation.log_readers.columns import ARM, Columns, check_present, columns_of
+from glbandits.evaluation.log_readers.log_features import LogOptions, MapRequest, make_feature_map
 from glbandits.evaluation.logs.logged_data import MAX_DENSE_FEATURES
 from glbandits.features import FeatureMap, Features
 from glbandits.features.feature_map.combination import Entries

@@ -8,7 +8,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, RowArms, read_table
-from tests.evaluation.logs.table_data import ARMS, LISTS, TABLE, changed
+from tests.evaluation.log_readers.table_data import ARMS, LISTS, TABLE, changed
 
 WRONG = [
     (
@@ -143,7 +143,7 @@ def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table["land"] = [f"land {i}" for i in range(90)]
     with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90 rows"):
         read_table(table, Columns(context=("land",)))
-    monkeypatch.setattr("glbandits.evaluation.logs.log_features.MAX_ARMS", 1)
+    monkeypatch.setattr("glbandits.evaluation.log_readers.log_features.MAX_ARMS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
         read_table(TABLE, Columns())
 

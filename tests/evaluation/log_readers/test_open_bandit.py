@@ -6,7 +6,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import CrossedArms, open_log, read_open_bandit
-from tests.evaluation.logs.open_bandit_data import sample
+from tests.evaluation.log_readers.open_bandit_data import sample
 
 ROWS = """,timestamp,item_id,position,click,propensity_score,\
 user_feature_0,user_feature_1,user_feature_2,user_feature_3,user-item_affinity_0,user-item_affinity_1

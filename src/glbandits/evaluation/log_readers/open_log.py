@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.logs.columns import Columns
-from glbandits.evaluation.logs.dsjson import is_dsjson, read_dsjson
+from glbandits.evaluation.log_readers.columns import Columns
+from glbandits.evaluation.log_readers.dsjson import is_dsjson, read_dsjson
+from glbandits.evaluation.log_readers.open_bandit import is_open_bandit, read_open_bandit
+from glbandits.evaluation.log_readers.table_files import read_csv, read_json_lines, read_parquet
+from glbandits.evaluation.log_readers.table_log import read_table
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.logs.open_bandit import is_open_bandit, read_open_bandit
-from glbandits.evaluation.logs.table_files import read_csv, read_json_lines, read_parquet
-from glbandits.evaluation.logs.table_log import read_table
 
 SUFFIXES = {
     "parquet": (".parquet",),

@@ -8,9 +8,9 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, CrossedArms, FixedArms, RowArms, read_table
-from glbandits.evaluation.logs.table_layout import read_arms
+from glbandits.evaluation.log_readers.table_layout import read_arms
 from glbandits.features import FeatureMap
-from tests.evaluation.logs.table_data import ARMS, LISTS, TABLE, changed
+from tests.evaluation.log_readers.table_data import ARMS, LISTS, TABLE, changed
 
 
 def test_log_without_context_has_fixed_arms() -> None:

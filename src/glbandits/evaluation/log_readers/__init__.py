@@ -1,0 +1,1 @@
+"""Readers of logs: tables, files of several formats, and slates."""
