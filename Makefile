@@ -33,7 +33,7 @@ test-slow: .venv/ready-dev
 
 # Every policy with bounds checks, with freed memory overwritten, and compared with plain Python.
 test-safety: .venv/ready-dev
-	$(BIN)/python -m pytest -m safety --numprocesses=logical --dist=loadgroup tests/safety tests/laws
+	$(BIN)/python -m pytest -m safety --numprocesses=logical --dist=loadgroup tests
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check $(SOURCES)

@@ -61,6 +61,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture
+def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile nothing: for tests whose subject is not compiled code, and which plain Python passes in seconds."""
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+
+
+@pytest.fixture
 def compiled_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile before the first call: for tests that play for long."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "now")

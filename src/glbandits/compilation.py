@@ -17,7 +17,7 @@ The environment variable `GLBANDITS_COMPILE` sets when an entry point is compile
 | value | compiled |
 |---|---|
 | background (default) | in the background, from the first call on |
-| on-demand | in this process, once plain Python has taken 5 CPU seconds, or if the arrays are large |
+| on-demand | in this process, once plain Python has taken 15 CPU seconds, or if the arrays are large |
 | now | in this process, before the first call |
 | never | never |
 """
@@ -45,7 +45,7 @@ from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.numba_support import cache_folder, compile_cached, entry_name
 
 MODES = ("background", "on-demand", "now", "never")
-WORTH_COMPILING_SECONDS = 5.0
+WORTH_COMPILING_SECONDS = 15.0
 """CPU seconds of plain Python after which the mode "on-demand" compiles an entry point."""
 LARGE_ARRAY = 20_000
 """Size of an array above which the mode "on-demand" compiles an entry point."""

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,11 +11,16 @@ from tests.maths.link_support import cauchit_link
 ARMS = np.array([[0.5, -0.25], [0.0, 1.0], [-1.0, 0.5]])
 
 
-def learned_bandit() -> Bandit:
+@cache
+def _learned_bandit() -> Bandit:
     bandit = Bandit(SgdTs(block_length=4), dim=2, seed=3)
     for i in range(10):
         bandit.learn(ARMS[i % 3], float(i % 2))
     return bandit
+
+
+def learned_bandit() -> Bandit:
+    return _learned_bandit().copy()
 
 
 BAD_CALLS: dict[str, tuple[Callable[[Bandit], object], str]] = {

@@ -136,6 +136,7 @@ def test_html_of_a_bandit_shows_the_settings_of_its_policy() -> None:
         assert text in html
 
 
+@pytest.mark.usefixtures("plain_python")
 def test_name_of_a_link_of_the_user_is_escaped_in_html() -> None:
     html = Bandit(Optimist(link=replace(LINKS["logistic"], name=HOSTILE)), dim=3)._repr_html_()
     assert "<script" not in html

@@ -1,6 +1,6 @@
 """Properties that every policy must have. A new policy is tested once it is in POLICIES."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -84,16 +84,19 @@ def allows(policy: Any, link: str) -> bool:
         return False
 
 
-def named(variants: dict[str, Policy], *, compiled: bool = False) -> list[Any]:
-    """Parameters with the names of the variants. tests/conftest.py reads the policy from the name."""
+def named(variants: dict[str, Policy], fast: Collection[str] | None = None) -> list[Any]:
+    """Parameters with the names of the variants. tests/conftest.py reads the policy from the name.
+
+    `make test` runs those of `fast` only, or all; `make test-safety` runs the others.
+    """
     return [
-        pytest.param(policy, id=name, marks=pytest.mark.safety if compiled and name not in COMPILED else ())
+        pytest.param(policy, id=name, marks=() if fast is None or name in fast else pytest.mark.safety)
         for name, policy in variants.items()
     ]
 
 
 every_policy = pytest.mark.parametrize("policy", named(VARIANTS))
-every_compiled_policy = pytest.mark.parametrize("policy", named(VARIANTS, compiled=True))
+every_compiled_policy = pytest.mark.parametrize("policy", named(VARIANTS, COMPILED))
 
 
 def drive(

@@ -112,7 +112,8 @@ def test_dense_and_sparse_forms_make_the_same_choices(policy: Any, link: str) ->
         assert theta.intercept == pytest.approx(expected_theta.intercept)
 
 
-@every_form
+@pytest.mark.usefixtures("compiled_now")
+@pytest.mark.parametrize("policy", named(FORMS, ["epsilon-greedy"]))
 def test_compiled_code_plays_as_plain_python(policy: Policy) -> None:
     played = [(as_sparse_rows(arms, DIM), rewards) for arms, rewards in rounds("logistic", 120)]
     all_rows = as_sparse_rows(np.concatenate([arms for arms, _ in rounds("logistic", 120)]), DIM)

@@ -65,6 +65,7 @@ def test_invalid_settings_are_rejected() -> None:
         Gloc(exploration=-1)
 
 
+@pytest.mark.safety
 @pytest.mark.usefixtures("compiled_now")
 @pytest.mark.parametrize("kind", [Gloc, GlocTs])
 def test_compiled_runs_with_projections_equal_plain_runs(kind: type[Gloc] | type[GlocTs]) -> None:

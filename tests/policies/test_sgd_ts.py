@@ -113,6 +113,7 @@ def test_blocks_count_rewards() -> None:
         assert bandit.state[sgd_ts.POSITION] == n % 10
 
 
+@pytest.mark.usefixtures("plain_python")
 def test_draw_is_constant_in_a_block_with_the_right_variance() -> None:
     # theta_TS - theta_bar over many first blocks: variance (2 a1^2 + 2 a2^2) / j.
     policy, x = SgdTs(block_length=3, exploration_a1=0.3, exploration_a2=0.4, step=1e-9), np.array([1.0, -0.5])

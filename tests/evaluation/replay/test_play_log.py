@@ -11,6 +11,7 @@ from glbandits.maths.philox import generator, uniform
 from glbandits.records import Floats, Ints
 from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Counting, Stream, live_reward, write_log
 
+pytestmark = pytest.mark.usefixtures("plain_python")
 few = pytest.mark.filterwarnings("ignore:the effective sample size of")
 
 
