@@ -34,7 +34,9 @@ class Ranker:
 
     def start(self) -> None:
         """Start the server. Returns when it answers."""
-        self.server = self._stack.enter_context(running(self.folder, "--host", self._host, store=self._store))
+        self.server = self._stack.enter_context(
+            running(self.folder, "--host", self._host, store=self._store, compile_mode="now")
+        )
 
     def kill(self) -> None:
         """Kill the server with SIGKILL."""

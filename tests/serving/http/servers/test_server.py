@@ -99,7 +99,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that the tests below share."""
     folder = tmp_path_factory.mktemp("site")
     flags = ("--log-format", "json", "--log-level", "debug", "--max-body", "2000")
-    with running(folder, *flags, compile_mode="on-demand") as server:
+    with running(folder, *flags) as server:
         yield server
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
