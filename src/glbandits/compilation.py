@@ -17,9 +17,12 @@ The environment variable `GLBANDITS_COMPILE` sets when an entry point is compile
 | value | compiled |
 |---|---|
 | background (default) | in the background, from the first call on |
-| on-demand | in this process, once plain Python has taken 15 CPU seconds, or if the arrays are large |
+| on-demand | in this process, once plain Python has taken 15 CPU seconds |
 | now | in this process, before the first call |
 | never | never |
+
+In all modes except "never", code of users is compiled before the first call, and a call that would take long in plain
+Python (LONG_CALL) waits for the machine code.
 """
 
 import atexit
@@ -48,7 +51,7 @@ MODES = ("background", "on-demand", "now", "never")
 WORTH_COMPILING_SECONDS = 15.0
 """CPU seconds of plain Python after which the mode "on-demand" compiles an entry point."""
 LARGE_ARRAY = 20_000
-"""Size of an array above which the mode "on-demand" compiles an entry point."""
+"""Size of an array above which a function from `compiled()` is compiled in the mode "on-demand"."""
 LONG_CALL = 2e6
 """Elementary steps above which a call waits for machine code: about half a second of plain Python."""
 
@@ -261,7 +264,7 @@ def _marker(recipe: Recipe) -> Path | None:
         name.text,
         numba.__version__,
         llvmlite.binding.get_host_cpu_name(),
-        " ".join(str(getattr(numba.config, name)) for name in ("CPU_NAME", "CPU_FEATURES", "BOUNDSCHECK")),
+        " ".join(str(getattr(numba.config, option)) for option in ("CPU_NAME", "CPU_FEATURES", "BOUNDSCHECK")),
         sys.implementation.cache_tag,
         f"{source.st_mtime_ns} {source.st_size}",
     )

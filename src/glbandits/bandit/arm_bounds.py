@@ -33,7 +33,7 @@ GOOD_SLACK, LARGEST_SLACK, SAMPLE = 1.2, 1.4, 64
 Below GOOD_SLACK no other ridge is tried. If no ridge is below LARGEST_SLACK, all bounds are computed from scratch.
 """
 REFRESH_INTERVAL, LOOSE_REFRESH_INTERVAL = 64, 16
-"""Each update computes one panel in so many from scratch, because the errors of updates add up.
+"""Each update computes one panel in 64, or in 16, from scratch, because the errors of updates add up.
 
 The second interval applies after a `general_update`, until every panel was refreshed once.
 """
@@ -68,7 +68,7 @@ class ArmBounds:
         self._catalogue = catalogue
         self._scan, self._bound = entry_point(scan_panels_recipe), entry_point(bound_scores_recipe)
         self._generation, self._version, self._next_panel, self._typical_variance = 0, -1, 0, 1.0
-        self._loose_panels = 0
+        self._loose_panels = 0  # panels not refreshed since the last `general_update`
         self._covariance: Floats
         self._levels: Floats
         self._variances: Floats

@@ -201,14 +201,14 @@ class Bandit(Displayed):
 
     def _learn_rows(self, batch: Call, X: Any, y: Floats) -> None:
         done = 0
-        while done < len(y) and not batch.is_compiled and not self._learn_all_at_once(len(y) - done):
+        while done < len(y) and not batch.is_compiled and not self._is_worth_compiling(len(y) - done):
             self.learn(self._inputs.row(X, done), float(y[done]))
             done += 1
         if done < len(y):
             learn, rest = batch.compiled(), self._inputs.row_range(X, done, len(y))
             self._state = learn(self._state, self._settings, self.dim, rest, y[done:], self._rng)
 
-    def _learn_all_at_once(self, rows: int) -> bool:
+    def _is_worth_compiling(self, rows: int) -> bool:
         """Whether waiting for compilation is faster than learning the rows in Python."""
         return rows > MIN_ROWS_TO_COMPILE and not self._learn.is_compiled
 

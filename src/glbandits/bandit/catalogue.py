@@ -65,8 +65,8 @@ class Catalogue:
         self._rows: dict[Hashable, int] = {}
         self._features = np.empty((0, self.dim))
         self._digests: Ints = np.empty(0, dtype=np.int64)
-        self._changes: Ints = np.empty(0, dtype=np.int64)
-        self._distinct: Ints | None = None
+        self._changes: Ints = np.empty(0, dtype=np.int64)  # the version in which each row last changed
+        self._distinct: Ints | None = None  # a cache of `without_duplicates` for all rows
         self._packed, self._packed_version = PackedArms(), -1
         self.version = 0
         """The number of changes so far."""

@@ -32,9 +32,9 @@ class CatalogueDecisions:
 
     def __init__(self, policy: Any, dim: int, key: tuple[Any, ...], catalogue: Catalogue) -> None:
         self._policy, self._dim, self._key, self._catalogue = policy, dim, key, catalogue
-        self._settings = self._settings_of_contenders = policy.packed_settings(dim)
+        self._settings = self._settings_without_floor = policy.packed_settings(dim)
         if getattr(policy, "floor", 0.0):
-            self._settings_of_contenders = replace(policy, floor=0.0).packed_settings(dim)
+            self._settings_without_floor = replace(policy, floor=0.0).packed_settings(dim)
         self._bounds = ArmBounds(catalogue)
 
     def choose(self, state: Floats, rng: Generator, context: ArrayLike | None, allowed: Ints | None) -> int:
@@ -44,7 +44,7 @@ class CatalogueDecisions:
             if rule.floor > 0.0 and uniform(rng) < rule.floor:
                 index = any_index(rng, self._count(allowed))
                 return index if allowed is None else int(allowed[index])
-            rows, settings = self._bounds.contenders(rule, allowed), self._settings_of_contenders
+            rows, settings = self._bounds.contenders(rule, allowed), self._settings_without_floor
         arms = self.arms(rows, context)
         # Without a rule there may be very many arms, which `choose_stored_recipe` is for. Results are identical.
         recipe = choose_stored_recipe if rule is None else choose_recipe
@@ -56,7 +56,7 @@ class CatalogueDecisions:
         """Return the probability of every row, 0 for rows not allowed; None if the policy has no exact form."""
         rule, rows, settings, floor = self._rule(state, context, allowed), allowed, self._settings, 0.0
         if rule is not None:
-            settings, floor = self._settings_of_contenders, rule.floor
+            settings, floor = self._settings_without_floor, rule.floor
             rows = self._bounds.contenders(rule, allowed)
         arms = self.arms(rows, context)
         exact = np.empty(len(arms))

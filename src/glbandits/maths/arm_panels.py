@@ -44,7 +44,8 @@ def pack_panels(rows: Floats) -> Singles:
 def pack_columns(columns: Floats) -> tuple[Singles, Ints, Floats]:
     """Vectors of dim features and a constant, (n, dim + 1), as `scan_panels` takes them: directions, starts, sizes.
 
-    A vector of zeros makes their number even. There is one start for two directions.
+    A vector is its size times its direction. A vector of zeros makes their number even. Directions are scanned in
+    pairs: the start of a pair is the feature (a multiple of GROUP) before which both are 0.
     """
     columns = np.concatenate([columns, np.zeros((len(columns) % 2, columns.shape[1]))])
     dim = columns.shape[1] - 1
@@ -72,11 +73,11 @@ def scan_panels(
     """Write the level of each arm x, and an upper bound of its variance.
 
     The level is x'c for the first column c. Let S be the sum of (c'x)^2 over the other columns. If `growth` is 0, the
-    bound is S. Otherwise the old bound v becomes growth v - S. Both include an error relative to |x||c| for each
-    column, and the remainder relative to |x|^2.
+    new bound is S. Otherwise it is growth v - S, with the old bound v. In both cases, rounding errors of at most
+    error |x||c| for each column are added, and remainder |x|^2. The level is without its error.
 
-    A column is a size times a direction. The last entry of a direction belongs to the constant. Entries before the
-    start of a pair of directions are 0. `norms` are |x| with the constant.
+    `pack_columns` returns directions, starts and sizes of the columns. The last entry of a direction belongs to the
+    constant. `norms` are |x| with the constant.
     """
     sign = 1.0 if growth == 0.0 else -1.0
     features = panels.shape[1]

@@ -29,14 +29,15 @@ def factorise(A: Floats, ridge: float, least: Floats) -> bool:
 
     Only the upper triangle is read. A must be a positive semidefinite matrix plus ridge times I. With a ridge, the
     exact pivots are at least the ridge. A smaller pivot is due to rounding, and is raised to the size of the rounding
-    error. Without a ridge, A is singular if its k-th pivot is not above least[k].
+    error. Without a ridge, A is singular if its k-th pivot is not above least[k]. With a ridge, `least` is not
+    read: pass any vector.
     """
     dim = A.shape[0]
-    hidden = np.empty(dim)
+    rounding = np.empty(dim)
     for k in range(dim):
-        hidden[k] = dim * 2.2e-16 * A[k, k]
+        rounding[k] = dim * 2.2e-16 * A[k, k]
     for k in range(dim):
-        pivot = A[k, k] if A[k, k] >= ridge else max(ridge, hidden[k])
+        pivot = A[k, k] if A[k, k] >= ridge else max(ridge, rounding[k])
         if ridge == 0.0 and not pivot > least[k]:
             return False
         root = math.sqrt(pivot)

@@ -85,14 +85,15 @@ class Link:
         mean, slope = self.mean(z), self.slope(z)
         if not self.mean(z - h) < self.mean(z + h):
             raise InvalidInput(f"link {self.name!r}: mean must be strictly increasing; it is not at z = {z}")
-        for upper, lower, names in (
+        for function, derivative, rule in (
             (self.mean, slope, "slope must be the derivative of mean"),
             (self.antiderivative, mean, "mean must be the derivative of antiderivative"),
         ):
-            numeric = (upper(z + h) - upper(z - h)) / (2 * h)
-            if not abs(numeric - lower) <= 1e-4 * (1 + abs(lower)):
+            numeric = (function(z + h) - function(z - h)) / (2 * h)
+            if not abs(numeric - derivative) <= 1e-4 * (1 + abs(derivative)):
                 raise InvalidInput(
-                    f"link {self.name!r}: {names}; at z = {z} it is {lower}, but the numeric derivative is {numeric}"
+                    f"link {self.name!r}: {rule}; at z = {z} it is {derivative}, but the numeric derivative is "
+                    f"{numeric}"
                 )
         back = self.mean(self.inverse(mean))
         if not abs(back - mean) <= 1e-6 * (1 + abs(mean)):

@@ -22,7 +22,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _ONE = np.uint64(1)
-_TOP_27, _TOP_26 = np.uint64(5), np.uint64(6)
+_TOP_27, _TOP_26 = np.uint64(5), np.uint64(6)  # right shifts that leave the top 27 or 26 of 32 bits
 
 
 def generator(seed: int, stream: int = 0) -> Generator:

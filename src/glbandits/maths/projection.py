@@ -26,22 +26,22 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
     if not largest <= 1e100 * radius:
         for i in range(dim):
             theta[i] = theta[i] / largest * 1e100 * radius if largest < np.inf else 0.0
-    A, b, point, half = np.zeros((dim, dim)), np.empty(dim), np.empty(dim), np.empty(dim)
+    A, A_theta, point, whitened = np.zeros((dim, dim)), np.empty(dim), np.empty(dim), np.empty(dim)
     for k in range(dim):
         add_outer(A, 1.0, R[k])
     for i in range(dim):
-        b[i] = 0.0
+        A_theta[i] = 0.0
     for k in range(dim):
         product = dot_row(R, k, theta)
         for i in range(dim):
-            b[i] += R[k, i] * product
+            A_theta[i] += R[k, i] * product
     nu = 0.0
     copy_to(point, theta)
-    copy_to(half, theta)
-    forward(R, half)
+    copy_to(whitened, theta)
+    forward(R, whitened)  # its norm is that of the point in (A + nu I)^-1
     for _ in range(50):
         length = norm(point)
-        ratio = length / norm(half)
+        ratio = length / norm(whitened)
         step = ratio * ratio * (length / radius - 1.0)  # not ** 2: Python and compiled code round it differently
         if not length > radius * (1.0 + 1e-14) or not nu + step > nu:
             break
@@ -49,9 +49,9 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
         shifted = A.copy()
         for i in range(dim):
             shifted[i, i] += nu
-        factorise(shifted, nu, b)
-        copy_to(point, b)
+        factorise(shifted, nu, A_theta)
+        copy_to(point, A_theta)
         solve_factorised(shifted, point)
-        copy_to(half, point)
-        forward(shifted, half)
+        copy_to(whitened, point)
+        forward(shifted, whitened)
     copy_to(theta, point)

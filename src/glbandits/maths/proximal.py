@@ -86,16 +86,16 @@ def proximal_step(
     add_scaled(step, times / weight * proximal_pull(z, score, variance, reward, link), direction)
     if squared_distance(step, centre, Q) <= level:
         return step
-    A, pull, Qc = np.zeros((dim, dim)), np.zeros(dim), np.empty(dim)
+    A, A_theta, Qc = np.zeros((dim, dim)), np.zeros(dim), np.empty(dim)
     for k in range(dim):
         add_outer(A, weight, R[k])
-        add_scaled(pull, weight * dot(R[k], theta), R[k])
+        add_scaled(A_theta, weight * dot(R[k], theta), R[k])
         Qc[k] = dot(Q[k], centre)
     copy_to(step, centre)  # a point inside, if no nu is large enough
     low, high = -40.0, 40.0  # the bracket of log(nu)
     for _ in range(60):
         nu = math.exp(0.5 * (low + high))
-        P, start = A.copy(), pull.copy()
+        P, start = A.copy(), A_theta.copy()
         for i in range(dim):
             for j in range(i, dim):
                 P[i, j] += nu * Q[i, j]

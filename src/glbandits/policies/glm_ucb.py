@@ -81,22 +81,22 @@ class GlmUcb(MlePolicy):
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
         """Return the arm with the largest mu(x'theta) + rho ||x||_{M^-1}."""
         dim = arms.shape[1]
-        M, rho = factor_of(state, dim), settings.scale
+        R, rho = factor_of(state, dim), settings.scale  # R'R = M
         if not rho >= 0.0:
             least, precision = settings.least_slope, settings.prior_precision
-            theta_width = matched_width(M, precision, settings.noise, settings.failure, least, settings.bound)
+            theta_width = matched_width(R, precision, settings.noise, settings.failure, least, settings.bound)
             rho = settings.largest_slope * theta_width
-        return best_mean_with_bonus(arms, theta_in_ball_of(state, dim), M, rho, link)
+        return best_mean_with_bonus(arms, theta_in_ball_of(state, dim), R, rho, link)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Store the reward, refit theta_hat, update M, and project theta_hat onto the ball."""
         state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
-        M = factor_of(state, dim)
-        rank_one_update(M, 1.0, x)
+        R = factor_of(state, dim)
+        rank_one_update(R, 1.0, x)
         if state[LEARNED] >= settings.tau:
             rows, bound = history(state, history_at(dim), dim), settings.bound
             theta, ridge = theta_of(state, dim), settings.fit_ridge
-            inside = match_means_in_ball(rows.features, rows.counts, ridge, M, bound, theta, link)
+            inside = match_means_in_ball(rows.features, rows.counts, ridge, R, bound, theta, link)
             copy_to(theta_in_ball_of(state, dim), inside)
         return state

@@ -72,11 +72,11 @@ class LmcTs(RefitPolicy):
         if state[LEARNED] < settings.warm_up:
             return state
         rows, theta, ridge = history(state, history_at(dim), dim), theta_of(state, dim), settings.ridge
-        trace = ridge
+        largest_curvature = ridge  # an upper bound
         for s in range(rows.counts.shape[0]):
             x_s = rows.features[s]
-            trace += settings.lipschitz * rows.counts[s] * dot(x_s, x_s)
-        h, gradient = settings.step / trace, np.empty(dim)
+            largest_curvature += settings.lipschitz * rows.counts[s] * dot(x_s, x_s)
+        h, gradient = settings.step / largest_curvature, np.empty(dim)
         for _ in range(int(settings.steps)):
             for i in range(dim):
                 gradient[i] = ridge * theta[i]

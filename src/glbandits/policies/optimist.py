@@ -104,7 +104,7 @@ class Optimist(Policy):
 
     @derived
     def memory(self, dim: int) -> float:
-        """The half-life; infinite if the policy never forgets, or selects the half-life itself."""
+        """The half-life in rewards; infinite if the policy never forgets, or selects the half-life itself."""
         return math.inf if self.half_life is None or self.half_life == "auto" else self.half_life
 
     @derived
@@ -241,7 +241,10 @@ def noise_scale(state: Floats, noise: float) -> float:
 
 @jittable
 def bonus(variance: float, information: float) -> float:
-    """The bonus of a score with this variance, before the factors Z and sigma."""
+    """The bonus of a score with this variance, before the factors Z and sigma.
+
+    `argmax_with_bonus` and `bandit.arm_bounds` bound the same formula, and `BonusRule` states it: change all of them.
+    """
     variance = max(variance, 0.0)
     return math.sqrt(variance * math.log(1.0 + information * variance))
 

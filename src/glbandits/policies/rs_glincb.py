@@ -133,18 +133,18 @@ class RsGlincb(ExplorationSettings):
         """Choose by line 1 or 2."""
         K, dim = arms.shape
         V, theta_warm, scratch, upper = V_of(state, dim), theta_warm_of(state, dim), np.empty(dim), np.empty(K)
-        widest, largest, floor = 0, -np.inf, -np.inf
+        widest, largest, best_lower = 0, -np.inf, -np.inf
         for a in range(K):
             score, length = score_and_norm(arms, a, theta_warm, V, scratch)
             if length > largest:
                 widest, largest = a, length
             upper[a] = score + settings.b * length
-            floor = max(floor, score - settings.b * length)
+            best_lower = max(best_lower, score - settings.b * length)
         if largest**2 >= settings.largest_known:
             return widest
         H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
         for a in range(K):
-            if upper[a] >= floor:
+            if upper[a] >= best_lower:
                 score, length = score_and_norm(arms, a, theta, H, scratch)
                 score += settings.c * length
                 if score > best_score:

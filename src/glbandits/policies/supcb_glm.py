@@ -116,9 +116,9 @@ class SupCbGlm(MlePolicy):
         """Choose by line 2."""
         K, dim = arms.shape
         left, means, scratch = np.ones(K), np.empty(K), np.empty(dim)
-        width, best = 1.0, 0
+        limit, best = 1.0, 0  # limit is 2^-s
         for s in range(1, int(settings.stages) + 1):
-            width *= 0.5
+            limit *= 0.5
             stage = stage_of(state, dim, s)
             theta, V = theta_of(stage, dim), factor_of(stage, dim)
             best, best_mean, widest, largest = 0, -np.inf, 0, -np.inf
@@ -130,12 +130,12 @@ class SupCbGlm(MlePolicy):
                         best, best_mean = a, means[a]
                     if w > largest:
                         widest, largest = a, w
-            if largest > width:  # a
+            if largest > limit:  # a
                 return widest
             if largest <= settings.finest:  # b
                 return best
             for a in range(K):  # c
-                if left[a] > 0.0 and means[a] < best_mean - 2.0 * width:
+                if left[a] > 0.0 and means[a] < best_mean - 2.0 * limit:
                     left[a] = 0.0
         return best
 
@@ -170,11 +170,11 @@ class SupCbGlm(MlePolicy):
 @jittable
 def stage_of_reward(state: Floats, settings: Any, x: Floats) -> int:
     """The stage of a reward of x, counted from 1; 0 if it belongs to no stage."""
-    dim, width = x.shape[0], 1.0
+    dim, limit = x.shape[0], 1.0
     scratch = np.empty(dim)
     for s in range(1, int(settings.stages) + 1):
-        width *= 0.5
-        if settings.scale * inverse_norm(factor_of(stage_of(state, dim, s), dim), x, scratch) > width:
+        limit *= 0.5
+        if settings.scale * inverse_norm(factor_of(stage_of(state, dim, s), dim), x, scratch) > limit:
             return s
     return 0
 

@@ -26,12 +26,12 @@ class BonusRule(NamedTuple):
     high: float
     floor: float
     level_sizes: Floats
-    """Absolute values of the terms of x'theta for features of 1, and for the constant, (dim + 1,).
+    """Bounds of the terms of x'theta if every feature is 1, and of the constant, (dim + 1,).
 
     Rounding errors of a score are bounded relative to them.
     """
     variance_sizes: Floats
-    """The same for the terms of v: the diagonal of the covariance, (dim + 1,)."""
+    """The same for the terms of v, from the diagonal of the covariance, (dim + 1,)."""
 
     @classmethod
     def of(

@@ -11,7 +11,8 @@ from glbandits.records import Floats, Ints
 class Coefficients:
     """A point estimate of theta. The score of an arm with features x is x'theta + intercept.
 
-    The link turns a score into an expected reward. Bonuses and posterior draws are not included.
+    The link turns a score into an expected reward. Bonuses and posterior draws are not included, except that
+    `pg-ts`, `lmc-ts` and `glm-fpl` have no other theta than their last draw.
 
     >>> Coefficients(np.array([0.5, -1.0]), indices=np.array([3, 8])).at([8, 9])
     array([-1.,  0.])

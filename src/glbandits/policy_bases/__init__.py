@@ -1,1 +1,1 @@
-"""Shared parts of policies: base classes with estimators, confidence widths, tuning grids."""
+"""Shared parts of policies: base classes, posteriors, fits of theta, confidence widths, tuning grids."""

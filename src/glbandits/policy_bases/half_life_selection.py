@@ -151,9 +151,9 @@ def add_evidence(state: Floats, noise: float, x: Floats, reward: float, link: Li
     if state[REWARDS] < FIRST_COMPARISON * min(x.shape[0] + 1.0, LARGEST_UNIT):
         return
     main = copy_of(state, 0)
-    main_loss, unit = loss_of(main, x, reward, link), dispersion(main, noise)
+    main_loss, phi = loss_of(main, x, reward, link), dispersion(main, noise)
     for i in range(1, COPIES):
-        ratio = (main_loss - loss_of(copy_of(state, i), x, reward, link)) / unit
+        ratio = (main_loss - loss_of(copy_of(state, i), x, reward, link)) / phi
         ratio = min(max(ratio, -LARGEST_STEP), LARGEST_STEP) if math.isfinite(ratio) else 0.0
         state[EVIDENCE + i] = max(state[EVIDENCE + i] + ratio, 0.0)
         state[ADVANTAGE + i] = max(state[ADVANTAGE + i] + ratio, 0.0)

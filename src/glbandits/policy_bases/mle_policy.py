@@ -32,7 +32,7 @@ history_at = LAYOUT.history()
 class MlePolicy(ExplorationSettingsWithNoise):
     """A policy that refits theta to all rewards after each one, and maintains a d x d matrix.
 
-    The matrix is the Hessian, or what a subclass makes it. O(t d) to learn, because each fit starts at the last
+    The matrix is the Hessian; a subclass may maintain another one. O(t d) to learn, because each fit starts at the last
     estimate; O(t d^2) with the Hessian. The state stores every distinct x once, so with a fixed set of arms neither
     time nor memory grows with t.
 

@@ -53,7 +53,7 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
     more. A feature that was never seen counts as a typical one.
     """
     squares, presence = squares_of(state, dim), presence_of(state, dim)
-    prior, logs, seen = np.empty(dim), 0.0, 0
+    prior, logs, seen = np.empty(dim), 0.0, 0  # at first `prior` is the mean square of each feature
     for i in range(dim):
         prior[i] = 1.0
         if presence[i] > 0.0:

@@ -5,7 +5,8 @@ plus the distance from the old mean. Then the curvature of the loss at this mini
 
 The prior has no settings. Its precisions follow the units of the features, the marginal likelihood (evidence) selects
 one scale for all of them, and the size of the noise is estimated. These estimates improve with time. Therefore
-`prior_replacement` replaces the prior at the 1st, 2nd, 4th, 8th ... reward and keeps all observations.
+`prior_replacement` replaces the prior at the 1st, 2nd, 4th, 8th ... reward and keeps all observations. With a half-life
+it also discounts them, and at most half_life / 8 rewards pass until the next replacement.
 
 The precision matrix of theta and the intercept b is [[D, c], [c', e]]. The state contains P = D^-1 in blocks
 (`block_covariance`), the coupling g = P c, and s = e - c'g, the precision of b after theta is integrated out. The

@@ -67,7 +67,10 @@ def play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
 
 
 def sparse_play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
-    """Return the recipe of the same function for sparse rows. The arms of round t are the rows from `starts[t]` on."""
+    """Return the recipe of the same function for sparse rows. The arms of round t are the rows from `starts[t]` on.
+
+    `numbers` are the values of features; `values` are those of arms, from which regret is computed.
+    """
     choose, learn, _, unpack, name = policy_functions(policy)
     reward_of = noise.reward
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative

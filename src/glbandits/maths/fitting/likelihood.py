@@ -32,7 +32,8 @@ MAX_ITERATIONS = 50
 TOLERANCE = 1e-6
 """Newton's method has converged if a step changes no score by more than this, relative to 1 + the largest score.
 
-The last step is still taken, and squares the error. If a mean is close to 0 or 1, scores cannot be more precise.
+The last step is still taken, and squares the error. If a mean is close to 0 or 1, scores cannot be more precise. Most
+policies refit by `warm_fit.refit`, which has its own tolerance.
 """
 STEEPEST = 1e100
 """The largest curvature; larger values are reduced to it. Its square does not overflow."""
@@ -98,7 +99,8 @@ def fit_or_diverge(
     gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
     hessian = np.empty((dim, dim) if samples >= dim else (0, 0))
     least = least_curvature(features, weights, link)
-    # At a distant start the curvature may vanish although there is a minimum: the second attempt decides.
+    # At a distant start the curvature may vanish although there is a minimum. So the second attempt starts at the
+    # centre. The third has the ridge RIDGE_WITHOUT_MLE if none was requested.
     for attempt in range(3):
         if attempt > 0:
             copy_to(diverged, theta)

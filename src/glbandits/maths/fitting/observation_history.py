@@ -94,15 +94,15 @@ def rows_labelled(state: Floats, offset: int, dim: int, first: float, second: fl
     total = 0
     for s in range(rows.counts.shape[0]):
         total += rows.features[s, dim] == first or rows.features[s, dim] == second
-    some = History(np.empty((total, dim)), np.empty(total), np.empty(total))
+    selected = History(np.empty((total, dim)), np.empty(total), np.empty(total))
     total = 0
     for s in range(rows.counts.shape[0]):
         if rows.features[s, dim] == first or rows.features[s, dim] == second:
             for i in range(dim):
-                some.features[total, i] = rows.features[s, i]
-            some.counts[total], some.rewards[total] = rows.counts[s], rows.rewards[s]
+                selected.features[total, i] = rows.features[s, i]
+            selected.counts[total], selected.rewards[total] = rows.counts[s], rows.rewards[s]
             total += 1
-    return some
+    return selected
 
 
 @jittable

@@ -105,15 +105,17 @@ def refit(
     residuals, gradient, step = np.empty(n), np.empty(dim), np.empty(dim)
     # The cost of a Hessian and its factor in passes over the rows, as measured at d = 6, 20 and 55.
     refresh_cost = 1.0 + dim / 7.0 + dim * dim / (4.0 * n + 1.0)
-    going, fresh, last_length = memory[VALID] == 1.0 and memory[RIDGE] == ridge, False, float(memory[LAST_LENGTH])
-    if going and used != ridge:
-        going = not perturbed and (n < dim or memory[CONTRADICTED] == 0.0)
+    # Whether steps with R are of use, and whether the last pass has computed R.
+    is_warm, is_fresh = memory[VALID] == 1.0 and memory[RIDGE] == ridge, False
+    last_length = float(memory[LAST_LENGTH])
+    if is_warm and used != ridge:
+        is_warm = not perturbed and (n < dim or memory[CONTRADICTED] == 0.0)
     if perturbed or not last_length > 0.0:
         last_length = np.inf
     memory[LAST_LENGTH] = 0.0
     start = theta.copy()
     for _ in range(MAX_PASSES):
-        if not going:
+        if not is_warm:
             break
         set_scores(residuals, features, theta)
         for s in range(n):
@@ -129,17 +131,17 @@ def refit(
         rate = max(length / last_length, FASTEST) if last_length < np.inf else 1.0
         slow = last_length < np.inf and not rate <= SLOW
         if not length <= TOLERANCE:
-            expensive = slow
+            refresh = slow
             if not slow and rate < 1.0:
-                expensive = math.log(TOLERANCE / length) < (1.0 + refresh_cost) * math.log(rate)
-            if expensive:
-                if (slow and fresh) or not hessian_factor(R, features, counts, used, theta, link):
+                refresh = math.log(TOLERANCE / length) < (1.0 + refresh_cost) * math.log(rate)
+            if refresh:
+                if (slow and is_fresh) or not hessian_factor(R, features, counts, used, theta, link):
                     break
                 memory[REFRESHES] += 1.0
                 copy_to(step, gradient)
                 forward(R, step)
                 length, rate = norm(step), 1.0
-            fresh = expensive
+            is_fresh = refresh
         backward(R, step)
         add_scaled(theta, 1.0, step)
         close = rate * length <= TOLERANCE and rate * largest(step) <= TOLERANCE * (1.0 + largest(theta))

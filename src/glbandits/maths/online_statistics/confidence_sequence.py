@@ -93,8 +93,8 @@ class LowerSequence:
     def log_evidence(self, value: float) -> float:
         """The logarithm of the evidence against a running mean of at most `value`.
 
-        The evidence is the capital of the bets. If the hypothesis is true, it stays below log(1 / alpha) at all rows
-        with probability 1 - alpha.
+        The evidence is the capital of the bets. If the hypothesis is true, its logarithm stays below log(1 / alpha) at
+        all rows with probability 1 - alpha.
         """
         log_capital = LOG_SHARES + self.log_capital + BETS * (self._sums[CENTRES] - self._sums[ROWS] * value)
         return float(np.logaddexp.reduce(log_capital))
@@ -229,14 +229,14 @@ def limited_term(
     q <= k / w for w > 0, and q >= 1 - k / |w| for w < 0. Predictions are clipped to these bounds. The mean of a term
     does not depend on the predictions.
     """
-    expected, of_chosen = 0.0, 0.0
+    expected, chosen_prediction = 0.0, 0.0
     for arm in range(len(measure)):
         room = k / reach[arm] if reach[arm] > k else 1.0
-        moved = min(predicted[arm], room) if sign * measure[arm] > 0.0 else max(predicted[arm], 1.0 - room)
-        expected += sign * measure[arm] * moved
+        clipped = min(predicted[arm], room) if sign * measure[arm] > 0.0 else max(predicted[arm], 1.0 - room)
+        expected += sign * measure[arm] * clipped
         if arm == chosen:
-            of_chosen = moved
-    return expected + sign * weight * (reward - of_chosen)
+            chosen_prediction = clipped
+    return expected + sign * weight * (reward - chosen_prediction)
 
 
 @jittable
@@ -279,8 +279,8 @@ def add_recipe() -> Recipe:
             term = limited_term(*at, np.inf) + sign * offset[row]
             largest, first = largest_loss(measure[row], reach[row], predicted[row], sign), 0
             while first < len(bets) and largest > limits[first]:  # limits increase
-                moved = limited_term(*at, limits[first]) + sign * offset[row]
-                capital[first] *= 1.0 + bets[first] * (moved - centre)
+                limited = limited_term(*at, limits[first]) + sign * offset[row]
+                capital[first] *= 1.0 + bets[first] * (limited - centre)
                 first += 1
             for bet in range(first, len(bets)):
                 capital[bet] *= 1.0 + bets[bet] * (term - centre)

@@ -42,7 +42,7 @@ class RunningSums:
     def table(self) -> Floats:
         """The number of rows and the sum of each column at each point, (1 + columns, points).
 
-        The last row is last.
+        The last point is the last row added.
         """
         earlier = self._stored[:, self._stored[0] < self._last[0]][:, : self._points - 1]
         return np.hstack([earlier, self._last])

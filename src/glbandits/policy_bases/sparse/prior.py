@@ -1,8 +1,9 @@
 """Replacement of the prior in `posterior`, by the formulas of `prior_replacement`.
 
 A feature that is not in the table contributes the same to the evidence of every prior scale, so it is left out. A
-replacement takes time linear in the number of table entries. Because it happens at the 1st, 2nd, 4th, 8th ... reward,
-the amortised time per reward is proportional to the features of a reward.
+replacement takes time linear in the number of table entries. Without a half-life it happens at the 1st, 2nd, 4th, 8th
+... reward, so the amortised time per reward is proportional to the features of a reward. With a half-life it happens
+every half_life / 8 rewards.
 """
 
 import math
