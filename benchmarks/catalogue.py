@@ -59,14 +59,14 @@ def measure(arms: int, dim: int, kind: str) -> None:
         cpu_start = time.thread_time()
         features @ theta
         product[i] = time.thread_time() - cpu_start
-    figures = [
-        1e3 * figure for times in (wall, cpu) for figure in (np.median(times), np.quantile(times, 0.99), times.max())
+    milliseconds = [
+        1e3 * value for times in (wall, cpu) for value in (np.median(times), np.quantile(times, 0.99), times.max())
     ]
     numpy_time, peak = 1e3 * np.median(product), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"  {arms:7d}  {dim:3d}  {kind:13s}"
-        + "".join(f" {figure:7.2f}" for figure in figures)
-        + f"   {numpy_time:9.2f} {figures[3] / numpy_time:6.2f} {peak:8.0f}",
+        + "".join(f" {value:7.2f}" for value in milliseconds)
+        + f"   {numpy_time:9.2f} {milliseconds[3] / numpy_time:6.2f} {peak:8.0f}",
         flush=True,
     )
 

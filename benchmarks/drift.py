@@ -1,8 +1,8 @@
 """Regret of Optimist when theta changes: fixed half-lives, none, and half_life="auto".
 
 The constants of "auto" were chosen on the development problems, and on runs of 60,000 rounds without a change. The
-reporting problems have other sizes, periods and seeds. They are not independent of the choice: the thresholds were
-raised after one run of them on other seeds, and the first comparison was delayed because one of them without a change
+reporting problems have other sizes, periods and seeds, but they influenced the choice too. After one run of them on
+other seeds, the thresholds were raised. The first comparison was delayed, because a reporting problem without a change
 had a ratio of 1.08.
 """
 

@@ -22,8 +22,8 @@ from glbandits.records import Floats
 
 ARMS, NONZEROS, NAMES = 20, 50, 5000
 HORIZON = 100_000
-PIECE = 500
-"""Rounds that are generated at a time. Each learner plays a block before the next learner does."""
+BLOCK = 500
+"""Rounds that are generated at a time. All learners play a block, one after another, before the next block."""
 BITS = (18, 22)
 EXPLORERS = {
     "vw epsilon (default)": "",
@@ -61,10 +61,10 @@ class World:
 
     def blocks(self, horizon: int) -> Iterator[list[Round]]:
         """Yield rounds in blocks."""
-        for start in range(0, horizon, PIECE):
-            yield self._piece(min(PIECE, horizon - start))
+        for start in range(0, horizon, BLOCK):
+            yield self._block(min(BLOCK, horizon - start))
 
-    def _piece(self, count: int) -> list[Round]:
+    def _block(self, count: int) -> list[Round]:
         context = np.repeat(self._context.draw(self._rng, count, 1), ARMS, axis=1)
         own = self._own.draw(self._rng, count, ARMS) + self._context_names
         names = np.concatenate([context, own], axis=2)

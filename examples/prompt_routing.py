@@ -343,8 +343,8 @@ def outcome(prompts: Prompts, orders: Sequence[Ints], runs: Sequence[Played], li
     mixed = mix.of(prompts.cost)
     if mix.share:  # a prompt on which the router saves money is worth the quality that this money buys elsewhere
         of_models = prompts.quality.mean(axis=0), prompts.cost.mean(axis=0)
-        rise, run_length = (float(values[mix.second] - values[mix.first]) for values in of_models)
-        differences -= rise / run_length * (cost.mean(axis=0) - mixed)
+        more_quality, more_cost = (float(values[mix.second] - values[mix.first]) for values in of_models)
+        differences -= more_quality / more_cost * (cost.mean(axis=0) - mixed)
     each = [
         float(q.mean() - best_mix(prompts, float(c.mean())).of(prompts.quality).mean())
         for q, c in zip(quality, cost, strict=True)

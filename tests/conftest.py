@@ -1,6 +1,6 @@
 """How the tests compile, and which of them run in one process.
 
-Tests compile what they play for long, and nothing in the background: most of them are over before.
+Tests compile only code that they run for long. They compile nothing in the background, because most tests end first.
 
 Several processes run the tests (`make test`). Tests in one process share compiled code, servers, browsers and logs. So
 all tests of a file run in one process, except for the laws: there, all tests of one policy do.

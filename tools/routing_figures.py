@@ -53,7 +53,7 @@ def page_run() -> Played:
 
 def draw_quality_against_cost(benchmark: Prompts, traffic: Prompts) -> None:
     """Draw single models as points, mixes of two models as a line and the router as a curve."""
-    found = [
+    outcomes = [
         outcome(traffic, *route_orders(benchmark, traffic, limit, weight=2000, orders=ORDERS), limit)
         for limit in LIMITS
     ]
@@ -63,9 +63,9 @@ def draw_quality_against_cost(benchmark: Prompts, traffic: Prompts) -> None:
     mixes = [float(best_mix(traffic, cost).of(traffic.quality).mean()) for cost in grid]
     axes.plot(grid, mixes, "--", color=COLOURS[6], label="best mix of two models")
     axes.errorbar(
-        [one.cost for one in found],
-        [one.quality for one in found],
-        yerr=[one.gain_error for one in found],
+        [each.cost for each in outcomes],
+        [each.quality for each in outcomes],
+        yerr=[each.gain_error for each in outcomes],
         color=COLOURS[0],
         marker="o",
         markersize=4,

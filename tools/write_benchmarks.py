@@ -76,13 +76,13 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages and peers that are installed."""
-    found = {}
+    installed = {}
     for package in PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def page(results: dict[str, Any]) -> str:

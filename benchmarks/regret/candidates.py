@@ -35,8 +35,8 @@ MORE_SETTINGS: dict[str, Grid] = {"online-laplace": {"rule": ("fp", "ucb", "ts")
 """Settings that are tuned although a policy's own grid does not have them."""
 
 FAST, SLOW, TOO_SLOW = 0.02, 0.03, 0.5
-"""CPU seconds of a run: up to FAST a stuck problem has more seeds; above SLOW a policy gets LESS; above TOO_SLOW no
-runs."""
+"""CPU seconds of a run. A policy that takes at most FAST gets more seeds on stuck problems, one above SLOW gets `LESS`,
+and one above TOO_SLOW no runs."""
 
 
 @dataclass(frozen=True)

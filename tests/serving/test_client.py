@@ -58,7 +58,7 @@ def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
 
 
 def test_arms_are_sent_once_and_chosen_by_id(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glbandits.serving.client.client.ARMS_PER_REQUEST", 100)
+    monkeypatch.setattr("glbandits.serving.client.client.ARM_BYTES_PER_REQUEST", 100)
     names = [f"arm {index}" for index in range(120)]
     with live.client("other") as client:
         features = np.random.default_rng(0).normal(size=(120, WIDTH))

@@ -58,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_dense_actions: Annotated[
         int, Meta(ge=1, description="Actions of a decision with vectors of numbers, at most.")
     ] = 1000
-    max_features: Annotated[int, Meta(ge=1, description="Numbers in such a vector, at most.")] = 10_000
+    max_features: Annotated[int, Meta(ge=1, description="Numbers in the vector of an action, at most.")] = 10_000
     max_catalogue: Annotated[
         int,
         Meta(

@@ -98,6 +98,7 @@ def test_close_works_without_a_start(service: Service) -> None:
 def test_keys_are_read_during_a_long_deletion(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     done = threading.Event()
     monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
+    monkeypatch.setattr(maintenance, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(maintenance, "delete_old_events", lambda _: done.wait(20))
     keys = Failing()
     housekeeper = Maintenance(service, keys.refresh)

@@ -34,8 +34,8 @@ from glbandits.serving.http.v1.schemas import (
     Status,
 )
 
-ARMS_PER_REQUEST = 2 * 1024 * 1024
-"""Approximate bytes of arms in one request."""
+ARM_BYTES_PER_REQUEST = 2 * 1024 * 1024
+"""Approximate size of the arms in one request."""
 
 
 class _Arms(msgspec.Struct, frozen=True):
@@ -257,7 +257,7 @@ def _bodies(arms: Iterable[bytes]) -> Iterator[msgspec.Struct]:
     for arm in arms:
         part.append(msgspec.Raw(arm))
         size += len(arm)
-        if size > ARMS_PER_REQUEST:
+        if size > ARM_BYTES_PER_REQUEST:
             yield _Arms(part)
             part, size = [], 0
     if part:

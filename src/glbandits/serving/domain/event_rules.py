@@ -76,7 +76,8 @@ class EventClassifier:
 
     Args:
         known: the decisions in the store that the events name.
-        sealed: for each loop the sequence number of the last sealed decision.
+        sealed: for each loop the sequence number of its last sealed decision. Its learner has closed the decisions up
+            to this one, see `EventStore.seal`.
         last: the sequence number of the last event in the log.
     """
 

@@ -74,8 +74,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     shown: int
     """Index of the action that was returned: the baseline unless the mode is Online."""
     baseline: int | None = None
-    """Index of the action to show without a model, if the request names one, as requests with slots do. None means the
-    first allowed action. Old versions did not store the baseline."""
+    """Index of the action to show without a model, if the request names one, as requests with slots do. Otherwise None:
+    the baseline is the first allowed action, see `baseline_of`. Old versions did not store the baseline."""
     probability: float
     """Probability of the shown action."""
     probabilities: tuple[float, ...]

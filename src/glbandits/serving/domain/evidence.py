@@ -55,7 +55,7 @@ class Segment(msgspec.Struct, frozen=True):
     """Sums over consecutive decisions, and the confidence sequence of their mean difference."""
 
     index: int = 0
-    """The number of segments that started before, without the one of all decisions."""
+    """The number of segments that started earlier. `Evidence.past` does not count."""
     first: int = 0
     last: int = 0
     """Timestamps of the first and the last decision."""
@@ -109,7 +109,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = GRID_VERSION
     past: Segment = Segment()
-    """The segment of all decisions."""
+    """The segment of all decisions, also those of the present segment."""
     present: Segment | None = None
     upcoming: Segment | None = None
     """The newest segment. It becomes the present one when the next segment starts."""

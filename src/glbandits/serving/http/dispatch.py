@@ -75,7 +75,7 @@ class EndpointApp:
     def __init__(self, endpoint: Endpoint, site: Site) -> None:
         self._endpoint, self._site = endpoint, site
         self._max_body = site.settings.max_body if endpoint.max_body is None else endpoint.max_body
-        self._known = (
+        self._query_names = (
             None if endpoint.parameters is None else tuple(parameter.name for parameter in endpoint.parameters)
         )
         self._is_async = iscoroutinefunction(endpoint.handler)
@@ -106,8 +106,8 @@ class EndpointApp:
         _check_headers(request, scope)
         if endpoint.scope != OPEN:
             request.key_name = site.authenticator.authorize(request, endpoint.scope)
-        if request.query and self._known is not None:
-            _check_query(request.query, self._known)
+        if request.query and self._query_names is not None:
+            _check_query(request.query, self._query_names)
         request.body = await _read_body(receive, self._max_body, request)
         if self._is_async:
             return _as_response(await endpoint.handler(site, request), endpoint.status)

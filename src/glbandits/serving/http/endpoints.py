@@ -155,7 +155,7 @@ PERSONALIZER = tuple(
     for endpoint in endpoints
 )
 DOCUMENTED = (*V1[:2], *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])
-"""Endpoints in the order in which routes are tried: decisions and rewards first."""
+"""Endpoints in the OpenAPI document. Routes are tried in this order, so decisions and rewards come first."""
 
 
 async def openapi_document(site: Site, request: Request) -> Response:  # noqa: ARG001 - all handlers have this parameter

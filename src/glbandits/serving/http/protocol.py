@@ -109,7 +109,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def _feed(self, data: bytes) -> None:
         """Parse data.
 
-        The parser skips the body of an upgrade request, so parse that request without the upgrade.
+        The parser stops after the head of a request with an Upgrade header. A new parser then gets the head without
+        that header, and the body.
         """
         try:
             self.parser.feed_data(data)
@@ -143,7 +144,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._bytes_without_progress = 0
         if self._in_head:
-            return  # an upgrade
+            return  # an upgrade, see `_feed`
         self._in_head, self._deadline = True, 0.0
         super().on_message_complete()
         if self.cycle.response_complete:  # a refused request, whose body cancelled the keep-alive timer

@@ -83,7 +83,7 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
     with suppress(KeyboardInterrupt):
         if settings.processes == 1:
             config.callback_notify = lambda: asyncio.to_thread(announce)
-            config.timeout_notify = 10**9  # seconds: once
+            config.timeout_notify = 10**9  # seconds until uvicorn would call it again
             uvicorn.Server(config).run([listening])
         else:
             logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it logs workers that died

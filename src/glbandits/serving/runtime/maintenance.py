@@ -12,7 +12,9 @@ from glbandits.serving.runtime.service import Service
 log = logging.getLogger(__name__)
 
 MAINTAIN_EVERY, CATALOGUES_EVERY, KEYS_EVERY, DELETE_EVERY, OPTIMISE_EVERY = 0.5, 1.0, 2.0, 3600.0, 2.0
-"""Seconds."""
+"""Seconds between two runs of each task."""
+FIRST_PAUSE = 2.0
+"""Seconds from the start to the first run of a task, at most."""
 DAY = 24 * 60 * 60 * SECOND
 
 
@@ -55,7 +57,7 @@ class Maintenance:
                 thread.join()
 
     def _repeat(self, name: str, seconds: float, work: Callable[[], object]) -> None:
-        pause = min(seconds, KEYS_EVERY)
+        pause = min(seconds, FIRST_PAUSE)
         while not self._stop.wait(pause):
             try:
                 work()

@@ -93,14 +93,14 @@ class CatalogueStore(ABC):
         with self._changing("documents") as connection:
             version, head = self._head(connection, loop_name)
             where = f"FROM catalogue_arms WHERE loop_name = %s AND {condition}"
-            ((last, live),) = self._execute(
+            ((last_retired, first_retired),) = self._execute(
                 connection, f"SELECT max(retired), min(retired) {where}", loop_name, *parameters
             )
-            if last is None:
+            if last_retired is None:  # no arm fits the condition
                 return version
             self._execute(connection, f"DELETE {where}", loop_name, *parameters)
-            # A version is complete if none of its arms is deleted. Live arms that are deleted end with the new version.
-            complete_since = version + 1 if live == 0 else last
+            # A version is complete if none of its arms is deleted. A live arm (retired is 0) ends with the new version.
+            complete_since = version + 1 if first_retired == 0 else last_retired
             head = msgspec.structs.replace(head, complete_since=max(head.complete_since, complete_since))
             self._save_head(connection, loop_name, version + 1, timestamp, head)
         return version + 1

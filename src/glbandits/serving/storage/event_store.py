@@ -28,7 +28,7 @@ from glbandits.serving.storage.learner_lock import LearnerLock
 
 MAX_SEQUENCE = 2**63 - 1
 SNAPSHOT_SPACING, MAX_SNAPSHOTS, SNAPSHOT_BYTES = 10_000, 32, 64 * 1024 * 1024
-"""Older models that `save_model` keeps: one in so many sequence numbers, their number, and their total size."""
+"""`save_model` keeps one older model in each so many sequence numbers, at most so many, and at most so many bytes."""
 encode_body = msgspec.msgpack.Encoder().encode
 decode_body = msgspec.msgpack.Decoder(Decision).decode
 
@@ -159,8 +159,8 @@ class EventStore(CatalogueStore):
     def settled(self, loop_name: str, after: int, now: int, limit: int) -> list[SettledDecision]:
         """Return settled decisions after a sequence number, in order, at most `limit`.
 
-        They are sealed, or their reward window had closed at `now`. In the order of their sequence numbers, up to the
-        first one that is open, with the rewards that came in time.
+        A decision is settled if it is sealed, or if its reward window had closed at `now`. The list ends before the
+        first open decision. The decisions have the rewards that came in time.
         """
         with self._reading() as connection:
             sealable = self._sealable(connection, loop_name, after, now, limit, 0, 0)
@@ -181,9 +181,9 @@ class EventStore(CatalogueStore):
             for decision, group in groupby(rewards, key=itemgetter(0))
         }
         return [
-            LoggedDecision(number, decode_body(body_of[number]), rewards_of.get(number, ()), activated_at.get(number))
-            for number in sequences
-            if number in body_of
+            LoggedDecision(own, decode_body(body_of[own]), rewards_of.get(own, ()), activated_at.get(own))
+            for own in sequences
+            if own in body_of
         ]
 
     def decision(self, loop_name: str, event_id: str, slot: str = "") -> LoggedDecision | None:

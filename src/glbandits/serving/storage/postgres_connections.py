@@ -148,7 +148,7 @@ class DedicatedSession:
         self._closed = False
 
     def get(self) -> Connection | None:
-        """Return the connection, opened if necessary; None after a failure in the last second."""
+        """Return the connection, opened if necessary; None after `close` or a failure in the last second."""
         if self._connection is None and not self._closed and time.monotonic() >= self._next_attempt:
             self._next_attempt = time.monotonic() + RECONNECT_SECONDS
             with suppress(psycopg.Error):
@@ -176,7 +176,7 @@ class PostgresLearnerLock:
     """
 
     def __init__(self, address: str) -> None:
-        self._session = DedicatedSession(address, "SELECT")
+        self._session = DedicatedSession(address, "SELECT")  # this statement does nothing
         self._lock = Lock()
         self._held = False
 

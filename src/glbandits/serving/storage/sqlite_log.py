@@ -67,7 +67,7 @@ def append(connection: sqlite3.Connection, events: Sequence[Event], *, assume_ne
         for sequence, deadline, d in classified.decisions
     ]
     _insert(connection, "INTO decisions", [row for row in decisions if len(row[BODY_COLUMN]) <= LARGE_BODY])
-    for row in decisions:  # a compiled statement in the cache holds the rows of its last use
+    for row in decisions:  # one by one, because each cached statement keeps the rows of its last use in memory
         if len(row[BODY_COLUMN]) > LARGE_BODY:
             _insert(connection, "INTO decisions", [row])
     rewards = [
@@ -131,8 +131,8 @@ def _add_keys(
     by_sequence = {decision.sequence: decision for decision, _ in keyed}
     pairs = _json([(decision.sequence, key) for decision, key in keyed])
     for sequence, key, number, late in decode_json(connection.execute(FIND_KEYS, (pairs,)).fetchone()[0]):
-        mark = by_sequence[sequence].keys.get(key)
-        if mark is None or mark.late:
+        prior = by_sequence[sequence].keys.get(key)
+        if prior is None or prior.late:
             by_sequence[sequence].keys[key] = PriorEvent(number, bool(late))
 
 

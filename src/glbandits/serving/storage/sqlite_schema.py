@@ -131,10 +131,10 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
     Takes the same time for any size of the store. `SqliteStore.check` reads all rows.
     """
     schema = "SELECT name, tbl_name, type FROM sqlite_schema WHERE type IN ('table', 'index') ORDER BY name"
-    with closing(sqlite3.connect(":memory:")) as model:
+    with closing(sqlite3.connect(":memory:")) as reference:
         for step in chain.from_iterable(UPGRADES):
-            model.execute(step)
-        expected = model.execute(schema).fetchall()
+            reference.execute(step)
+        expected = reference.execute(schema).fetchall()
     missing = set(expected).difference(connection.execute(schema))
     if missing:
         names = ", ".join(sorted(name for name, *_ in missing))

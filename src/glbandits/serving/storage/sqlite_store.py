@@ -33,7 +33,7 @@ RESTART_PAGES, MAX_PAGES = 16_000, 64_000
 """Sizes of the write-ahead log, in pages of 4096 bytes. Above the first, `maintain` makes SQLite restart the log from
 its beginning. Above the second, a commit runs a checkpoint."""
 CHECKPOINTS_BEFORE_RESTART = 2
-"""Checkpoints that `maintain` runs before the one for which writers wait. They then waited 10 ms; with 4, 7 ms."""
+"""Checkpoints that `maintain` runs before the one for which writers wait. Writers waited 10 ms with 2, 7 ms with 4."""
 FAST_COMMIT = 0.02
 """Seconds. After a slower commit, the store's thread writes until one of its commits is faster."""
 INLINE_BYTES, INLINE_EVENTS = 1024 * 1024, 256

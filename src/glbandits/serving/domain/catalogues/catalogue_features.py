@@ -20,10 +20,10 @@ from glbandits.serving.domain.request_features import (
     encode_json_request,
 )
 
-Arms: TypeAlias = Sequence[CatalogueArm] | Sequence[NewArm]
+ArmRecords: TypeAlias = Sequence[CatalogueArm] | Sequence[NewArm]
 
 
-def features_of_arms(arms: Arms, encoder: RequestEncoder) -> Floats:
+def features_of_arms(arms: ArmRecords, encoder: RequestEncoder) -> Floats:
     """Return the features of arms, (K, dim).
 
     Raises InvalidInput for different lengths and for unusable fields.
@@ -47,7 +47,7 @@ def features_of_arms(arms: Arms, encoder: RequestEncoder) -> Floats:
     return features
 
 
-def encode_json_arms(arms: Arms, context: object) -> bytes:
+def encode_json_arms(arms: ArmRecords, context: object) -> bytes:
     """Encode arms with named fields, and their context, for `Decision.request`."""
     return encode_json_request([] if context is None else [context], [[msgspec.Raw(arm.features)] for arm in arms])
 

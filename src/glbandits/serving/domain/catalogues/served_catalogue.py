@@ -94,7 +94,7 @@ class ServedCatalogue:
 
         Args:
             version: the new version.
-            arms: all arms that were added or retired since the present version. Others are allowed.
+            arms: at least all arms that were added or retired since the present version.
         """
         retired = [arm.number for arm in arms if arm.number in self._arms and not arm.is_in(version)]
         new = [arm for arm in arms if arm.number not in self._arms and arm.is_in(version)]

@@ -59,7 +59,10 @@ class TimeChart {
   }
 }
 
-/** Lines with bands. Each series: {name, style, value(point), half(point), text(point)}; nothing where value is null. */
+/**
+ * Lines with bands. Each series: {name, style, value(point), half(point), text(point)}, where half is half the height of the band.
+ * Nothing is drawn where value is null.
+ */
 class LineChart extends TimeChart {
   constructor(id, options) {
     super(id, options);

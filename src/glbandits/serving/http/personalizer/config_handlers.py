@@ -24,6 +24,7 @@ VW_ARGUMENT = "--"
 NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(ServiceConfiguration)}
 """Personalizer's names of the fields of `ServiceConfiguration`."""
 SHARED = [name for name in LoopConfig.__struct_fields__ if name in NAMES]
+"""Fields of `LoopConfig` that `ServiceConfiguration` has too."""
 DURATIONS = ("reward_wait", "model_update", "optimisation_frequency")
 NOT_OFFERED = {
     "log_mirror_enabled": "the log is in the store, and can be exported",

@@ -162,7 +162,8 @@ def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
 def end_abandoned(store: EventStore, loop_names: Iterable[str], clock: Callable[[], int]) -> None:
     """Mark pending evaluations as failed at the start of a server.
 
-    Evaluations of another running server stay pending.
+    Those of another running process of this machine stay pending. Those of other machines become failed, because their
+    processes cannot be checked.
     """
     for loop_name in loop_names:
         stored_evaluations(store, loop_name, clock, starting=True)
@@ -173,7 +174,7 @@ def stored_evaluations(
 ) -> list[Evaluation]:
     """Return the evaluations of a loop, the oldest first.
 
-    Pending ones whose process has ended become failed.
+    Pending ones whose process has ended become failed. `starting`: the server starts, see `end_abandoned`.
     """
     documents = store.documents(loop_name, EVALUATION)
     versions = [msgspec.json.decode(document.body, type=StoredEvaluation) for document in documents]

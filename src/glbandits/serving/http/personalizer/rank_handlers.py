@@ -37,7 +37,7 @@ from glbandits.serving.http.v1.decision_handlers import model_version
 from glbandits.serving.runtime.service import DecisionResult
 
 REWARD_RANGE = (-1.0, 1.0)
-"""The rewards that Personalizer accepts, unless the loop has a range of its own."""
+"""The reward range of events ranked through this API, unless the loop has one. `check_reward` applies in any case."""
 
 
 async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
@@ -152,7 +152,9 @@ def _check_count(actions: Sequence[RankableAction], most: int) -> None:
 
 
 def _check_names(actions: Sequence[RankableAction], encoder: RequestEncoder) -> None:
-    check_arm_names([feature_objects(action.features) for action in actions], [one.id for one in actions], encoder)
+    check_arm_names(
+        [feature_objects(action.features) for action in actions], [action.id for action in actions], encoder
+    )
 
 
 def _check_slots(sent: MultiSlotRankRequest, encoder: RequestEncoder) -> None:

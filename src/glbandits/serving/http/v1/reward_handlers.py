@@ -29,7 +29,7 @@ async def reward(site: Site, request: Request) -> schemas.Rewarded:
 async def activate(site: Site, request: Request) -> schemas.Rewarded:
     """Activate a deferred decision, so that it is learned."""
     event_id = parse_json(_activate_request, request.body).event_id
-    return _known(event_id, await site.service.activate(request.loop_name, event_id))
+    return _response(event_id, await site.service.activate(request.loop_name, event_id))
 
 
 async def batch(site: Site, request: Request) -> schemas.BatchReply:
@@ -72,10 +72,10 @@ async def _rewarded(site: Site, loop_name: str, sent: schemas.EventRewardRequest
     loop = site.service.loop(loop_name)
     if loop.configuration.aggregation is not Aggregation.SUM:
         find_link(loop.published.bandit.policy.link).check_reward(sent.value)
-    return _known(sent.event_id, await site.service.reward(loop_name, sent.event_id, sent.value, key=sent.key))
+    return _response(sent.event_id, await site.service.reward(loop_name, sent.event_id, sent.value, key=sent.key))
 
 
-def _known(event_id: str, status: EventStatus) -> schemas.Rewarded:
+def _response(event_id: str, status: EventStatus) -> schemas.Rewarded:
     if status is EventStatus.UNKNOWN:
         raise unknown_event(event_id)
     return schemas.Rewarded(event_id=event_id, status=status)

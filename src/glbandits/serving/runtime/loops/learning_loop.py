@@ -217,9 +217,10 @@ class Loop:
     def _next_settled(self, now: int) -> list[SettledDecision]:
         """Seal the next decisions whose reward window has closed, and read them.
 
-        If the window was made shorter, that applies to open decisions too, from the time of the change. Otherwise one
-        decision with a long window would delay all later ones. For the same reason a decision that has been in the log
-        for the whole window is settled even if its timestamp lies in the future, because the clock stepped back.
+        If the window was made shorter, that applies to open decisions too: they are settled when the new window has
+        passed since the decision and since the change. Otherwise one decision with a long window would delay all later
+        ones. For the same reason a decision that has been in the log for the whole window is settled even if its
+        timestamp lies in the future, because the clock stepped back.
         """
         earliest = now - self.configuration.reward_window
         made_before = earliest if earliest > self._window_since else 0

@@ -53,7 +53,7 @@ class LogWatermarks:
         self._watermarks = tuple(watermarks)
 
     def clear(self) -> None:
-        """Drop all watermarks: the reward window of all decisions starts now."""
+        """Drop all watermarks, so that the time of all decisions in the log starts now."""
         self._watermarks = ()
 
     def logged_for(self, seconds: float) -> int:

@@ -28,8 +28,8 @@ class LoopCatalogue:
         self, loop_name: str, store: EventStore, clock: Callable[[], int], bandit: Callable[[], Bandit]
     ) -> None:
         self._name, self._store, self._clock, self._bandit = loop_name, store, clock, bandit
-        self._changes, self._draws = RLock(), Lock()
-        """`_changes` is held while the version changes, `_draws` while `_served` is read or replaced."""
+        self._change_lock, self._draw_lock = RLock(), Lock()
+        """The first is held while the version changes, the second while `_served` is read or replaced."""
         self._served = ServedCatalogue(bandit())
 
     @property
@@ -39,17 +39,17 @@ class LoopCatalogue:
 
     def refresh(self) -> None:
         """Change to the newest version in the store, which another process may have written."""
-        with self._changes:
+        with self._change_lock:
             served, bandit = self._served, self._bandit()
             version, head, arms = self._store.catalogue_changes(self._name, served.version)
             if served.is_built_for(bandit) and head.complete_since <= served.version:
                 if version > served.version:
-                    with self._draws:
+                    with self._draw_lock:
                         served.apply(version, arms)
                 return
             served = ServedCatalogue(bandit)
             served.apply(*self._store.live_arms(self._name))
-            with self._draws:
+            with self._draw_lock:
                 self._served = served
 
     def draw(self, bandit: Bandit, query: CatalogueQuery, exploration: float, seed: int) -> CatalogueChoice:
@@ -63,7 +63,7 @@ class LoopCatalogue:
         return self._draw(bandit, query, exploration, seed)
 
     def _draw(self, bandit: Bandit, query: CatalogueQuery, exploration: float, seed: int) -> CatalogueChoice:
-        with self._draws:
+        with self._draw_lock:
             return self._served.draw(bandit, query, exploration, seed)
 
     def put(self, arms: Sequence[NewArm], *, max_arms: int, expected_version: int | None = None) -> int:
@@ -126,7 +126,7 @@ class LoopCatalogue:
 
         Retry if another process has written a newer one.
         """
-        with self._changes:
+        with self._change_lock:
             while True:
                 self.refresh()
                 served = self._served

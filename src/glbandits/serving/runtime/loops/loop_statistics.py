@@ -106,7 +106,10 @@ class LoopStatistics:
 
     def __init__(self, store: EventStore, loop_name: str, learned_through: int) -> None:
         self._store, self._loop_name, self._lock = store, loop_name, Lock()
-        self._last, self._before, self._left = learned_through, learned_through + 1, MAX_HISTORY
+        self._counted_through = learned_through
+        """Decisions after this sequence number are not counted yet."""
+        self._history_end, self._history_left = learned_through + 1, MAX_HISTORY
+        """For `count_history`: it counts at most so many decisions before this sequence number."""
         self._first: int | None = None
         """Sequence number of the oldest decision that was counted."""
         self._timelines = _empty_timelines()
@@ -121,8 +124,8 @@ class LoopStatistics:
 
         Decisions that were counted before are skipped: a model that another process has replaced may learn some again.
         """
-        self._count(settled for settled in batch if settled.sequence > self._last)
-        self._last = max(self._last, batch[-1].sequence)
+        self._count(settled for settled in batch if settled.sequence > self._counted_through)
+        self._counted_through = max(self._counted_through, batch[-1].sequence)
 
     def catch_up(self, learned_through: int, now: int) -> None:
         """Count decisions that another process has learned, and remove those that were deleted.
@@ -130,21 +133,21 @@ class LoopStatistics:
         If the store fails, the next call continues.
         """
         self._drop_deleted()
-        while self._last < learned_through:
-            batch = self._store.settled(self._loop_name, self._last, now, PAGE)
+        while self._counted_through < learned_through:
+            batch = self._store.settled(self._loop_name, self._counted_through, now, PAGE)
             self._count(settled for settled in batch if settled.sequence <= learned_through)
-            self._last = min(learned_through, batch[-1].sequence) if batch else learned_through
+            self._counted_through = min(learned_through, batch[-1].sequence) if batch else learned_through
 
     def count_history(self) -> None:
         """Count the decisions in the log that were learned before the start.
 
         The first call takes long. If the store fails, the next call continues.
         """
-        while self._left:  # the newest first, so that the oldest are left out
-            page = self._store.search(self._loop_name, "", min(PAGE, self._left), self._before)
+        while self._history_left:  # the newest first, so that the oldest are left out
+            page = self._store.search(self._loop_name, "", min(PAGE, self._history_left), self._history_end)
             self._count(logged.settled() for logged in page)
-            self._left = self._left - len(page) if len(page) == PAGE else 0
-            self._before = page[-1].sequence if page else 0
+            self._history_left = self._history_left - len(page) if len(page) == PAGE else 0
+            self._history_end = page[-1].sequence if page else 0
 
     def _drop_deleted(self) -> None:
         """Remove decisions that the log no longer has.
@@ -157,7 +160,7 @@ class LoopStatistics:
         if oldest and oldest[0].sequence <= self._first:
             return
         with self._lock:
-            if not oldest or oldest[0].sequence > self._last:
+            if not oldest or oldest[0].sequence > self._counted_through:
                 self._first, self._timelines = None, _empty_timelines()
                 return
             self._first = oldest[0].sequence

@@ -11,8 +11,8 @@ from glbandits.serving.domain.events import Decision, Mode
 from glbandits.serving.storage.event_store import EventStore
 
 TOLERANCE = 1e-9
-"""Largest relative difference of probabilities that count as equal. Rounding depends on which arms were ruled out by
-bounds before."""
+"""Largest relative difference of probabilities that count as equal. Rounding depends on the bounds that are left from
+earlier draws, and a replay makes other draws than the server did."""
 
 
 class CatalogueReplay:

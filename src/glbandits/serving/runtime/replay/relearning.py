@@ -13,9 +13,8 @@ from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.serving.storage.event_store import EventStore
 
 EVENTS_PER_DECISION = 10
-"""Sequence numbers that are assumed for each decision of a loop; the others are rewards and events of other loops. The
-number of decisions between two sequence numbers is only known after reading them. If it may be too large by this
-estimate, a model is not computed again."""
+"""Sequence numbers from one decision of a loop to the next, at most, by assumption: rewards and other loops use numbers
+too. If the log would have too many decisions by this estimate, `model_that_decided` does not read it."""
 
 
 def settled_batches(store: EventStore, loop_name: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
