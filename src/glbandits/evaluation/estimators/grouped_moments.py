@@ -26,7 +26,7 @@ class Moments:
     squares: Floats
     """Sums of squares of the terms over all rows, (k,)."""
     grouped: bool
-    """Whether rows have clusters, so that rows within a group may depend on each other."""
+    """Whether rows have clusters. Rows within a group may then depend on each other."""
 
     @property
     def rows(self) -> int:
