@@ -104,7 +104,10 @@ class MomentSums:
 
 
 class ClusterNumbering:
-    """Numbers clusters from 0, in the order of their first rows."""
+    """Numbers clusters from 0: block after block, and within a block in the order of their ids.
+
+    Passes with the same blocks get the same numbers.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
