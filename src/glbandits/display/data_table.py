@@ -53,6 +53,7 @@ class DataTable:
 
 
 def _css_class(is_left: bool) -> str:
+    """The class "w" of reports/template.html, for cells of words."""
     return ' class="w"' if is_left else ""
 
 

@@ -202,7 +202,7 @@ class EventReader:
         self._lengths = np.zeros(SLOTS, dtype=np.int64)
         self._ids = np.zeros((SLOTS, SLOT_ARTICLES), dtype=np.int64)
         self._rows = np.zeros((SLOTS, SLOT_ARTICLES), dtype=np.int64)
-        self._articles = np.zeros(SLOTS, dtype=np.int64)
+        self._article_counts = np.zeros(SLOTS, dtype=np.int64)
         self._out = np.empty((5, 0), dtype=np.int64)
         self._scan = entry_point(scan_recipe).compiled()
 
@@ -219,7 +219,7 @@ class EventReader:
         out = self._out
         while True:
             position, done = self._scan(
-                text, position, self._texts, self._lengths, self._ids, self._rows, self._articles, out, done
+                text, position, self._texts, self._lengths, self._ids, self._rows, self._article_counts, out, done
             )
             if position == len(block):
                 break
@@ -264,7 +264,7 @@ class EventReader:
         self._ids[slot, : len(ids)] = ids
         self._rows[slot, : len(ids)] = -1
         self._rows[slot, : len(line.pool.ids)] = np.arange(len(line.pool.ids))
-        self._articles[slot] = len(ids)
+        self._article_counts[slot] = len(ids)
         self._lengths[slot] = len(line.text)
 
 
@@ -334,7 +334,7 @@ def _scan(
     lengths: Ints,
     ids: Ints,
     rows: Ints,
-    articles: Ints,
+    article_counts: Ints,
     out: Ints,
     done: int,
 ) -> tuple[int, int]:
@@ -360,7 +360,7 @@ def _scan(
         if known < 0:
             break
         slot, row = known, -2
-        for k in range(articles[slot]):
+        for k in range(article_counts[slot]):
             if ids[slot, k] == article:
                 row = rows[slot, k]
                 break

@@ -92,7 +92,7 @@ class Synthetic:
             length = min(chunk_length, horizon - start)
             arms = features.uniform(-1.0, 1.0, (1 if self.fixed_arms else length, self.arms, self.dim))
             arms /= math.sqrt(self.dim)
-            if self.fixed_arms:
+            if self.fixed_arms:  # each chunk starts the stream again, so that all chunks have the same arms
                 features = self._stream(seed, FEATURES)
                 arms = np.repeat(arms, length, axis=0)
             expected = expectation(arms, theta_star)

@@ -114,7 +114,7 @@ class SyntheticVariant:
         for start in range(0, horizon, chunk_length):
             length = min(chunk_length, horizon - start)
             arms = self._draw(draws, 1 if self.fixed_arms else length, mixing)
-            if self.fixed_arms:
+            if self.fixed_arms:  # each chunk starts the stream again, so that all chunks have the same arms
                 draws = _stream(seed, FEATURES)
                 arms = np.repeat(arms, length, axis=0)
             expected = self._expected(arms, theta)

@@ -77,12 +77,12 @@ def evaluate(
     >>> round(evaluate(log, "new")["snips"].value, 2)
     0.71
     """
-    named = [estimators] if isinstance(estimators, str) else list(estimators)
-    if not named:
+    requested = [estimators] if isinstance(estimators, str) else list(estimators)
+    if not requested:
         raise InvalidInput(f"estimators must have at least one of {', '.join(ESTIMATORS)}; got none")
-    chosen = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in named]
+    instances = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in requested]
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
-    head = _first_rows(log)
+    head = _first_row(log)
     evaluated, size = as_target(target, log.arm_names), _block_rows(head)
     if isinstance(evaluated, GivenTarget) and len(evaluated.given) != len(log):
         raise InvalidInput(
@@ -90,16 +90,16 @@ def evaluate(
         )
     link = find_link(head.link)
     bounds = _reward_bounds(reward_range) or (link.lowest_reward, link.highest_reward)
-    needs_embeddings = any(estimator.needs_embeddings for estimator in chosen)
+    needs_embeddings = any(estimator.needs_embeddings for estimator in instances)
     categories = as_embeddings(embeddings, head, len(log)) if needs_embeddings else None
-    passes = 2 if any(estimator.needs_model for estimator in chosen) else 1
+    passes = 2 if any(estimator.needs_model for estimator in instances) else 1
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
     anytime = why_no_anytime_interval(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least, sparse=log.sparse)
     headline = HeadlineSums(anytime, bounds)
     log_pass = _EvaluationPass(
-        chosen, head, evaluated, fitted, headline, bounds, np.random.default_rng(seed), categories
+        instances, head, evaluated, fitted, headline, bounds, np.random.default_rng(seed), categories
     )
     for block in log.blocks(size):
         log_pass.add(block)
@@ -108,8 +108,8 @@ def evaluate(
     return _evaluation(log_pass, support, level, head, log.arm_names)
 
 
-def _first_rows(log: Log) -> LoggedData:
-    """The first rows of a log. Raises InvalidInput if it has no rows or no propensities."""
+def _first_row(log: Log) -> LoggedData:
+    """A block with the first row of a log. Raises InvalidInput if it has no rows or no propensities."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
     head = next(iter(log.blocks(1)), None)
@@ -150,13 +150,13 @@ class _Progress:
 
 
 class _RowUnits:
-    """Numbers the units of a log, which are clusters, or rows if it has no clusters, in their order."""
+    """Numbers the clusters of a log, and the rows if it has no clusters, in their order."""
 
     def __init__(self) -> None:
         self._clusters, self._rows = ClusterNumbering(), 0
 
     def assign(self, block: LoggedData) -> tuple[Ints | None, Ints]:
-        """Return the cluster number of each row, or None, and the number that decides its fold."""
+        """Return the cluster number of each row (None without clusters), and the number that determines its fold."""
         clusters = self._clusters.assign(block.clusters)
         fold_keys = np.arange(self._rows, self._rows + len(block)) if clusters is None else clusters
         self._rows += len(block)

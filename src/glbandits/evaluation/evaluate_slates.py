@@ -160,16 +160,16 @@ def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]
     The rows of a cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
     `read_parquet(folder, Columns(features="features", cluster="event_id"))`.
     """
-    play, first = as_target(target, log.arm_names), 0
+    slot_target, first_row = as_target(target, log.arm_names), 0
     parts = []
     for block in log.blocks():
         if block.clusters is None or block.propensities is None:
             raise InvalidInput(
                 "a log of slates must have propensities, and clusters that identify the slates; got none"
             )
-        probabilities = target_probabilities(play, block, first)[np.arange(len(block)), block.chosen]
+        probabilities = target_probabilities(slot_target, block, first_row)[np.arange(len(block)), block.chosen]
         parts.append((block.clusters, block.propensities, block.rewards, probabilities))
-        first += len(block)
+        first_row += len(block)
     if not parts:
         raise InvalidInput("the log has no rows")
     clusters, propensities, rewards, probabilities = (np.concatenate(part) for part in zip(*parts, strict=True))

@@ -254,6 +254,7 @@ class _ComparisonWork:
         learners = {label: candidate for label, candidate in self._candidates.items() if isinstance(candidate, Policy)}
         size = block_rows(learners.values())
         learners = {label: learners[label] for label in labels}
+        # `play_policies` checks the duration of the curves. This checks that of training, before the curves take time.
         check_duration(learners.values(), self._log, len(self._log if self._parts is None else self._parts[0]), "all")
         done, total = 0, len(self._log) * len(learners)
 

@@ -175,15 +175,15 @@ def play_task(task: Task) -> list[FinishedRun]:
 
 def compile_policies(specs: Iterable[RunSpec], *, jobs: int = -1, progress: Progress = no_progress) -> None:
     """Compile the policies of these runs in parallel, into the cache that every worker loads."""
-    kinds: dict[tuple[object, ...], tuple[Policy, Environment]] = {}
+    to_compile: dict[tuple[object, ...], tuple[Policy, Environment]] = {}
     for spec in specs:
-        kind = (type(spec.policy), spec.policy.link, spec.environment.noise.name, spec.environment.dim)
-        kinds.setdefault(kind, (spec.policy, spec.environment))
+        key = (type(spec.policy), spec.policy.link, spec.environment.noise.name, spec.environment.dim)
+        to_compile.setdefault(key, (spec.policy, spec.environment))
     done = 0.0
-    progress("compiling", done, len(kinds))
-    for name in run_in_processes(_compile, list(kinds.values()), jobs):
+    progress("compiling", done, len(to_compile))
+    for name in run_in_processes(_compile, list(to_compile.values()), jobs):
         done += 1
-        progress(f"compiled {name}", done, len(kinds))
+        progress(f"compiled {name}", done, len(to_compile))
 
 
 def _compile(policy: Policy, environment: Environment) -> str:

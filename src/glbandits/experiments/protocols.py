@@ -73,8 +73,8 @@ class ExperimentRunner:
         later = [spec for tuning in tunings for spec in tuning.placeholder_specs()] if FRESH in protocols else []
         workload = Workload(grid_runs + later)
         missing = self.store.missing(grid_runs)
-        kinds = len({type(spec.policy) for spec in missing})
-        parts.expect("compile", COMPILE_SECONDS * kinds / min(max(kinds, 1), worker_count(self.jobs)))
+        policies = len({type(spec.policy) for spec in missing})
+        parts.expect("compile", COMPILE_SECONDS * policies / min(max(policies, 1), worker_count(self.jobs)))
         parts.expect("play", workload.total / worker_count(self.jobs))
         compile_policies(missing, jobs=self.jobs, progress=parts.part("compile"))
         self._play(grid_runs, workload, parts)

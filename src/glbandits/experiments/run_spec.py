@@ -115,7 +115,8 @@ def noise_digest(noise: Noise) -> str:
 def playing_digest(*roots: str) -> str:
     """Return a hash of the code that plays runs with these modules.
 
-    Of the modules that `simulate` imports only the compiled loop counts: the others include all sparse policies.
+    It covers `simulate` itself, but of its imports only the compiled loop. The other imports include all sparse
+    policies, and each of their changes would invalidate all results.
     """
     own_source, _ = _source_and_imports(simulate.__module__)
     assert own_source is not None

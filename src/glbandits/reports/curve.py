@@ -9,7 +9,7 @@ from glbandits.records import Floats, Ints
 
 @dataclass(frozen=True)
 class Curve:
-    """The mean of a quantity over the rounds, with the half-width of its confidence band."""
+    """The mean of a quantity over rounds or rows, and the half-width of its confidence band."""
 
     label: str
     rounds: Ints

@@ -8,7 +8,7 @@ NO_VALUE = "-"
 
 
 def significant(value: float | None) -> str:
-    """Return three significant digits, never with an exponent.
+    """Return at least three significant digits, never with an exponent.
 
     >>> [significant(number) for number in (0.000012345, 2.0, 1234.5)]
     ['0.0000123', '2.00', '1234']

@@ -88,7 +88,7 @@ def _baseline_probability(settled: SettledDecision) -> float:
 def _frame(rows: list[_Row]) -> "pl.DataFrame":
     import polars as pl
 
-    schema = {
+    schema = {  # `number` and `at` are the fields sequence and timestamp
         "number": pl.Int64,
         "event_id": pl.String,
         "at": pl.Int64,

@@ -87,8 +87,8 @@ def _result(name: str, source: PolicySource, arguments: str, total: PolicyResult
 
 def _logged(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
     """Return the mean reward of the log itself."""
-    half = NormalDist().inv_cdf((1.0 + evaluation.level) / 2) * evaluation.logged_error
-    return _summary(end, evaluation.support.rows, evaluation.logged, 1.0, evaluation.support.rows, half)
+    half_width = NormalDist().inv_cdf((1.0 + evaluation.level) / 2) * evaluation.logged_error
+    return _summary(end, evaluation.support.rows, evaluation.logged, 1.0, evaluation.support.rows, half_width)
 
 
 def _estimated(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
@@ -97,13 +97,15 @@ def _estimated(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
     return _summary(end, support.rows, ips.value, support.mean_weight, used, (ips.normal.high - ips.normal.low) / 2)
 
 
-def _summary(end: int, rows: int, value: float, mean_weight: float, used: float, half: float) -> PolicyResultSummary:
+def _summary(
+    end: int, rows: int, value: float, mean_weight: float, used: float, half_width: float
+) -> PolicyResultSummary:
     return PolicyResultSummary(
         time_stamp=as_datetime(end),
         ips_estimator_numerator=value * rows,
         ips_estimator_denominator=rows,
         snips_estimator_denominator=mean_weight * rows,
         non_zero_probability=used,
-        confidence_interval=half,
+        confidence_interval=half_width,
         average_reward=value,
     )

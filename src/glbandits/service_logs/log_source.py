@@ -34,7 +34,7 @@ from glbandits.extras import needed_for
 from glbandits.features import Hashing
 
 WITHOUT_PROPENSITIES = Columns(propensity=None, probabilities=None)
-"""The columns of a log that is only learned from, if they have their default names."""
+"""The columns of a log that is only learned from, with default names."""
 STORE_ENDINGS = frozenset({".sqlite", ".db"})
 POSTGRES = ("postgresql://", "postgres://")
 
@@ -71,7 +71,7 @@ class LogSource:
         settings: dict[str, Any] = {**self.options}
         if self.link is not None:
             settings["link"] = self.link
-        # A format that defines its columns refuses settings of columns.
+        # A format that defines its columns refuses columns. `glb train` gives WITHOUT_PROPENSITIES for every log.
         is_json = self.path.name.endswith(SUFFIXES["dsjson"] + SUFFIXES["json"])
         defines_columns = is_open_bandit(self.path) or (is_json and is_dsjson(self.path))
         if self.columns != Columns() and not (defines_columns and self.columns == WITHOUT_PROPENSITIES):

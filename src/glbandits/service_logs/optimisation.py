@@ -113,12 +113,14 @@ def _gate(
         (document.timestamp, msgspec.json.decode(document.body, type=Look))
         for document in store.documents(loop_name, OPTIMISATION)
     ]
-    last_at, last = next(((at, look) for at, look in reversed(looks) if look.gate is not None), (0, None))
+    with_gate = ((timestamp, look) for timestamp, look in reversed(looks) if look.gate is not None)
+    last_timestamp, last = next(with_gate, (0, None))
     if last is None or last.gate is None:
         return Gate(0, since, _first(store, loop_name, since), compared)
     same = last.gate.compared == compared
-    since = max(since, last.gate.since if same else last_at)
+    since = max(since, last.gate.since if same else last_timestamp)
     gate = Gate(last.gate.index, since, _first(store, loop_name, since), compared)
+    # A look without gains had too few decisions to compare, so that its gate has not used its share of the 5 %.
     return gate if gate == last.gate or not last.gains else msgspec.structs.replace(gate, index=gate.index + 1)
 
 

@@ -101,8 +101,8 @@ def export_parquet(
     `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads the rows. Columns: `features` has a
     list of numbers for each action that could be chosen, the baseline first. `actions` are the ids of these actions,
     and `probabilities` their probabilities. `arm` is the index of the shown action, and `propensity` its probability.
-    `mode` is the mode of the loop: in modes other than Online the baseline was shown with probability 1. `at` is in
-    microseconds since 1970. Files are written atomically.
+    `mode` is the mode of the loop: in modes other than Online the baseline was shown with probability 1. `number` is
+    the sequence number, and `at` the timestamp in microseconds since 1970. Files are written atomically.
 
     With `sparse_width`, the number of possible features, `features_of` returns sparse rows, and three columns replace
     `features`: `feature_counts` has the number of features of each action, `feature_indices` and `feature_values`

@@ -6,7 +6,7 @@ import pytest
 
 from glbandits import Bandit, EpsilonGreedy, Greedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
 from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedData, RowArms, play_log
-from glbandits.evaluation.replay.log_player import KEEPING_STREAM
+from glbandits.evaluation.replay.log_player import THINNING_STREAM
 from glbandits.maths.philox import generator, uniform
 from glbandits.records import Floats, Ints
 from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Counting, Stream, live_reward, write_log
@@ -22,13 +22,13 @@ def table(curve: LearningCurve) -> Floats:
 
 def weights_by_hand(policy: Policy, log: LoggedData, seed: int, learn: str, least: float) -> Floats:
     """The weight of each row if a Bandit plays the log."""
-    bandit, keeping, weights = Bandit(policy, log.dim, seed), generator(seed, KEEPING_STREAM), np.zeros(len(log))
+    bandit, thinning, weights = Bandit(policy, log.dim, seed), generator(seed, THINNING_STREAM), np.zeros(len(log))
     assert log.propensities is not None
     for row, (features, count) in enumerate(zip(log.features(), log.arms.counts, strict=True)):
         arm, propensity = int(log.chosen[row]), float(log.propensities[row])
         agrees = bandit.choose(features[:count]) == arm
         if learn == "matched":
-            agrees = agrees and (propensity == least or uniform(keeping) < least / propensity)
+            agrees = agrees and (propensity == least or uniform(thinning) < least / propensity)
         if agrees or learn == "all":
             bandit.learn(features[arm], float(log.rewards[row]))
         weights[row] = agrees / (least if learn == "matched" else propensity)

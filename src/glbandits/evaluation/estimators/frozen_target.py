@@ -47,7 +47,7 @@ class FrozenTarget:
             )
         self._check_features(block.feature_map)
         out = np.zeros((len(block), block.arms.max_arms))
-        if isinstance(block.arms, FixedArms):
+        if isinstance(block.arms, FixedArms):  # exact probabilities of one row are those of all rows
             fixed = block.arms.arms[np.newaxis]
             exact = self._fill(self._state, self._settings, fixed, block.arms.counts[:1], self._rng, out[:1])
             if exact:

@@ -26,7 +26,7 @@ class Moments:
     squares: Floats
     """Sums of squares of the terms over all rows, (k,)."""
     grouped: bool
-    """Whether rows have clusters, so that rows within a group may depend on each other."""
+    """Whether rows have clusters. Rows within a group may then depend on each other."""
 
     @property
     def rows(self) -> int:
@@ -104,7 +104,10 @@ class MomentSums:
 
 
 class ClusterNumbering:
-    """Numbers clusters from 0, in the order of their first rows."""
+    """Numbers clusters from 0: block after block, and within a block in the order of their ids.
+
+    Passes with the same blocks get the same numbers.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}

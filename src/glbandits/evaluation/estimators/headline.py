@@ -80,6 +80,7 @@ class HeadlineSums:
         self._value, self._gain = MomentSums(1), MomentSums(1)
         self._value_variance, self._gain_variance = _ExpectedVariance(), _ExpectedVariance()
         self._expected, self._complete = 0.0, True
+        # With row weights 1 and w; then with w^2 and (w - 1)^2, as in the variances of value and gain.
         self._residuals, self._target_residuals = _VarianceRatio(), _VarianceRatio()
         self._value_residuals, self._gain_residuals = _VarianceRatio(), _VarianceRatio()
 
@@ -160,10 +161,10 @@ class HeadlineSums:
             interval = Interval(mean - max(below * error, least), mean + max(above * error, least))
             return DoublyRobustEstimate(value=mean, standard_error=error, fixed_n=reason or interval, anytime=anytime)
 
-        known = self._anytime
+        intervals = self._anytime
         return Headline(
-            value=estimate(value, errors[0], known if isinstance(known, str) else known.value(level)),
-            gain=estimate(gain, errors[1], known if isinstance(known, str) else known.gain(level)),
+            value=estimate(value, errors[0], intervals if isinstance(intervals, str) else intervals.value(level)),
+            gain=estimate(gain, errors[1], intervals if isinstance(intervals, str) else intervals.gain(level)),
         )
 
     def _effective_rewards(self, value: float, sample_size: float) -> float:
@@ -177,7 +178,7 @@ class HeadlineSums:
 
 
 def _shrunk(ratio: float, sample_size: float, prior: float) -> float:
-    """Mean of a ratio and of a prior one, which has the weight of PRIOR_RESIDUALS effective rewards."""
+    """Weighted mean of a ratio and a prior. The prior has the weight of PRIOR_RESIDUALS effective rewards."""
     return (PRIOR_RESIDUALS * prior + sample_size * ratio) / (PRIOR_RESIDUALS + sample_size)
 
 

@@ -27,7 +27,7 @@ from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.records import Floats, set_validated
 
 GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
-"""Weights above which weights are reduced, tried if no setting is given: 0.1 to 10,000, and infinity."""
+"""Thresholds of `switch-dr` to select from, and square roots of the strengths of `dros`: 0.1 to 10,000 and infinity."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Estimate:
 
     def __repr__(self) -> str:
         evidence = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
-        return f"<{self.name} {self.value:.5f}, {_text(self.normal)}; {evidence}>"
+        return f"<{self.name} {self.value:.5f}, {_format_interval(self.normal)}; {evidence}>"
 
     @property
     def name(self) -> str:
@@ -86,7 +86,8 @@ class Evaluation:
         lines = [] if self.headline is None else self._headline_lines(self.headline)
         lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s}")
         lines += [
-            f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   {_text(estimate.normal):^22s}"
+            f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   "
+            f"{_format_interval(estimate.normal):^22s}"
             for estimate in self.estimates
         ]
         lines.append(f"{'the log':12s} {self.logged:10.5f} {self.logged_error:9.5f}")
@@ -106,8 +107,8 @@ class Evaluation:
 
         def line(name: str, estimate: DoublyRobustEstimate, sign: str) -> str:
             anytime, fixed = estimate.anytime, estimate.fixed_n
-            every_n = f"none: {anytime}" if isinstance(anytime, str) else _text(anytime.interval)
-            this_n = fixed if isinstance(fixed, str) else _text(fixed)
+            every_n = f"none: {anytime}" if isinstance(anytime, str) else _format_interval(anytime.interval)
+            this_n = fixed if isinstance(fixed, str) else _format_interval(fixed)
             return (
                 f"{name:12s} {estimate.value:{sign}10.5f} {estimate.standard_error:9.5f}   {every_n:^22s} {this_n:^22s}"
             )
@@ -167,7 +168,7 @@ class _Row(NamedTuple):
 
     @property
     def interval_text(self) -> str:
-        return self.interval if isinstance(self.interval, str) else _text(self.interval)
+        return self.interval if isinstance(self.interval, str) else _format_interval(self.interval)
 
 
 def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_Row]:
@@ -179,7 +180,7 @@ def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_Row]
     ]
 
 
-def _text(interval: Interval) -> str:
+def _format_interval(interval: Interval) -> str:
     if math.isnan(interval.low):
         return "unknown"
     return f"[{interval.low:.5f}, {interval.high:.5f}]"

@@ -185,11 +185,13 @@ class SupportSums:
             least_propensity: lower bound on the probabilities of the logging policy, if known.
         """
         mean = self._weights / self._rows
-        squared, squares = self._weights**2, self._squares
-        arms, unsupported = None, max(0.0, 1.0 - mean - LACK_OF_SUPPORT_ERRORS * error) if error == error else 0.0
+        squared_sum, sum_of_squares = self._weights**2, self._squares
+        arms, unsupported = None, 0.0
+        if not math.isnan(error):
+            unsupported = max(0.0, 1.0 - mean - LACK_OF_SUPPORT_ERRORS * error)
         if self._complete:
             unsupported = self._unsupported / self._rows
-            squared, squares = (self._rows * (1.0 - unsupported)) ** 2, self._expected_squares
+            squared_sum, sum_of_squares = (self._rows * (1.0 - unsupported)) ** 2, self._expected_squares
         if self._logged is not None:
             seen = self._logged > 0
             rewards = np.divide(self._rewards, self._logged, out=np.full(len(seen), np.nan), where=seen)
@@ -197,7 +199,7 @@ class SupportSums:
             unsupported = max(unsupported, float(self._wanted[~seen].sum()) / self._rows)
         return Support(
             rows=self._rows,
-            effective_sample_size=squared / squares if squares > 0.0 else 0.0,
+            effective_sample_size=squared_sum / sum_of_squares if sum_of_squares > 0.0 else 0.0,
             expected=bool(self._complete),
             large_weights=self._large_weights(least_propensity),
             largest_weight=self._largest,

@@ -28,18 +28,17 @@ RowNumbers: TypeAlias = int | Ints
 def make_column(name: str, values: Iterable[Any]) -> pl.Series:
     """Return a column of numbers, text, or (nested) lists or arrays of them."""
     plain = _with_lists(list(values))
-    kinds = _kinds(plain)
-    if kinds == {"numbers", "text"} and not any(isinstance(value, list) for value in plain):
-        plain, kinds = list(map(as_category, plain)), {"text"}  # the feature map interprets the text
-    if len(kinds) > 1:
+    types = _type_names(plain)
+    if types == {"numbers", "text"} and not any(isinstance(value, list) for value in plain):
+        plain, types = list(map(as_category, plain)), {"text"}  # the feature map interprets the text
+    if len(types) > 1:
         raise InvalidInput(
-            f"column {name!r} must have values of one type; got {' and '.join(sorted(kinds))}. Convert all of them to "
+            f"column {name!r} must have values of one type; got {' and '.join(sorted(types))}. Convert all of them to "
             "numbers, or all to text"
         )
     try:
-        return pl.Series(
-            name, plain, strict=False
-        )  # strict=True rejects 0 before 1.5, and reads [1.5] after [0] as [1]
+        # strict=True rejects 0 before 1.5, and reads [1.5] after [0] as [1].
+        return pl.Series(name, plain, strict=False)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"column {name!r} could not be read: {error}") from None
 
@@ -52,28 +51,28 @@ def _with_lists(values: list[Any]) -> list[Any]:
     return [_with_lists(list(value)) if isinstance(value, list | tuple) else value for value in lists]
 
 
-def _kinds(values: list[Any]) -> set[str]:
-    """Kinds of the values that are not None; of the elements if all values are lists."""
-    kinds = {_kind(kind) for kind in set(map(type, values)) - {NoneType}}
-    if kinds != {"lists"}:
-        return kinds
-    return _kinds(list(chain.from_iterable(value for value in values if value is not None)))
+def _type_names(values: list[Any]) -> set[str]:
+    """Types of the values that are not None, as words; of the elements if all values are lists."""
+    types = {_type_name(kind) for kind in set(map(type, values)) - {NoneType}}
+    if types != {"lists"}:
+        return types
+    return _type_names(list(chain.from_iterable(value for value in values if value is not None)))
 
 
-def _kind(kind: type) -> str:
+def _type_name(kind: type) -> str:
     if issubclass(kind, Number | np.bool_):
         return "numbers"
     return "text" if issubclass(kind, str) else "lists" if issubclass(kind, list) else kind.__name__
 
 
-def is_text(kind: pl.DataType) -> bool:
+def is_text(dtype: pl.DataType) -> bool:
     """Whether a column has text."""
-    return isinstance(kind, pl.String | pl.Categorical | pl.Enum)
+    return isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
 
 
-def is_number(kind: pl.DataType) -> bool:
+def is_number(dtype: pl.DataType) -> bool:
     """Whether a column has numbers, or booleans, which are read as 1 and 0."""
-    return kind.is_numeric() or isinstance(kind, pl.Boolean)
+    return dtype.is_numeric() or isinstance(dtype, pl.Boolean)
 
 
 def float_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Floats:

@@ -33,9 +33,10 @@ def check_csv(file: Path, separator: str = ",") -> None:
         with _open(file) as lines:
             header = lines.readline()
             _check_header(file, header, separator)
-            count, names = header.count(separator.encode()), _names(header)
+            count, header_text = header.count(separator.encode()), _stripped(header)
+            # A fast check that is enough for files without separators or line breaks inside of quotes.
             if header.count(b'"') % 2 == 0 and all(
-                (line.count(separator.encode()) == count and _names(line) != names) or not line.strip()
+                (line.count(separator.encode()) == count and _stripped(line) != header_text) or not line.strip()
                 for line in lines
             ):
                 return
@@ -52,7 +53,7 @@ def _open(file: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(file, "rb")) if is_compressed else file.open("rb")
 
 
-def _names(line: bytes) -> bytes:
+def _stripped(line: bytes) -> bytes:
     return line.removeprefix(UTF_8_SIGNATURE).strip()
 
 

@@ -84,7 +84,7 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
     block = None
     if columns.features is not None:
         arm = {columns.features: Vector(request.width or 0)}
-    elif options.get("per_arm_block", crosses == "all" and not request.arm_values) or not request.arm_values:
+    elif not request.arm_values or options.get("per_arm_block", False):
         _check_arms(request)
         arm = {columns.arm: closed_category(columns.arm, request.arm_names)}
         block = columns.arm if options.get("per_arm_block", crosses == "all") else None

@@ -156,7 +156,7 @@ def _sparse_arms(
     if layout.columns.features is not None:
         width = features.arm.kinds[layout.columns.features].width
         vectors = features.arm.with_expansions(_features(rows[layout.columns.features], width, first_row + at_rows))
-        at_arms, arm = np.arange(len(at_rows)), entries_of(vectors)
+        at_arms, arm = np.arange(len(at_rows)), entries_of(vectors)  # each pair has features of its own
     else:
         arm = layout.arm_entries
     own = _per_arm_entries(rows, layout, at_rows, at_arms, first_row)

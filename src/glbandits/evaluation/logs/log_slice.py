@@ -22,7 +22,7 @@ MIN_REST_SHARE = 0.5
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 """Constants of the hash splitmix64."""
 HASHES = 2**20
-"""Number of hash values of clusters."""
+"""Number of hash values of clusters in a split by clusters."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,7 +149,7 @@ def split(log: Log, share: float) -> tuple[LogSlice, LogSlice] | tuple[ClusterSl
 
 
 def fold_of(units: Ints, folds: int) -> Ints:
-    """Assign rows or clusters to folds by a hash of their numbers."""
+    """Hash numbers of rows or clusters to 0 to `folds` - 1."""
     mixed = (units.astype(np.uint64) + np.uint64(1)) * STEP
     mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
     mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX_2

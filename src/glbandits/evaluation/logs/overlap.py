@@ -1,4 +1,7 @@
-"""Overlap: whether the propensities of a log are large enough to evaluate other policies."""
+"""Overlap: whether the propensities of a log are large enough to evaluate other policies.
+
+It does not depend on a target. `estimators.support` measures the support of one target, and `evaluate` prints that.
+"""
 
 from dataclasses import dataclass
 

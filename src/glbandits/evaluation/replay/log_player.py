@@ -30,8 +30,8 @@ SLOW_BLOCK = 1000
 SECONDS_PER_STEP = 4e-9
 """Seconds of a fit with a warm start, per row and feature."""
 SAMPLED_ROWS = 5000
-
-KEEPING_STREAM = 2**62
+"""Rows from which the number of distinct rows is estimated."""
+THINNING_STREAM = 2**62
 """Random stream for thinning rows. It is separate from the stream of the policy."""
 
 
@@ -221,25 +221,27 @@ class LogPlayer:
         recipe = _LOOPS[settings.learn, sparse]
         self._play = entry_point(recipe, form.implementation(dim), find_link(policy.link)).compiled()
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
-        self._keeping = generator(seed, KEEPING_STREAM)
+        self._thinning_rng = generator(seed, THINNING_STREAM)
         self._sums, self._matched, self._below = WeightedSums(settings.points), 0, 0
 
     def play(self, rows: BlockArrays) -> None:
         """Play the next rows."""
         least = self._replay.least_propensity
         with convert_index_errors(self._policy, "the log"):
-            weights = self._all(rows) if least is None else self._kept(rows, least)
+            weights = self._learn_all(rows) if least is None else self._learn_matched(rows, least)
         self._sums.add(weights, rows.rewards, rows.clusters)
 
-    def _kept(self, rows: BlockArrays, least: float) -> Floats:
+    def _learn_matched(self, rows: BlockArrays, least: float) -> Floats:
         """Learn the matched rows after thinning; return the weights of all rows."""
         matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
-        self._state = self._play(*self._loop_arguments(rows), least / rows.propensities, self._keeping, matched, kept)
+        self._state = self._play(
+            *self._loop_arguments(rows), least / rows.propensities, self._thinning_rng, matched, kept
+        )
         self._matched += int(matched.sum())
         self._below += int(matched @ (rows.propensities < least))
         return kept / np.minimum(rows.propensities, least)
 
-    def _all(self, rows: BlockArrays) -> Floats:
+    def _learn_all(self, rows: BlockArrays) -> Floats:
         """Learn all rows; return their weights."""
         probabilities = np.empty(len(rows.chosen))
         self._state = self._play(*self._loop_arguments(rows), self._replay.exact, probabilities)

@@ -133,8 +133,8 @@ def sparse_matched_recipe(policy: type[Policy], link: Link) -> Recipe:
             agrees = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name) == arm
             stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
             if stays:
-                x, y = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
-                state = checked_state(learn(state, named, x, y, rewards[row], rng, functions))
+                row_indices, row_values = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
+                state = checked_state(learn(state, named, row_indices, row_values, rewards[row], rng, functions))
             matched[row] = agrees
             kept[row] = stays
         return state
@@ -175,8 +175,8 @@ def sparse_all_recipe(policy: type[Policy], link: Link) -> Recipe:
             else:
                 pulled = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name)
                 given[row] = pulled == arm
-            x, y = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
-            state = checked_state(learn(state, named, x, y, rewards[row], rng, functions))
+            row_indices, row_values = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
+            state = checked_state(learn(state, named, row_indices, row_values, rewards[row], rng, functions))
         return state
 
     signature = VECTOR(

@@ -349,29 +349,28 @@ _CHECKS: tuple[Callable[[PaperSummary], Iterator[Claim]], ...] = (
 def _claim(
     where: str,
     statement: str,
-    by_protocol: ExperimentSummary,
-    on_fresh_seeds: ExperimentSummary,
+    published: ExperimentSummary,
+    clean: ExperimentSummary,
     holds: Callable[[ProtocolSummary], bool],
     evidence: Callable[[ProtocolSummary], str],
 ) -> Claim:
     """Return a claim that one rule decides for both protocols.
 
-    If the published data differ from the paper's text (a leaked label), the paper's protocol uses the published data.
+    The paper's protocol uses the experiment `published`, fresh seeds use `clean`. They differ if the label is leaked in
+    the published data.
     """
-    paper, fresh = paper_of(by_protocol), fresh_of(on_fresh_seeds)
+    paper, fresh = paper_of(published), fresh_of(clean)
     paper_evidence = f"{evidence(paper)}."
-    if by_protocol is not on_fresh_seeds:
-        paper_evidence = f"Label leaked: {paper_evidence} Without the leak: {evidence(paper_of(on_fresh_seeds))}."
+    if published is not clean:
+        paper_evidence = f"Label leaked: {paper_evidence} Without the leak: {evidence(paper_of(clean))}."
     return Claim(where, statement, paper_evidence, f"{evidence(fresh)}.", verdict(holds(paper), holds(fresh)))
 
 
-def _best_claim(where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary) -> Claim:
-    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda protocol: protocol.rank(SGD_TS) == 1, leaders)
+def _best_claim(where: str, statement: str, published: ExperimentSummary, clean: ExperimentSummary) -> Claim:
+    return _claim(where, statement, published, clean, lambda protocol: protocol.rank(SGD_TS) == 1, leaders)
 
 
-def _pulls_claim(
-    where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary
-) -> Claim:
+def _pulls_claim(where: str, statement: str, published: ExperimentSummary, clean: ExperimentSummary) -> Claim:
     def most(protocol: ProtocolSummary) -> bool:
         return median_pulls(protocol, SGD_TS) >= max(
             median_pulls(protocol, policy.label) for policy in protocol.compared
@@ -381,7 +380,7 @@ def _pulls_claim(
         ordered = sorted(protocol.compared, key=lambda policy: -median_pulls(protocol, policy.label))
         return "median pulls: " + pulls_of(protocol, [policy.label for policy in ordered])
 
-    return _claim(where, statement, by_protocol, on_fresh_seeds, most, evidence)
+    return _claim(where, statement, published, clean, most, evidence)
 
 
 def _untestable(claim: Claim) -> Claim:

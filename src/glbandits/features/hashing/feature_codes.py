@@ -17,7 +17,7 @@ LONGEST_CACHED = 64
 """The most characters of namespace, name and text of a cached feature. Long ones seldom recur, and fill memory."""
 
 CodeCache: TypeAlias = Mapping[Any, bytes]
-"""The encoded feature for each key (name, value), and the code without a value for each key name."""
+"""By (name, value): the encoded feature. By name: the code alone, for numbers whose values are not cached."""
 
 EMPTY_CACHE: CodeCache = {}
 

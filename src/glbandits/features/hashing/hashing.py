@@ -216,7 +216,7 @@ def _append(codes: FeatureCodes, space: str, features: Object, depth: int, encod
             _append_nested(codes, space, name, value, depth, encoded)
             continue
         if kind is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:
-            code = cached(name)  # the code only: the numbers may all be different
+            code = cached(name)  # the cache has the code of the name, not the features of single floats
             if code is not None:
                 append(code + packed(value))
                 continue
