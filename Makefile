@@ -1,8 +1,9 @@
 # make run     the main job: the whole paper on thin grids, with a page of figures at the end
 # make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
-# make test    every test; sets up .venv by itself from the lock file
+# make test    the tests of all code; sets up .venv by itself from the lock file
+# make test-system   servers, commands and databases that are started, stopped and killed; the SDKs of Personalizer
 # make test-safety   compiled code of every policy: bounds, memory, and the same results as plain Python
-# make check   lint, types, architecture and tests
+# make check   lint, types, architecture, and the tests of test, test-system and test-safety
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
 # make bench   speed as ratios, and how cost grows
@@ -13,7 +14,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run results test test-slow test-safety lint check docs dist bench regret lock clean
+.PHONY: run results test test-system test-slow test-safety lint check docs dist bench regret lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper all --quick --out out/quick
@@ -25,6 +26,9 @@ results: .venv/ready-run
 # Groups keep the tests of one policy, or of one file, in one process (tests/conftest.py).
 test: .venv/ready-dev
 	$(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup
+
+test-system: .venv/ready-dev
+	$(BIN)/python -m pytest -m "system and not slow" --numprocesses=logical --dist=loadgroup tests
 
 # Also the laws on machine code: `make test` runs most of them as plain Python.
 test-slow: .venv/ready-dev
@@ -41,7 +45,7 @@ lint: .venv/ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test
+check: lint test test-system test-safety
 
 docs: .venv/ready-docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs out/site

@@ -42,15 +42,18 @@ def printed(program: str, cache: Path, **environment: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.system
 def test_bandit_switches_to_machine_code_in_the_middle(tmp_path: Path) -> None:
     assert printed(SWITCH.format(more=""), tmp_path) == ["True", "True", "True", "True"]
 
 
+@pytest.mark.system
 def test_thread_compiles_if_the_process_cannot_start(tmp_path: Path) -> None:
     program = "import sys; sys.executable = '/bin/false'\n" + SWITCH.format(more="")
     assert printed(program, tmp_path) == ["True", "True", "True", "True"]
 
 
+@pytest.mark.system
 def test_child_of_a_fork_has_its_own_compiler(tmp_path: Path) -> None:
     program = """
 import os, sys, warnings
@@ -68,6 +71,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert printed(program, tmp_path) == ["0"]
 
 
+@pytest.mark.system
 def test_nothing_is_printed_in_a_pipe_and_no_process_remains(tmp_path: Path) -> None:
     program = (
         "import numpy as np; from glbandits import Bandit, Uniform\n"
@@ -109,6 +113,7 @@ def test_plain_function_rejects_types_like_machine_code() -> None:
                 form(wrong)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("mode", ["now", "on-demand", "never"])
 def test_modes_give_the_same_decisions(mode: str, tmp_path: Path) -> None:
     program = """

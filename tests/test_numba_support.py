@@ -37,6 +37,7 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "src"
 
 
+@pytest.mark.system
 def test_machine_code_is_cached_until_called_code_changes(source: Path, tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "GLBANDITS_COMPILE": "now"}
     arm, hits = run(PROGRAM, **environment)
@@ -52,6 +53,7 @@ def test_machine_code_is_cached_until_called_code_changes(source: Path, tmp_path
         assert run(PROGRAM, **environment) == expected
 
 
+@pytest.mark.system
 def test_read_only_cache_folder_is_tolerated(source: Path) -> None:
     program = "import os; os.environ['NUMBA_CACHE_LOCATOR_CLASSES'] = 'IPythonCacheLocator'\n" + PROGRAM
     assert run(program, PYTHONPATH=str(source), GLBANDITS_COMPILE="now")[1] == 0

@@ -79,6 +79,7 @@ def test_syntax_error_names_file_and_line(folder: Path) -> None:
         assert re.fullmatch(r"glb: .*broken\.py, line 2: .*\n", run.stderr)
 
 
+@pytest.mark.system
 def test_compile_accepts_user_policies(folder: Path) -> None:
     run = glb("compile", "uniform", "mine:SgdGreedy", "--link", "logistic", folder=folder)
     assert run.returncode == 0, run.stderr

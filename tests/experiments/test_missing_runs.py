@@ -64,6 +64,7 @@ missing_runs.run_missing(SPECS, ResultStore(Path(sys.argv[1])), jobs=int(sys.arg
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_killed_command_continues_where_it_stopped(jobs: int, tmp_path: Path) -> None:
     whole = ResultStore(tmp_path / "whole")
@@ -85,6 +86,7 @@ def test_killed_command_continues_where_it_stopped(jobs: int, tmp_path: Path) ->
         np.testing.assert_array_equal(store[spec].regret, whole[spec].regret)
 
 
+@pytest.mark.system
 def test_ray_gives_the_same_results(tmp_path: Path) -> None:
     ray = pytest.importorskip("ray", reason="Ray is in the extra [ray]")
     cluster_utils = pytest.importorskip("ray.cluster_utils")

@@ -85,6 +85,7 @@ with TestClient(app) as client:
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("outer", ["FastAPI(lifespan=lifespan)", "Starlette(lifespan=lifespan)"])
 def test_application_can_be_mounted(tmp_path: Path, outer: str) -> None:
     program = python_block("FastAPI").replace("FastAPI(lifespan=lifespan)", outer)
@@ -92,6 +93,7 @@ def test_application_can_be_mounted(tmp_path: Path, outer: str) -> None:
     assert lines == ["{'status': 'ready'}", "201", "200", "204 401 200", "there is no endpoint at /bandit/nothing"]
 
 
+@pytest.mark.system
 def test_mounted_application_without_lifespan_is_503(tmp_path: Path) -> None:
     program = python_block("FastAPI").replace("FastAPI(lifespan=lifespan)", "FastAPI()")
     ask = """
@@ -123,6 +125,7 @@ print([error["exception"]["values"][0]["value"] for error in errors if "exceptio
 """
 
 
+@pytest.mark.system
 def test_sentry_and_opentelemetry_see_requests(tmp_path: Path) -> None:
     program = python_block("sentry").replace(
         "sentry_sdk.init(", "errors = []\nsentry_sdk.init(before_send=lambda event, _: errors.append(event), "

@@ -77,6 +77,8 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 from glbandits.cli.main import main
+
+pytestmark = pytest.mark.system
 main()
 """
 

@@ -80,6 +80,7 @@ def test_second_run_computes_nothing_and_repeats_the_report(finished: Finished) 
     assert (folder / "whole/report.html").read_bytes() == page
 
 
+@pytest.mark.system
 def test_killed_command_continues_to_the_same_report(finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE)
     words = ["compare", "mine.toml", "--jobs", "1", "--out", "killed"]
@@ -95,6 +96,7 @@ def test_killed_command_continues_to_the_same_report(finished: Finished, tmp_pat
     assert without_times(tmp_path / "killed/report.html") == without_times(finished.folder / "whole/report.html")
 
 
+@pytest.mark.system
 def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
     (tmp_path / "simple.toml").write_text(SIMPLE.replace("HORIZON", "1000"))
     words, plain = ["compare", "simple.toml", "--jobs", "2", "--out", "out"], {"GLBANDITS_COMPILE": "never"}
@@ -122,6 +124,7 @@ def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
     assert stored <= set((tmp_path / "out/store").iterdir())
 
 
+@pytest.mark.system
 def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
     (tmp_path / "simple.toml").write_text(SIMPLE.replace("HORIZON", "400000"))
     words = ["compare", "simple.toml", "--jobs", "1", "--out", "out"]
@@ -143,6 +146,7 @@ def stop_after_first_task() -> None:
         raise KeyboardInterrupt
 
 
+@pytest.mark.system
 def test_ctrl_c_between_tasks_prints_no_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     console = Console(file=StringIO(), width=200)
     with pytest.raises(typer.Exit), resumable(ResultStore(tmp_path), console):

@@ -16,6 +16,8 @@ import pytest
 
 from tests.cli.in_process import Run, glb
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[3]
 GLB = (sys.executable, "-m", "glbandits.cli.main")
 

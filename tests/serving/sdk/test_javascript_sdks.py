@@ -11,6 +11,8 @@ import pytest
 
 from tests.serving.http.servers.server_process import Running, running
 
+pytestmark = pytest.mark.system
+
 SCRIPTS = Path(__file__).parent / "javascript"
 
 

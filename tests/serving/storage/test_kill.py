@@ -18,6 +18,8 @@ from glbandits.serving.storage.open_store import open_store
 from tests.serving.helpers import wait_until
 from tests.serving.storage.postgres.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.system
+
 
 @contextmanager
 def appender() -> Iterator[tuple[IO[str], IO[str]]]:

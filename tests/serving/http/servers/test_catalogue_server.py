@@ -15,6 +15,8 @@ from glbandits.serving.storage.open_store import open_store
 from tests.serving.helpers import wait_until
 from tests.serving.http.servers.server_process import Running, running
 
+pytestmark = pytest.mark.system
+
 DIM, FIRST, CHANGES = 8, 2000, 15
 FLAGS = ("--processes", "2", "--reward-window", "1s")
 

@@ -15,6 +15,8 @@ from tests.serving.http.servers.rankers import Ranker, rankers
 from tests.serving.http.servers.server_process import ACTIONS, Reply
 from tests.serving.storage.postgres.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.system
+
 log = logging.getLogger(__name__)
 
 RECOVERY = 60.0

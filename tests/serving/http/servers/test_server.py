@@ -78,6 +78,7 @@ def lost(store: Path, callers: list[Caller]) -> list[str]:
     return decisions + rewards
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_a_stop_loses_no_acknowledged_event(tmp_path: Path, durability: str) -> None:
     with running(tmp_path, "--durability", durability) as server:
@@ -154,6 +155,7 @@ def test_a_request_that_is_not_http_is_refused(site: Running) -> None:
     connection.close()
 
 
+@pytest.mark.system
 def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
     with running(tmp_path, "--shutdown-delay", "300") as server:
         assert server.ask("GET", "/readyz").status == 200
@@ -168,6 +170,7 @@ def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
         assert store.decision("default", "last") is not None
 
 
+@pytest.mark.system
 def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
     with running(tmp_path) as first:
         key = first.key
@@ -180,6 +183,7 @@ def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
         assert second.ask("GET", "/v1/loops", key=key).status == 200
 
 
+@pytest.mark.system
 def test_a_used_port_is_one_error_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -206,6 +210,7 @@ def test_evaluations_complete(site: Running) -> None:
     assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200
 
 
+@pytest.mark.system
 def test_evaluations_of_a_killed_server_fail(tmp_path: Path) -> None:
     began = as_datetime(0)
     left = Evaluation(
@@ -237,6 +242,7 @@ def test_file_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert "glb.db could not be opened" in run.stderr
 
 
+@pytest.mark.system
 def test_damaged_store_is_not_ready(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         key, connection = server.key, server.connect()
@@ -263,6 +269,7 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.system
 def test_reward_window_is_printed(tmp_path: Path) -> None:
     with running(tmp_path, "--reward-window", "5s") as server:
         assert "Opening store" in server.printed

@@ -18,6 +18,8 @@ from tests.serving.http.servers.acknowledged_load import WIDTH, Load, distinct
 from tests.serving.http.servers.rankers import Ranker, configure, first_key_of, rankers, start_all
 from tests.serving.storage.postgres.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.system
+
 log = logging.getLogger(__name__)
 
 CONFIGURATION = {"rewardWait": 0.5, "modelUpdate": 0.1, "width": WIDTH}

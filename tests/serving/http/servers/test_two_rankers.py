@@ -13,6 +13,8 @@ from tests.serving.http.servers.rankers import Ranker, configure, first_key_of, 
 from tests.serving.http.servers.server_process import ACTIONS, Reply
 from tests.serving.storage.postgres.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.system
+
 log = logging.getLogger(__name__)
 
 SOON = 2.0

@@ -14,7 +14,10 @@ from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http.servers.server_process import Running, eventually, running
 from tests.serving.http.servers.test_server import Caller, lost, rank
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="one process alone can serve a store here")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="one process alone can serve a store here"),
+]
 MODEL = "glb_model_number"
 PROCESSES = 2
 
