@@ -44,6 +44,7 @@ def test_leaked_benchmark_changes_the_small_model_only() -> None:
     np.testing.assert_allclose(leaked[1:], true[1:], atol=0.01)
 
 
+@pytest.mark.usefixtures("compiled_now")
 def test_router_keeps_the_limit_and_beats_the_best_mix() -> None:
     # Over 20 orders of these prompts the gain is 0.02 to 0.03 and the cost within 1 % of the limit.
     benchmark, traffic = simulated_prompts(400, seed=1), simulated_prompts(1500, seed=2)

@@ -279,7 +279,7 @@ def test_settings_survive_conversion_to_plain_values(policy: Policy) -> None:
     assert rebuild(type(policy), settings_of(policy)) == policy
 
 
-@every_policy
+@every_compiled_policy
 def test_state_stops_growing_with_fixed_arms(policy: Policy) -> None:
     problem = Synthetic(dim=3, arms=9, fewest_arms=1, fixed_arms=policy.keeps_history)
     play = play_entry(policy.implementation(3), find_link(policy.link), problem.noise, compiled=True)

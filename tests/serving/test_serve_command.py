@@ -11,6 +11,8 @@ from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
 from tests.serving.http.servers.server_process import ACTIONS, running
 
+pytestmark = pytest.mark.system
+
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to paste the line into")
 def test_the_printed_request_works(tmp_path: Path) -> None:
@@ -77,8 +79,6 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 from glbandits.cli.main import main
-
-pytestmark = pytest.mark.system
 main()
 """
 
