@@ -132,7 +132,8 @@ OTHERS = (Optimist(link="identity", floor=0.2), SgdTs(block_length=20))
     ("policy", "context_dim"),
     [
         *((policy, 2) for policy in (Optimist(), *OTHERS)),  # one block of features
-        (Optimist(), 25),  # several blocks, and so many features that everything is compiled
+        # several blocks, and so many features that everything is compiled
+        pytest.param(Optimist(), 25, marks=pytest.mark.safety),
         *(pytest.param(policy, 25, marks=pytest.mark.slow) for policy in OTHERS),
     ],
 )
