@@ -1,5 +1,7 @@
 """Operations of a catalogue and its errors. tests/laws/test_catalogue.py tests its decisions."""
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -165,3 +167,13 @@ def test_combine_is_checked_for_features_absent_from_the_sample() -> None:
     catalogue = Catalogue(range(100), np.eye(100) * 2.0, combine=lambda rows, context: rows**2 + context)
     with pytest.raises(InvalidInput, match="It is not linear"):
         catalogue.combining_matrix([1.0])
+
+
+def test_bandit_does_not_keep_a_catalogue_alive(catalogue: Catalogue) -> None:
+    bandit = Bandit(Optimist(), 2)
+    own = Catalogue(catalogue.ids, catalogue.features)
+    reference = weakref.ref(own)
+    assert bandit.choose_from(own) in "abc"
+    del own
+    gc.collect()
+    assert reference() is None

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Hashable, Iterable
 from os import PathLike
 from typing import Any, Self
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -303,7 +303,7 @@ class Bandit(Displayed):
             )
         if catalogue not in self._catalogues:
             key = self.policy.implementation(self.dim), self._link
-            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, key, catalogue)
+            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, key, proxy(catalogue))
         return self._catalogues[catalogue]
 
     def share_catalogues(self, other: Bandit) -> None:
