@@ -105,12 +105,13 @@ class Bandit(Displayed):
 
     @state.setter
     def state(self, state: Floats) -> None:
+        state = as_floats("state", state)
         if not self._form.is_valid_state(state, self.dim):
             raise InvalidInput(
                 f"state must be the state of a Bandit with policy {self.policy.name} and {self.dim} features; got an "
                 f"array of shape {state.shape}"
             )
-        self._state = state.copy()
+        self._state = state
 
     def choose(self, arms: Rows) -> int:
         """The index of the arm to pull, a row of `arms` (K, dim).
