@@ -32,6 +32,8 @@ from glbandits.sparse_policies import sparse_form
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The first random stream for estimates of probabilities. It is separate, so that estimates change no decision."""
+DEFAULT_DRAWS = 10_000
+"""Trial decisions of an estimate of probabilities."""
 
 MIN_ROWS_TO_COMPILE = 2000
 """The rows of a batch above which waiting seconds for compilation is faster than learning in plain Python."""
@@ -213,7 +215,7 @@ class Bandit(Displayed):
         """Whether waiting for compilation is faster than learning the rows in Python."""
         return rows > MIN_ROWS_TO_COMPILE and not self._learn.is_compiled
 
-    def probabilities(self, arms: Rows, *, draws: int = 10_000) -> Floats:
+    def probabilities(self, arms: Rows, *, draws: int = DEFAULT_DRAWS) -> Floats:
         """The probabilities with which the next `choose(arms)` returns each arm, (K,).
 
         Changes no later decision.
@@ -269,7 +271,7 @@ class Bandit(Displayed):
         *,
         only: Iterable[Hashable] | None = None,
         excluded: Iterable[Hashable] = (),
-        draws: int = 10_000,
+        draws: int = DEFAULT_DRAWS,
     ) -> Floats:
         """The probabilities of the arms in the next `choose_from`, in the order of the ids.
 
