@@ -65,3 +65,8 @@ def test_column_with_mixed_types_shows_plain_values() -> None:
 def test_check_of_a_number_shows_a_plain_value() -> None:
     with pytest.raises(InvalidInput, match=r"at least 1; got 0$"):
         check_int("jobs", np.int64(0), at_least=1)
+
+
+def test_private_use_characters_in_a_message_are_text() -> None:
+    error = InvalidInput(f"cannot open '\ue000a\ue001'. Set {parameter('jobs')}")
+    assert str(error) == "cannot open '\ue000a\ue001'. Set jobs"

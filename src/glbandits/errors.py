@@ -19,7 +19,7 @@ MAX_ABS = 1e50
 """The largest absolute value of a setting, a feature or a reward. Squares of sums of such numbers do not overflow."""
 
 
-REFERENCE = re.compile("\ue000(.*?)\ue001")
+REFERENCE = re.compile('\ue000(\\[".*?\\])\ue001')
 """A reference to a parameter within a message, between two private-use characters: a JSON list of its fields."""
 
 

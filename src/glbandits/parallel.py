@@ -93,7 +93,7 @@ def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _Finishe
         warnings.simplefilter("always", UserWarning)
         try:
             result = function(argument)
-        except OSError as error:
+        except (FileNotFoundError, PermissionError) as error:
             raise InvalidInput(
                 f"a worker on {socket.gethostname()} cannot read a file: {error}. Put files where all nodes can read "
                 "them, under the same absolute path."

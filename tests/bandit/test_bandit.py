@@ -1,6 +1,7 @@
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,3 +175,10 @@ def test_state_can_be_assigned() -> None:
     np.testing.assert_array_equal(first.state, second.state)
     with pytest.raises(InvalidInput, match=r"state must be the state of .* optimist and 2 features; got .* \(3,\)"):
         second.state = np.zeros(3)
+
+
+@pytest.mark.parametrize("state", [[1.0, 2.0], 3.0, "text", None])
+def test_state_that_is_no_array_is_refused(state: Any) -> None:
+    bandit = Bandit(Optimist(), 2)
+    with pytest.raises(InvalidInput, match="state must"):
+        bandit.state = state

@@ -1,5 +1,7 @@
 """Operations of a catalogue and its errors. tests/laws/test_catalogue.py tests its decisions."""
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -150,3 +152,28 @@ def test_invalid_combine_is_an_error(monkeypatch: pytest.MonkeyPatch, combine: A
     bandit.learn([1.0], 1.0)
     with pytest.raises(InvalidInput, match=message):
         bandit.choose_from(catalogue, [1.0])
+
+
+def test_matrix_is_exact_for_features_absent_from_the_sample() -> None:
+    rng = np.random.default_rng(1)
+    slopes, constant = rng.normal(size=(100, 3)), 1e3 * rng.normal(size=3)
+    scales = 10.0 ** rng.integers(-3, 4, size=100)
+    catalogue = Catalogue(range(100), np.diag(scales), combine=lambda rows, _: rows @ slopes + constant)
+    features = np.column_stack([catalogue.features, np.ones(100)]) @ catalogue.combining_matrix([0.0]).T
+    np.testing.assert_allclose(features[:, :-1], catalogue.combined(catalogue.features, [0.0]), rtol=1e-13, atol=1e-12)
+
+
+def test_combine_is_checked_for_features_absent_from_the_sample() -> None:
+    catalogue = Catalogue(range(100), np.eye(100) * 2.0, combine=lambda rows, context: rows**2 + context)
+    with pytest.raises(InvalidInput, match="It is not linear"):
+        catalogue.combining_matrix([1.0])
+
+
+def test_bandit_does_not_keep_a_catalogue_alive(catalogue: Catalogue) -> None:
+    bandit = Bandit(Optimist(), 2)
+    own = Catalogue(catalogue.ids, catalogue.features)
+    reference = weakref.ref(own)
+    assert bandit.choose_from(own) in "abc"
+    del own
+    gc.collect()
+    assert reference() is None

@@ -1,5 +1,6 @@
 """Comparisons and tuning in several processes and on Ray give the same bits as in one process."""
 
+import errno
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
@@ -20,6 +21,7 @@ from glbandits.evaluation.policy_comparison import (
     PolicyComparison,
     compare_policies,
 )
+from glbandits.parallel import run_parallel
 
 ROWS = 20_000
 SETTINGS = ComparisonSettings(estimators=("snips", "dr"), gate=GateSettings())
@@ -167,3 +169,14 @@ def test_invalid_engines_and_jobs_are_rejected() -> None:
         compare_policies(log, candidates(log), ComparisonSettings(), engine="rai")
     with pytest.raises(InvalidInput, match="jobs must be a number of processes, or -1"):
         tuned(log, 0)
+
+
+def fill_disk(_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_other_errors_of_a_worker_are_not_about_reading() -> None:
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        list(run_parallel(fill_disk, [1, 2], jobs=2))
+    assert not isinstance(caught.value, InvalidInput)
+    assert "cannot read" not in str(caught.value)

@@ -147,6 +147,21 @@ def test_decisions_in_contexts_equal_those_on_the_matrix(policy: Policy, context
         bandit.learn(catalogue.features_for(arm, context), float(rng.integers(2)))
 
 
+@pytest.mark.parametrize("make", [*KINDS, lambda _, count, dim: np.eye(count, dim)])
+def test_any_affine_combine_decides_as_on_the_matrix(make: Any) -> None:
+    rng, count, dim = np.random.default_rng(3), 40, 20
+    slopes, constant = rng.normal(size=(dim, 4)), 100.0 * rng.normal(size=4)
+    slopes[rng.choice(dim, size=5)] = 0.0  # features that `combine` ignores
+    features = make(rng, count, dim)
+    features /= max(1.0, np.abs(features).max())
+    catalogue = Catalogue(range(count), features, combine=lambda rows, context: rows @ slopes * context + constant)
+    bandit = Bandit(Optimist(), 4, seed=1)
+    for context in (1.0, 1.0, 0.0, -3.0, 1.0, 0.0, 0.0):
+        arm = assert_same_decision(bandit, catalogue, [], [context])
+        for _ in range(rng.integers(1, 4)):
+            bandit.learn(catalogue.features_for(arm, [context]), float(rng.integers(2)))
+
+
 def test_bandits_that_share_bounds_decide_as_on_the_matrix() -> None:
     rng = np.random.default_rng(2)
     catalogue = Catalogue(range(60), rng.normal(size=(60, DIM)))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from glbandits import POLICIES, Bandit, Coefficients, Optimist, Policy
+from glbandits import POLICIES, Bandit, Coefficients, InvalidInput, Optimist, Policy
 from glbandits.maths.links import find_link
 from glbandits.policy import settings_of
 from tests.laws.test_every_policy import VARIANTS, named
@@ -85,3 +85,9 @@ def test_optimist_has_an_intercept(half_life: Literal["auto"] | None) -> None:
     coefficients = coefficients_of(bandit)
     assert coefficients.intercept == pytest.approx(5.0, abs=0.01)
     np.testing.assert_allclose(coefficients.theta, TRUTH, atol=0.1)
+
+
+@pytest.mark.parametrize("indices", [None, np.array([0, 2])])
+def test_negative_features_have_no_coefficient(indices: Any) -> None:
+    with pytest.raises(InvalidInput, match="features must be at least 0; got -1"):
+        Coefficients(np.array([0.5, -1.0]), indices=indices).at([0, -1])

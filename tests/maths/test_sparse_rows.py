@@ -86,3 +86,9 @@ def test_invalid_rows_are_not_usable() -> None:
     ]
     assert not any(are_usable_rows(*rows, 9) for rows in invalid)
     assert are_usable_rows(*rows_of([0, 0, 2], [1, 8], [1.0, 0.0]), 9)
+
+
+@pytest.mark.parametrize("index", [-2, -1, 2])
+def test_row_outside_the_rows_is_an_error(index: int) -> None:
+    with pytest.raises(IndexError, match="index"):
+        rows_of([0, 1, 3], [0, 1, 2], [1.0, 2.0, 3.0]).row(index)

@@ -65,3 +65,22 @@ def test_factor_bounds_nearly_singular_matrices(matrix: Floats) -> None:
     np.testing.assert_array_equal(factor, np.tril(factor))
     assert least_eigenvalue(factor @ factor.T - matrix) >= -1e-14 * np.trace(matrix)
     np.testing.assert_allclose(factor @ factor.T, matrix, atol=1e-7)
+
+
+def without_variance(matrix: Floats, *features: int) -> Floats:
+    matrix = matrix.copy()
+    for feature in features:
+        matrix[feature] = matrix[:, feature] = 0.0
+    return matrix
+
+
+@pytest.mark.filterwarnings("error")
+def test_features_may_have_no_variance() -> None:
+    matrix, rows = without_variance(covariance(1), 2), np.random.default_rng(3).normal(size=(500, 6))
+    np.testing.assert_allclose(upper_bound_factor(matrix) @ upper_bound_factor(matrix).T, matrix, rtol=1e-9)
+    column = 0.1 * matrix[0]
+    assert low_rank_update(matrix, matrix - np.outer(column, column) / matrix[0, 0], largest_rank=1) is not None
+    before = np.einsum("ai,ij,aj->a", rows, matrix, rows)
+    for after in (without_variance(covariance(2), 2), without_variance(covariance(2), 4), covariance(2)):
+        bounds = general_update(matrix, after, rank=2, ridge=0.0).bound(rows, before)
+        assert (bounds >= np.einsum("ai,ij,aj->a", rows, after, rows)).all()

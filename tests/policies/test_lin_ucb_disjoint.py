@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,9 @@ def test_features_that_are_not_blocks_are_rejected() -> None:
     with pytest.raises(InvalidInput, match=r"contexts must have shape \(K, d\), a row for each arm; got \(3,\)"):
         disjoint_arms([1.0, 2.0, 3.0])
     assert LinUcbDisjoint(exploration=None).alpha(1) == pytest.approx(1 + np.sqrt(np.log(40) / 2))
+
+
+@pytest.mark.parametrize("contexts", [[[1.0, 2.0], [3.0]], [["a"]], [[1.0, np.nan]], [[np.inf]], [[1e60]]])
+def test_contexts_that_are_not_finite_numbers_are_rejected(contexts: Any) -> None:
+    with pytest.raises(InvalidInput, match="contexts must be finite numbers"):
+        disjoint_arms(contexts)

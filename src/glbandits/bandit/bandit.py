@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Hashable, Iterable
 from os import PathLike
 from typing import Any, Self
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,8 @@ from glbandits.sparse_policies import sparse_form
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The first random stream for estimates of probabilities. It is separate, so that estimates change no decision."""
+DEFAULT_DRAWS = 10_000
+"""Trial decisions of an estimate of probabilities."""
 
 MIN_ROWS_TO_COMPILE = 2000
 """The rows of a batch above which waiting seconds for compilation is faster than learning in plain Python."""
@@ -105,12 +107,13 @@ class Bandit(Displayed):
 
     @state.setter
     def state(self, state: Floats) -> None:
+        state = as_floats("state", state)
         if not self._form.is_valid_state(state, self.dim):
             raise InvalidInput(
                 f"state must be the state of a Bandit with policy {self.policy.name} and {self.dim} features; got an "
                 f"array of shape {state.shape}"
             )
-        self._state = state.copy()
+        self._state = state
 
     def choose(self, arms: Rows) -> int:
         """The index of the arm to pull, a row of `arms` (K, dim).
@@ -212,7 +215,7 @@ class Bandit(Displayed):
         """Whether waiting for compilation is faster than learning the rows in Python."""
         return rows > MIN_ROWS_TO_COMPILE and not self._learn.is_compiled
 
-    def probabilities(self, arms: Rows, *, draws: int = 10_000) -> Floats:
+    def probabilities(self, arms: Rows, *, draws: int = DEFAULT_DRAWS) -> Floats:
         """The probabilities with which the next `choose(arms)` returns each arm, (K,).
 
         Changes no later decision.
@@ -268,7 +271,7 @@ class Bandit(Displayed):
         *,
         only: Iterable[Hashable] | None = None,
         excluded: Iterable[Hashable] = (),
-        draws: int = 10_000,
+        draws: int = DEFAULT_DRAWS,
     ) -> Floats:
         """The probabilities of the arms in the next `choose_from`, in the order of the ids.
 
@@ -303,7 +306,7 @@ class Bandit(Displayed):
             )
         if catalogue not in self._catalogues:
             key = self.policy.implementation(self.dim), self._link
-            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, key, catalogue)
+            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, key, proxy(catalogue))
         return self._catalogues[catalogue]
 
     def share_catalogues(self, other: Bandit) -> None:

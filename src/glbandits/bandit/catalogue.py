@@ -113,10 +113,10 @@ class Catalogue:
     def combining_matrix(self, context: ArrayLike) -> Floats:
         """Return the matrix M with (combined features, 1) = M (features, 1) for every arm, in this context.
 
-        Raises InvalidInput if `combine` is not linear on a sample of the arms.
+        Raises InvalidInput if `combine` is not linear on a sample of the arms and half the largest features.
         """
-        sample = self.features[:: max(1, len(self) // SAMPLE)]
-        units = np.maximum(np.abs(sample).max(axis=0), 1e-100)
+        units = self.packed.units[:-1]  # of all arms: a smaller unit could vanish in the sum with a constant
+        sample = np.vstack([self.features[:: max(1, len(self) // SAMPLE)], 0.5 * units])
         rows = self.combined(np.vstack([np.zeros(self.dim), np.diag(units), sample]), context)
         constant, combined = rows[0], rows[1 + self.dim :]
         slopes = (rows[1 : 1 + self.dim] - constant) / units[:, np.newaxis]

@@ -35,6 +35,8 @@ class SparseRows(NamedTuple):
 
     def row(self, index: int) -> "SparseRows":
         """Return one row, as `Bandit.learn` takes it. Its arrays are views."""
+        if index < 0:
+            raise IndexError(f"index must be from 0 to {self.row_count - 1}; got {index}")
         indptr, indices, values = self
         start, end = indptr.item(index), indptr.item(index + 1)
         # Equivalent to SparseRows(...) in three quarters of the time. Every reward needs a row.

@@ -42,7 +42,7 @@ def low_rank_update(before: Floats, after: Floats, largest_rank: int) -> Varianc
     tolerance = ROUNDING * np.sqrt(np.outer(diagonal, diagonal))
     columns: list[Floats] = []
     while (np.abs(remainder) > tolerance).any():
-        pivot = int(np.argmax(np.diagonal(remainder) / diagonal))
+        pivot = int(np.argmax(np.diagonal(remainder) / np.where(diagonal > 0.0, diagonal, 1.0)))
         if len(columns) == largest_rank or remainder[pivot, pivot] <= tolerance[pivot, pivot]:
             return None
         column = remainder[:, pivot] / np.sqrt(remainder[pivot, pivot])
@@ -59,7 +59,7 @@ def general_update(before: Floats, after: Floats, rank: int, ridge: float) -> Va
     small variance grew, and looser otherwise.
     """
     size = len(before)
-    added = ridge * float(np.trace(before)) / size
+    added = max(ridge, ROUNDING) * float(np.trace(before)) / size  # above 0, because features may have no variance
     factor = upper_bound_factor(before + added * np.eye(size))
     ratios, directions = np.linalg.eigh(np.linalg.solve(factor, np.linalg.solve(factor, after).T))
     growth = float(ratios[-1])
@@ -73,10 +73,11 @@ def general_update(before: Floats, after: Floats, rank: int, ridge: float) -> Va
 def upper_bound_factor(covariance: Floats) -> Floats:
     """A lower triangular L such that LL' - covariance is positive semidefinite.
 
-    The difference is as small as rounding allows.
+    The difference is as small as rounding allows. Features may have no variance.
     """
-    scale = np.sqrt(np.diagonal(covariance))
-    correlation, added = covariance / np.outer(scale, scale), ROUNDING
+    scale: Floats = np.sqrt(np.diagonal(covariance))
+    divisor = np.where(scale > 0.0, scale, 1.0)
+    correlation, added = covariance / divisor / divisor[:, np.newaxis], ROUNDING
     while True:
         try:
             factor = np.linalg.cholesky(correlation + added * np.eye(len(scale)))

@@ -74,7 +74,8 @@ def project_to_ball(theta: Floats, centre: Floats, radius: float) -> None:
     """Move theta, in place, to the nearest point of the ball around centre."""
     squared = 0.0
     for i in range(theta.shape[0]):
-        squared += (theta[i] - centre[i]) ** 2
+        difference = theta[i] - centre[i]
+        squared += difference * difference
     distance = math.sqrt(squared)
     if distance > radius:
         for i in range(theta.shape[0]):

@@ -179,5 +179,5 @@ def width(state: Floats, settings: Any) -> float:
         return float(settings.exploration)
     eta = settings.eta
     deviation = max(2.0 * eta - 2.0, (math.e - 2.0) * 2.0 * eta) * math.log(2.0 / settings.failure)
-    squared = settings.prior_precision * settings.bound**2 + 2.0 * eta * deviation + state[LOSSES]
+    squared = settings.prior_precision * (settings.bound * settings.bound) + 2.0 * eta * deviation + state[LOSSES]
     return math.sqrt(max(squared, 0.0))

@@ -125,5 +125,5 @@ def width(state: Floats, settings: Any, dim: int) -> float:
         return float(settings.exploration)
     eta, precision = settings.eta, settings.precision
     growth = math.log(1.0 + settings.largest_slope * state[LEARNED] / (precision * dim))
-    squared = 4.0 * precision * settings.bound**2 + 2.0 * eta * math.log(1.0 / settings.failure)
+    squared = 4.0 * precision * (settings.bound * settings.bound) + 2.0 * eta * math.log(1.0 / settings.failure)
     return math.sqrt(squared + dim * eta * (1.0 + 6.0 * eta) * growth)

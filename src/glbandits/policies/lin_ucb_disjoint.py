@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput, value_text
 from glbandits.maths.cholesky import forward, rank_one_update, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -31,9 +31,14 @@ def disjoint_arms(contexts: ArrayLike) -> Floats:
     array([[1., 2., 0., 0.],
            [0., 0., 3., 4.]])
     """
-    rows = np.array(contexts, dtype=np.float64)
+    try:
+        rows = np.array(contexts, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"contexts must be finite numbers: {error}") from None
     if rows.ndim != 2:
         raise InvalidInput(f"contexts must have shape (K, d), a row for each arm; got {rows.shape}")
+    if not (np.abs(rows) <= MAX_ABS).all():
+        raise InvalidInput(f"contexts must be finite numbers no larger than {MAX_ABS:g}; got {value_text(contexts)}")
     K, dim = rows.shape
     arms = np.zeros((K, K, dim))
     arms[np.arange(K), np.arange(K)] = rows

@@ -117,7 +117,7 @@ def width(state: Floats, settings: Any, dim: int) -> float:
         return float(settings.scale)
     bound, failure, M, learned = settings.bound, settings.failure, settings.reward_range, state[LEARNED]
     if not np.inf > M:
-        M = settings.noise * math.sqrt(2.0 * math.log(2.0 * (learned + 1.0) ** 2 / failure))
+        M = settings.noise * math.sqrt(2.0 * math.log(2.0 * ((learned + 1.0) * (learned + 1.0)) / failure))
     steepest = (M + 2.0 * bound * settings.largest_slope) * learned
     beta_squared = math.log(1.0 / failure) + dim * math.log(max(math.e, 2.0 * math.e * bound * steepest / dim))
     return math.sqrt(2.0 * (1.0 + settings.concordance * bound) * (1.0 + beta_squared))

@@ -140,7 +140,7 @@ class RsGlincb(ExplorationSettings):
                 widest, largest = a, length
             upper[a] = score + settings.b * length
             best_lower = max(best_lower, score - settings.b * length)
-        if largest**2 >= settings.largest_known:
+        if largest * largest >= settings.largest_known:
             return widest
         H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
         for a in range(K):
@@ -155,7 +155,8 @@ class RsGlincb(ExplorationSettings):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Add the reward to its set, and refit the estimate of the set if that is due."""
         dim = x.shape[0]
-        to_warm_up = inverse_norm(V_of(state, dim), x, np.empty(dim)) ** 2 >= settings.largest_known
+        length = inverse_norm(V_of(state, dim), x, np.empty(dim))
+        to_warm_up = length * length >= settings.largest_known
         label = WARM_UP_SET if to_warm_up else OTHERS
         state = remember(state, history_at(dim), labelled(x, label), reward)
         H_now, H_then = H_of(state, dim), H_played_of(state, dim)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glbandits.errors import InvalidInput
 from glbandits.records import Floats, Ints
 
 
@@ -26,8 +27,10 @@ class Coefficients:
     """For a sparse Bandit: the features learned so far, sorted. All other coefficients are 0."""
 
     def at(self, features: Ints | list[int]) -> Floats:
-        """Return the coefficients of these features."""
+        """Return the coefficients of these features. Raises InvalidInput if an index is negative."""
         wanted = np.asarray(features, dtype=np.int64)
+        if (wanted < 0).any():
+            raise InvalidInput(f"features must be at least 0; got {wanted.min()}")
         if self.indices is None:
             return np.array(self.theta[wanted])
         coefficients = np.zeros(wanted.shape)

@@ -94,9 +94,9 @@ def width(state: Floats, settings: Any, dim: int) -> float:
     if settings.exploration >= 0.0:
         return float(settings.exploration)
     kappa, bound, failure = settings.kappa, settings.bound, settings.failure
-    path = 2.0 * kappa * bound**2 * settings.prior_precision + state[PATH] / (2.0 * kappa)
-    ratio = settings.noise**2 / kappa**2
-    inside = math.sqrt(1.0 + 2.0 / kappa * path + 4.0 * ratio**2 / failure**2)
+    path = 2.0 * kappa * (bound * bound) * settings.prior_precision + state[PATH] / (2.0 * kappa)
+    ratio = settings.noise * settings.noise / (kappa * kappa)
+    inside = math.sqrt(1.0 + 2.0 / kappa * path + 4.0 * (ratio * ratio) / (failure * failure))
     alpha = 1.0 + 4.0 / kappa * path + 8.0 * ratio * math.log(2.0 / failure * inside)
     unexplained = state[SQUARES] - dot(theta_hat_of(state, dim), targets_of(state, dim))
-    return math.sqrt(max(alpha + settings.prior_precision * bound**2 - unexplained, 0.0))
+    return math.sqrt(max(alpha + settings.prior_precision * (bound * bound) - unexplained, 0.0))

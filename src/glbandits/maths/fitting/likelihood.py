@@ -173,7 +173,8 @@ def objective(
     """The penalised loss, given the scores x_s'theta."""
     total = 0.0
     for i in range(theta.shape[0]):
-        total += 0.5 * ridge * (theta[i] - centre[i]) ** 2
+        difference = theta[i] - centre[i]
+        total += 0.5 * ridge * (difference * difference)
     for s in range(scores.shape[0]):
         total += weights[s] * (link.antiderivative(scores[s]) - rewards[s] * scores[s])
     return total
@@ -189,7 +190,7 @@ def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> F
     least = np.zeros(features.shape[1])
     for s in range(features.shape[0]):
         for i in range(features.shape[1]):
-            least[i] += SINGULAR * weights[s] * link.slope(0.0) * features[s, i] ** 2
+            least[i] += SINGULAR * weights[s] * link.slope(0.0) * (features[s, i] * features[s, i])
     return least
 
 

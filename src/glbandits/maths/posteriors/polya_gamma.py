@@ -62,7 +62,7 @@ def tilted_jacobi(z: float, rng: Generator) -> float:
     Devroye's method: draw from an envelope, an inverse Gaussian below CUT and an exponential above. Then accept or
     reject by a series whose partial sums are alternately upper and lower bounds.
     """
-    rate = math.pi**2 / 8.0 + 0.5 * z * z
+    rate = math.pi * math.pi / 8.0 + 0.5 * z * z
     # The masses of the two parts of the envelope, both times exp(z), so that neither underflows if z is large.
     above = math.pi / (2.0 * rate) * math.exp(z - rate * CUT)
     below = normal_cdf((CUT * z - 1.0) / math.sqrt(CUT))
@@ -91,7 +91,7 @@ def series_term(k: int, x: float) -> float:
     """The k-th term of the density of J*(1) at x."""
     middle = k + 0.5
     if x > CUT:
-        return math.pi * middle * math.exp(-0.5 * middle * middle * math.pi**2 * x)
+        return math.pi * middle * math.exp(-0.5 * middle * middle * (math.pi * math.pi) * x)
     return float(math.pi * middle * (2.0 / (math.pi * x)) ** 1.5 * math.exp(-2.0 * middle * middle / x))
 
 
@@ -102,12 +102,14 @@ def short_inverse_gaussian(z: float, rng: Generator) -> float:
         while True:
             first, second = exponential(rng), exponential(rng)
             if first * first <= 2.0 * second / CUT:
-                x = CUT / (1.0 + CUT * first) ** 2
+                root = 1.0 + CUT * first
+                x = CUT / (root * root)
                 if uniform(rng) <= math.exp(-0.5 * z * z * x):
                     return x
     mean = 1.0 / z
     while True:
-        y = mean * normal(rng) ** 2
+        root = normal(rng)
+        y = mean * (root * root)
         x = mean + 0.5 * mean * (y - math.sqrt(4.0 * y + y * y))
         if x <= 0.0 or uniform(rng) > mean / (mean + x):
             x = mean * mean / x if x > 0.0 else math.inf
