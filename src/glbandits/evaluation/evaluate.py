@@ -20,6 +20,7 @@ from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetL
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel
 from glbandits.maths.links import find_link
 from glbandits.maths.online_statistics.running_sums import RunningSums
@@ -89,7 +90,7 @@ def evaluate(
             f"target must have a row for each row of the log, {len(log)}; got shape {evaluated.given.shape}"
         )
     link = find_link(head.link)
-    bounds = _reward_bounds(reward_range) or (link.lowest_reward, link.highest_reward)
+    bounds = check_reward_range(reward_range, link)
     needs_embeddings = any(estimator.needs_embeddings for estimator in instances)
     categories = as_embeddings(embeddings, head, len(log)) if needs_embeddings else None
     passes = 2 if any(estimator.needs_model for estimator in instances) else 1
@@ -128,15 +129,6 @@ def _block_rows(head: LoggedData) -> int:
     if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows limits its blocks itself
         return BLOCK
     return max(1, min(BLOCK, MAX_BLOCK_NUMBERS // max(head.arms.max_arms * head.dim, 1)))
-
-
-def _reward_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
-    if given is None:
-        return None
-    lowest, highest = (check_float("reward_range", bound) for bound in given)
-    if not lowest < highest:
-        raise InvalidInput(f"reward_range must be the lowest and then the highest reward; got {given}")
-    return lowest, highest
 
 
 class _Progress:
