@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import Columns
+from glbandits.evaluation import Columns, read_csv
+from glbandits.features import FeatureMap
 from glbandits.service_logs.log_source import LogSource
 from tests.cli.in_process import glb
 
@@ -29,6 +30,17 @@ def test_errors_of_a_log_name_parameters_of_python(tmp_path: Path, columns: Colu
     pl.DataFrame(TABLE).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InvalidInput, match=message):
         list(LogSource(address=str(tmp_path / "log.parquet"), columns=columns).open().blocks())
+
+
+def test_decimal_commas_of_an_arm_table_equal_those_of_read_csv(tmp_path: Path) -> None:
+    log, arms = tmp_path / "log.csv", tmp_path / "arms.csv"
+    log.write_text("arm;reward;propensity\na;0;0.5\nb;1;0.5\n")
+    arms.write_text("name;price\na;1.234\nb;2.500\n")
+    kinds = {"price": "decimal_comma"}
+    source = LogSource(address=str(log), arm_table=arms, separator=";", options={"kinds": kinds})
+    for opened in (source.open(), read_csv(log, Columns(), arm_table=arms, separator=";", kinds=kinds)):
+        assert isinstance(opened.feature_map, FeatureMap)
+        assert getattr(opened.feature_map.kinds["price"], "mean", None) == (1234 + 2500) / 2
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from glbandits.evaluation import (
     read_parquet,
 )
 from glbandits.evaluation.log_readers.dsjson import is_dsjson
-from glbandits.evaluation.log_readers.log_features import LogOptions
+from glbandits.evaluation.log_readers.log_features import LogOptions, declared_texts
 from glbandits.evaluation.log_readers.open_bandit import is_open_bandit
 from glbandits.evaluation.log_readers.open_log import SUFFIXES
 from glbandits.evaluation.log_readers.table_log import read_arm_table
@@ -77,7 +77,7 @@ class LogSource:
         if self.columns != Columns() and not (defines_columns and self.columns == WITHOUT_PROPENSITIES):
             settings["columns"] = self.columns
         if self.arm_table is not None:
-            settings["arm_table"] = read_arm_table(self.arm_table, self.separator)
+            settings["arm_table"] = read_arm_table(self.arm_table, self.separator, declared_texts(self.options))
         if self.separator != ",":
             settings["separator"] = self.separator
         if self.hash_width is not None:
