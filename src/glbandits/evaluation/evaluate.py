@@ -16,7 +16,7 @@ from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, no
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
-from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target, target_probabilities
+from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
@@ -84,11 +84,7 @@ def evaluate(
     instances = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in requested]
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     head = _first_row(log)
-    evaluated, size = as_target(target, log.arm_names), _block_rows(head)
-    if isinstance(evaluated, GivenTarget) and len(evaluated.given) != len(log):
-        raise InvalidInput(
-            f"target must have a row for each row of the log, {len(log)}; got shape {evaluated.given.shape}"
-        )
+    evaluated, size = as_target(target, log), _block_rows(head)
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
     needs_embeddings = any(estimator.needs_embeddings for estimator in instances)

@@ -160,7 +160,7 @@ def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]
     The rows of a cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
     `read_parquet(folder, Columns(features="features", cluster="event_id"))`.
     """
-    slot_target, first_row = as_target(target, log.arm_names), 0
+    slot_target, first_row = as_target(target, log), 0
     parts = []
     for block in log.blocks():
         if block.clusters is None or block.propensities is None:

@@ -189,7 +189,7 @@ def promotion(
 
 def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed: int) -> Target:
     if not isinstance(candidate, Policy):
-        return as_target(candidate, log.arm_names)
+        return as_target(candidate, log)
     return FrozenTarget(train(learn_from, candidate, seed=seed), seed)
 
 
