@@ -158,7 +158,7 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
         (("none.parquet", *NAMES), "none.parquet must be a file"),
         (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
         (("log.parquet", *NAMES, "--jobs", "0"), "--jobs must be a number of processes, or -1 for one per core; got 0"),
-        (("log.parquet", *NAMES, "--format", "dsjson"), "defines its columns and arms"),
+        (("log.parquet", *NAMES, "--format", "dsjson"), "whose format defines its columns and arms"),
     ],
 )
 def test_error_names_the_option_and_the_fix(words: tuple[str, ...], message: str, folder: Path) -> None:
