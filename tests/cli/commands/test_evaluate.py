@@ -129,6 +129,10 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
     words = ("--policy", "arm:new", "--estimator", "mips", "--arm-table", "arms.csv", "--embedding")
     run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", folder=folder)
     assert "mips and offcem need the probability" in run.stderr  # and not the embeddings
+    (folder / "arms.csv").write_text("item;kind\nold;x\nnew;x\n", encoding="utf-8")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", "--separator", ";", folder=folder)
+    assert "mips and offcem need the probability" in run.stderr
+    (folder / "arms.csv").write_text("item,kind\nold,x\nnew,x\n", encoding="utf-8")
     run = glb("evaluate", "log.parquet", *NAMES, *words, "knd", folder=folder)
     assert "--arm-table has no column 'knd' (did you mean 'kind'?)" in run.stderr
 
