@@ -208,6 +208,12 @@ def test_given_target_is_cut_to_the_evaluated_slates() -> None:
     assert evaluated.evaluation["iips"].value == 2.0
 
 
+def test_names_of_arms_may_be_a_list() -> None:
+    log = SlateLog(propensities=SMALL.propensities, rewards=SMALL.rewards, arms=[["a", "b"], ["b", "a"]])  # type: ignore[arg-type]
+    assert log.arms is not None
+    assert log.arms[1].tolist() == ["b", "a"]
+
+
 def test_text_has_every_estimator_and_the_log() -> None:
     printed = str(evaluate_slates(SMALL, TARGET))
     assert all(name in printed for name in (*SLATE_ESTIMATORS, "the log", "2 slates"))

@@ -143,6 +143,12 @@ def test_overlap_reports_small_propensities() -> None:
         overlap_of(read_table(rows, Columns(propensity=None)))
 
 
+def test_overlap_of_an_empty_log_is_an_error() -> None:
+    log = read_table({"arm": [0, 1], "reward": [0, 1], "propensity": [0.5, 0.5]}, Columns())
+    with pytest.raises(InvalidInput, match="the log has no rows"):
+        overlap_of(log[:0])
+
+
 def test_log_with_good_overlap_has_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

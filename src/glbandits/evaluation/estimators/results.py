@@ -8,6 +8,7 @@ from glbandits.display.data_table import DataTable
 from glbandits.display.displayed import html_table
 from glbandits.display.palette import GREY
 from glbandits.display.plotting import draw_intervals, new_axes
+from glbandits.errors import check_float, check_int
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
@@ -47,6 +48,7 @@ class Estimate:
 
         With large weights its coverage is no better than that of the normal one.
         """
+        level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
         return (
             bootstrap_interval(self.estimator, self.moments, level, seed)
             if self.estimator.has_standard_error
