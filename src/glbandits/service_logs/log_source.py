@@ -3,10 +3,10 @@
 `FORMATS` are the formats of `glb evaluate --format`. `evaluation.open_log` recognises the formats of files.
 """
 
-import atexit
 import json
+import weakref
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, fields
 from functools import partial
 from inspect import signature
@@ -93,24 +93,28 @@ class LogSource:
 
 
 def open_store_log(source: LogSource) -> Log:
-    """Export the log of a service's store to a temporary folder, which is removed at exit, and open it."""
+    """Export the log of a service's store to a temporary folder, and open it.
+
+    The folder is removed when the log is garbage collected, and at exit.
+    """
     with needed_for("the log of a service", "serve"):
         from glbandits.service_logs.exported_log import open_export
         from glbandits.service_logs.loop_export import export_loop
         from glbandits.serving.storage.open_store import open_existing_store
 
     _check_store_settings(source)
-    place = TemporaryDirectory()
-    atexit.register(place.cleanup)
-    folder = Path(place.name) / "log"
-    with closing(open_existing_store(source.address)) as store:
-        written = export_loop(store, source.loop, folder)
-    if not written.rows:
-        raise InvalidInput(
-            f"loop {source.loop!r} of {source.address} has no settled decision. Wait until reward windows have closed, "
-            "or name another loop"
-        )
-    return open_export(folder, source.link or "identity", cluster=source.columns.cluster)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory())) / "log"
+        with closing(open_existing_store(source.address)) as store:
+            written = export_loop(store, source.loop, folder)
+        if not written.rows:
+            raise InvalidInput(
+                f"loop {source.loop!r} of {source.address} has no settled decision. Wait until reward windows have "
+                "closed, or name another loop"
+            )
+        log = open_export(folder, source.link or "identity", cluster=source.columns.cluster)
+        weakref.finalize(log, stack.pop_all().close)
+    return log
 
 
 def _check_store_settings(source: LogSource) -> None:
