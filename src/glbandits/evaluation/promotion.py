@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from glbandits.display.data_table import DataTable
-from glbandits.display.displayed import html_table
+from glbandits.display.displayed import html_table, percent
 from glbandits.errors import InvalidInput, check_float, check_int, parameter
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
@@ -76,7 +76,7 @@ class Promotion:
     def guarantee(self) -> str:
         """The meaning of alpha as a sentence."""
         worse = "a candidate that is worse than the running policy was on the compared rows"
-        return f"At most {self.alpha:.0%} of such gates ever promote {worse}."
+        return f"At most {percent(self.alpha)} of such gates ever promote {worse}."
 
     def __str__(self) -> str:
         if not self.gains:
