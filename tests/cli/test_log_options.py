@@ -44,7 +44,9 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
     for source, name in (
         (LogSource(address=str(table), hash_width=8), "hashing"),
         (LogSource(address=str(dsjson), options={"missing": "error"}), "missing"),
+        (LogSource(address=str(dsjson), separator=";"), "separator"),
         (LogSource(address=str(export), options={"sparse": True}), "sparse"),
+        (LogSource(address=str(export), columns=context), "a name of a column"),
         (LogSource(address=str(export), hash_width=8), "hashing"),
         (LogSource(address=str(open_bandit), options={"sparse": True}), "sparse"),
         (LogSource(address=str(store), options={"crosses": ()}), "crosses"),

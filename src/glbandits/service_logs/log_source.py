@@ -130,9 +130,10 @@ def _check_store_settings(source: LogSource) -> None:
 
 
 def _refuse(source: LogSource, names: Iterable[str]) -> None:
-    """Raise InvalidInput if there are any names of settings that the format of the log does not have."""
-    for name in sorted(names):
-        setting = "a feature map" if name == "features" else parameter(name)
+    """Raise InvalidInput for settings, by name, that the format of the log does not have, and for a separator."""
+    words = {"features": "a feature map", "columns": "a name of a column"}
+    for name in sorted({*names, *(["separator"] if source.separator != "," else [])}):
+        setting = words.get(name) or parameter(name)
         raise InvalidInput(
             f"{setting} does not apply to {source.address}, whose format defines its columns and arms. Leave it out"
         )
