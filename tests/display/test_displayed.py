@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glbandits import LINKS, Bandit, FeatureMap, Optimist
-from glbandits.display.displayed import MAX_LENGTH, Displayed, one_line
+from glbandits.display.displayed import MAX_LENGTH, Displayed, one_line, percent
 from glbandits.environments import Synthetic
 from glbandits.evaluation import (
     Columns,
@@ -146,3 +146,16 @@ def test_name_of_a_link_of_the_user_is_escaped_in_html() -> None:
 def test_repr_of_a_bandit_is_one_line_with_its_policy_and_sizes() -> None:
     assert repr(Bandit("uniform", dim=3)) == "Bandit(Uniform(link='identity'), dim=3)"
     assert repr(Bandit("uniform", dim=3, sparse=True)) == "Bandit(Uniform(link='identity'), dim=3, sparse=True)"
+
+
+def test_unusual_levels_are_not_rounded() -> None:
+    log = LoggedData(
+        chosen=np.array([0, 1]),
+        rewards=np.array([0.0, 1.0]),
+        propensities=np.array([0.5, 0.5]),
+        arms=FixedArms(np.eye(2), rows=2),
+        link="logistic",
+    )
+    assert "99.9% normal" in str(evaluate(log, "uniform", "ips", level=0.999))
+    assert "At most 0.1% of such gates" in promotion(log, {"uniform": "uniform"}, alpha=0.001).guarantee
+    assert [percent(level) for level in (0.5, 0.9, 0.95, 0.99)] == ["50%", "90%", "95%", "99%"]

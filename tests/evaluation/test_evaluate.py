@@ -305,6 +305,7 @@ def test_function_target_gets_the_context() -> None:
     [
         ({"reward_range": (0.0, 1.0)}, "rewards must be within reward_range, (0.0, 1.0); got 2.0 in row 2"),
         ({"reward_range": (1.0, 0.0)}, "the lowest and then the highest reward"),
+        ({"reward_range": (0.0, 0.5, 1.0)}, "the lowest and then the highest reward"),
         ({"estimators": []}, "estimators must have at least one of"),
         ({"level": 95}, "level must be"),
     ],

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import InvalidInput
+from glbandits import InvalidInput, Uniform
 from glbandits.evaluation import (
     SLATE_ESTIMATORS,
     FixedArms,
@@ -18,7 +18,9 @@ from glbandits.evaluation import (
     evaluate_slates,
     read_slates,
 )
+from glbandits.evaluation.estimators.targets import GivenTarget
 from glbandits.evaluation.evaluate_slates import slates_of_decisions
+from glbandits.evaluation.slate_comparison import compare_on_slates
 from tests.evaluation.simulated_logs import small_log
 
 # Two slates of two slots. By hand: w = (2, 1/2), (1, 3).
@@ -190,6 +192,26 @@ def test_decisions_of_the_same_cluster_are_a_slate() -> None:
     assert target.tolist() == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
     by_slot = evaluate(log, "a", "ips")["ips"].value
     assert evaluate_slates(log, "a")["iips"].value == pytest.approx(by_slot * 5 / 2, abs=1e-12)
+
+
+def test_given_target_is_cut_to_the_evaluated_slates() -> None:
+    log = LoggedData(
+        chosen=np.array([0, 0, 1, 1]),
+        rewards=np.array([0.0, 0.0, 1.0, 1.0]),
+        propensities=np.full(4, 0.5),
+        clusters=np.arange(4),
+        arms=FixedArms(np.eye(2), rows=4),
+        arm_names=("a", "b"),
+    )
+    target = GivenTarget(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    _, evaluated = compare_on_slates(log, {"uniform": Uniform(), "given": target}, ["iips"])
+    assert evaluated.evaluation["iips"].value == 2.0
+
+
+def test_names_of_arms_may_be_a_list() -> None:
+    log = SlateLog(propensities=SMALL.propensities, rewards=SMALL.rewards, arms=[["a", "b"], ["b", "a"]])  # type: ignore[arg-type]
+    assert log.arms is not None
+    assert log.arms[1].tolist() == ["b", "a"]
 
 
 def test_text_has_every_estimator_and_the_log() -> None:

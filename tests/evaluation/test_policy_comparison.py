@@ -4,7 +4,7 @@ import pytest
 from glbandits import Bandit, Optimist
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import evaluate, play_log
-from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
+from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import CURVE_POINTS, ComparisonSettings, compare_policies
 from tests.evaluation.small_comparison import ROWS, VALUES, small_comparison, small_log
 
@@ -53,6 +53,14 @@ def test_all_rows_are_used_if_no_candidate_learns() -> None:
     assert list(result.evaluation_by_first_row) == [0]
     assert [policy.evaluation.support.rows for policy in result.policies] == [ROWS, ROWS]
     assert result.describe_rows(0) == "all 2,000 rows"
+
+
+def test_given_target_must_have_a_row_for_each_row() -> None:
+    log, target = small_log(), GivenTarget(np.full((ROWS + 1, 3), 1 / 3))
+    with pytest.raises(InvalidInput, match=r"a row for each row of the log, 2000; got shape \(2001, 3\)"):
+        compare_policies(log, {"given": target}, ComparisonSettings())
+    with pytest.raises(InvalidInput, match="target must be an array of numbers"):
+        evaluate(log, [[1.0, 0.0], [1.0]], "ips")  # type: ignore[arg-type]
 
 
 def test_progress_reaches_the_end_of_every_step() -> None:

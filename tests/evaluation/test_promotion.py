@@ -81,6 +81,15 @@ def test_no_candidates_or_no_bounds_are_errors() -> None:
         promotion(unbounded, {"b": Uniform()})
 
 
+def test_invalid_range_and_least_propensity_are_errors() -> None:
+    log = uniform_log(0, 10)
+    for bounds in ((1.0, 0.0), (0.0, 0.5, 1.0)):
+        with pytest.raises(InvalidInput, match="reward_range must be the lowest and then the highest reward"):
+            promotion(log, {"a": "a"}, reward_range=bounds)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="least_propensity must be a finite number above 0 and at most 1; got -1"):
+        promotion(log, {"a": "a"}, least_propensity=-1)
+
+
 @pytest.mark.slow
 def test_equal_candidates_are_hardly_ever_promoted() -> None:
     """200 logs, three candidates that equal the log, five runs. At 5 %, 22 promotions have probability 0.0004."""

@@ -126,3 +126,14 @@ def test_biased_validator_is_rejected() -> None:
 def test_duplicate_candidates_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="different estimators; got ips, ips"):
         select_estimator(small_log(), "a", ["ips", "ips"])
+
+
+def test_one_estimator_may_be_a_text() -> None:
+    log, target, _ = heavy_weights(0, rows=20)
+    assert select_estimator(log, target, "ips", validator="ips", splits=2).chosen == "ips"
+
+
+def test_level_of_the_bootstrap_is_checked() -> None:
+    log, target, _ = heavy_weights(0, rows=20)
+    with pytest.raises(InvalidInput, match="level must be a finite number above 0 and at most 1; got 2"):
+        select_estimator(log, target, ["ips"], validator="ips", splits=2).estimate.bootstrap(level=2)

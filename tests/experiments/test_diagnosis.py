@@ -165,6 +165,14 @@ def test_contexts_come_from_the_sample_and_depend_on_the_seed() -> None:
     assert problem.fingerprint() != SampledContexts(sample=FIXED, theta_norm=2.0).fingerprint()
 
 
+def test_csv_columns_may_become_fractions_after_100_rows(tmp_path: Path) -> None:
+    values = [1] * 200 + [0.5]
+    (tmp_path / "contexts.csv").write_text(
+        "\n".join(["round,a", *(f"{row},{value}" for row, value in enumerate(values))])
+    )
+    assert read_contexts(tmp_path / "contexts.csv").ravel().tolist() == values
+
+
 def test_all_file_formats_give_the_same_contexts(tmp_path: Path) -> None:
     rows = DIVERSE[:5].reshape(-1, 3)
     table = pl.DataFrame({"round": np.repeat(np.arange(5), 10), "a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2]})

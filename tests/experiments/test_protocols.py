@@ -117,6 +117,11 @@ def test_fresh_seeds_must_differ_from_tuning_seeds(tmp_path: Path) -> None:
         run(replace(SMALL, fresh=(3, 4)), FRESH, tmp_path)
 
 
+def test_finals_must_differ_from_repeats(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"finals must differ from repeats; both have \[3\]"):
+        run(replace(SMALL, finals=(3, 4)), FRESH, tmp_path)
+
+
 def test_paper_grids_are_complete() -> None:
     sizes = {c.label: len(c.settings()) for c in simulation.experiment().entries}
     assert sizes == {

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from glbandits import InvalidInput, SgdTs, UcbGlm, Uniform
 from glbandits.environments import Synthetic
 from glbandits.experiments.result_store import FinishedRun, ResultStore
-from glbandits.experiments.run_spec import RunSpec
+from glbandits.experiments.run_spec import RunSpec, _source_and_imports, source_digest
 
 PROBLEM = Synthetic(dim=3, arms=5)
 SPEC = RunSpec(SgdTs(block_length=10), PROBLEM, 50, 1)
@@ -50,6 +51,24 @@ def test_stored_run_round_trips(tmp_path: Path) -> None:
 )
 def test_key_depends_on_everything_that_defines_a_run(change: dict[str, Any]) -> None:
     assert replace(SPEC, **change).key != SPEC.key
+
+
+def test_relative_imports_are_part_of_the_source_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "relative_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "policy.py").write_text("from .helpers import x\nfrom . import others\n")
+    for name in ("helpers", "others"):
+        (package / f"{name}.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = import_module("relative_package.policy").__name__
+    digests = {source_digest(module)}
+    for name in ("helpers", "others"):
+        (package / f"{name}.py").write_text("x = 2\n")
+        source_digest.cache_clear()
+        _source_and_imports.cache_clear()
+        digests.add(source_digest(module))
+    assert len(digests) == 3
 
 
 def test_equivalent_settings_have_the_same_key() -> None:

@@ -60,6 +60,7 @@ def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
         ('"sgd-ts"', '"online-laplace"', "policies must have different names; got online-laplace, online-laplace"),
         ("exploration = [", "explore = [", "'explore'; did you mean 'exploration'"),
         ("[0.5, 1.0, 2.0]", "[0.5, -1.0]", "exploration must be a finite number at least 0; got -1.0"),
+        ("repeats = 4", "repeats = 600", "repeats must be a whole number of at least 1 and at most 500; got 600"),
         ("horizon = 300", "horizon = 100000001", "horizon must be .* at most 100000000; got 100000001"),
         (
             'rule = "ucb"',

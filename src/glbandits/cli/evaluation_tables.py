@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
+from glbandits.display.displayed import percent
 from glbandits.evaluation.policy_comparison import EvaluatedPolicy, PolicyComparison
 from glbandits.reports.evaluation_report.estimate_rows import (
     INTERVAL_LEGEND,
@@ -24,7 +25,7 @@ def estimates_table(comparison: PolicyComparison) -> Table:
     table = Table(title=f"Mean reward per decision: {escape(comparison.source)}", title_justify="left")
     if has_headline(comparison):
         table.caption, table.caption_justify = INTERVAL_LEGEND, "left"
-    level = f"{comparison.settings.level:.0%} interval"
+    level = f"{percent(comparison.settings.level)} interval"
     for column in ("policy", "estimator"):
         table.add_column(column, overflow="fold")
     for column in ("mean reward", level, "gain over the log"):

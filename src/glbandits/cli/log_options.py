@@ -50,6 +50,11 @@ class LogFileOptions:
         None
     )
 
+    @property
+    def field_separator(self) -> str:
+        """The character between the fields of CSV files."""
+        return "\t" if self.separator == "tab" else self.separator
+
 
 @dataclass(frozen=True)
 class PropensityOptions:
@@ -176,7 +181,7 @@ def open_log_of_options(
         arm_table=columns.arm_table,
         link=file.link,
         loop=file.loop,
-        separator={"tab": "\t"}.get(file.separator, file.separator),
+        separator=file.field_separator,
         options=options or {},
         hash_width=hash_width,
     )

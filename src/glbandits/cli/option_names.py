@@ -6,7 +6,7 @@ from typing import Any
 
 from glbandits.errors import Parameter
 
-OPTIONS = {"kinds": "--kind"}
+OPTIONS = {"kinds": "--kind", "hashing": "--hash-width"}
 """Options whose names differ from those of the parameters in more than dashes."""
 WITHOUT = {"propensity": "--estimate-propensities", "probabilities": "--probabilities ''"}
 """How to write on the command line that a parameter is None."""

@@ -40,6 +40,15 @@ def html_table(table: DataTable, *notes: str) -> str:
     return f"<div>{table.to_html()}{''.join(f'<p>{escape(note)}</p>' for note in notes)}</div>"
 
 
+def percent(share: float) -> str:
+    """Return a share as a percentage with all its digits.
+
+    >>> percent(0.95), percent(0.999), percent(0.001), percent(0.29)
+    ('95%', '99.9%', '0.1%', '29%')
+    """
+    return f"{100.0 * share:.10g}%"
+
+
 def one_line(value: object) -> str:
     r"""Return a value as one short line of printable characters.
 

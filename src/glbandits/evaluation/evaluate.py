@@ -16,10 +16,11 @@ from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, no
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
-from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target, target_probabilities
+from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel
 from glbandits.maths.links import find_link
 from glbandits.maths.online_statistics.running_sums import RunningSums
@@ -83,13 +84,9 @@ def evaluate(
     instances = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in requested]
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     head = _first_row(log)
-    evaluated, size = as_target(target, log.arm_names), _block_rows(head)
-    if isinstance(evaluated, GivenTarget) and len(evaluated.given) != len(log):
-        raise InvalidInput(
-            f"target must have a row for each row of the log, {len(log)}; got shape {evaluated.given.shape}"
-        )
+    evaluated, size = as_target(target, log), _block_rows(head)
     link = find_link(head.link)
-    bounds = _reward_bounds(reward_range) or (link.lowest_reward, link.highest_reward)
+    bounds = check_reward_range(reward_range, link)
     needs_embeddings = any(estimator.needs_embeddings for estimator in instances)
     categories = as_embeddings(embeddings, head, len(log)) if needs_embeddings else None
     passes = 2 if any(estimator.needs_model for estimator in instances) else 1
@@ -128,15 +125,6 @@ def _block_rows(head: LoggedData) -> int:
     if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows limits its blocks itself
         return BLOCK
     return max(1, min(BLOCK, MAX_BLOCK_NUMBERS // max(head.arms.max_arms * head.dim, 1)))
-
-
-def _reward_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
-    if given is None:
-        return None
-    lowest, highest = (check_float("reward_range", bound) for bound in given)
-    if not lowest < highest:
-        raise InvalidInput(f"reward_range must be the lowest and then the highest reward; got {given}")
-    return lowest, highest
 
 
 class _Progress:

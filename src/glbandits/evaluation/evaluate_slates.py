@@ -16,7 +16,7 @@ import polars as pl
 from scipy.special import stdtrit
 
 from glbandits.display.data_table import DataTable
-from glbandits.display.displayed import html_table
+from glbandits.display.displayed import html_table, percent
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
@@ -84,9 +84,8 @@ class SlateEvaluation:
         return lookup("estimate", name, {estimate.name: estimate for estimate in self.estimates})
 
     def __str__(self) -> str:
-        lines = [
-            f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s} largest coefficient"
-        ]
+        interval = f"{percent(self.level)} normal"
+        lines = [f"{'estimator':12s} {'value':>10s} {'error':>9s}   {interval:^22s} largest coefficient"]
         lines += [
             f"{result.name:12s} {result.value:10.5f} {result.standard_error:9.5f}   "
             f"{f'[{result.normal.low:.5f}, {result.normal.high:.5f}]':^22s} {result.largest_coefficient:.3g}"
@@ -106,7 +105,7 @@ class SlateEvaluation:
             )
             for each in self.estimates
         ]
-        table = DataTable(("estimate", "value", "error", f"{self.level:.0%} interval"), rows)
+        table = DataTable(("estimate", "value", "error", f"{percent(self.level)} interval"), rows)
         return html_table(table, f"the log: {self.logged:.5f} over {self.slates} slates")
 
 
@@ -160,7 +159,7 @@ def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]
     The rows of a cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
     `read_parquet(folder, Columns(features="features", cluster="event_id"))`.
     """
-    slot_target, first_row = as_target(target, log.arm_names), 0
+    slot_target, first_row = as_target(target, log), 0
     parts = []
     for block in log.blocks():
         if block.clusters is None or block.propensities is None:

@@ -211,6 +211,12 @@ def compare_policies(
     )
 
 
+def target_of_part(target: GivenTarget, part: LogSlice | ClusterSlice) -> GivenTarget:
+    """Return the rows of a part from a target that has the probabilities of the whole log."""
+    target.check_rows(len(part.log))
+    return GivenTarget(part.select(target.given))
+
+
 def _no_progress(_label: str, _done: float, _total: float) -> None:
     pass
 
@@ -280,8 +286,8 @@ class _ComparisonWork:
         train_part, test_part = self._parts or (None, LogSlice(self._log, 0, len(self._log)))
         rows: Log = test_part
         learned_rows = None
-        if isinstance(candidate, GivenTarget):  # it has the probabilities of the whole log
-            candidate = GivenTarget(test_part.select(candidate.given))
+        if isinstance(candidate, GivenTarget):
+            candidate = target_of_part(candidate, test_part)
         if isinstance(candidate, Bandit):
             rows = self._log
         elif isinstance(candidate, Policy):

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from glbandits.display.data_table import DataTable
-from glbandits.display.displayed import html_table
+from glbandits.display.displayed import html_table, percent
 from glbandits.errors import InvalidInput, check_float, check_int, parameter
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.evaluation.replay.train import train
 from glbandits.maths.links import find_link
@@ -75,7 +76,7 @@ class Promotion:
     def guarantee(self) -> str:
         """The meaning of alpha as a sentence."""
         worse = "a candidate that is worse than the running policy was on the compared rows"
-        return f"At most {self.alpha:.0%} of such gates ever promote {worse}."
+        return f"At most {percent(self.alpha)} of such gates ever promote {worse}."
 
     def __str__(self) -> str:
         if not self.gains:
@@ -140,11 +141,13 @@ def promotion(
     alpha = check_float("alpha", alpha, at_least=1e-9, at_most=0.5)
     margin, seed = check_float("margin", margin, at_least=0), check_int("seed", seed, at_least=0)
     exploration = check_float("exploration", exploration, at_least=0, at_most=1)
+    if least_propensity is not None:
+        least_propensity = check_float("least_propensity", least_propensity, above=0, at_most=1)
     head = next(iter(log.blocks(1)), None)
     if head is None or head.propensities is None:
         raise InvalidInput("the log must have rows with propensities. Log the probability of each chosen arm.")
     link = find_link(head.link)
-    bounds = reward_range or (link.lowest_reward, link.highest_reward)
+    bounds = check_reward_range(reward_range, link)
     if not all(map(math.isfinite, bounds)):
         raise InvalidInput(
             f"the gate needs rewards with bounds, and the {link.name} link has none. Give {parameter('reward_range')}, "
@@ -186,7 +189,7 @@ def promotion(
 
 def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed: int) -> Target:
     if not isinstance(candidate, Policy):
-        return as_target(candidate, log.arm_names)
+        return as_target(candidate, log)
     return FrozenTarget(train(learn_from, candidate, seed=seed), seed)
 
 

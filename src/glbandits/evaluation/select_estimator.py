@@ -69,7 +69,7 @@ class Selection(Displayed):
 def select_estimator(
     log: Log,
     target: TargetLike,
-    candidates: Sequence[str | Estimator] = CANDIDATES,
+    candidates: str | Sequence[str | Estimator] = CANDIDATES,
     *,
     validator: str = "dr",
     splits: int = 100,
@@ -108,6 +108,7 @@ def select_estimator(
     ('snips', True)
     """
     splits = check_int("splits", splits, at_least=2)
+    candidates = [candidates] if isinstance(candidates, str) else candidates
     names = [candidate if isinstance(candidate, str) else candidate.name for candidate in candidates]
     if not names or len(set(names)) < len(names):
         raise InvalidInput(f"candidates must be one or more different estimators; got {', '.join(names) or 'none'}")

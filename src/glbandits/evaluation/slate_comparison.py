@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
+from glbandits.evaluation.estimators.targets import GivenTarget
 from glbandits.evaluation.evaluate_slates import SlateEvaluation, evaluate_slates
-from glbandits.evaluation.logs.log_slice import split
+from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.policy_comparison import Candidate
+from glbandits.evaluation.policy_comparison import Candidate, target_of_part
 from glbandits.evaluation.replay.train import train
 from glbandits.policies import Policy
 
@@ -43,11 +44,12 @@ def compare_on_slates(
         level: confidence level of the intervals.
         seed: of all random numbers.
     """
-    training: Log = log
-    evaluated: Log = log
-    if any(isinstance(candidate, Policy) for candidate in candidates.values()):
-        training, evaluated = split(log, train_share)
+    learns = any(isinstance(candidate, Policy) for candidate in candidates.values())
+    whole = LogSlice(log, 0, len(log))
+    training, evaluated = split(log, train_share) if learns else (whole, whole)
     for label, candidate in candidates.items():
         target = train(training, candidate, seed=seed) if isinstance(candidate, Policy) else candidate
+        if isinstance(target, GivenTarget):
+            target = target_of_part(target, evaluated)
         evaluation = evaluate_slates(evaluated, target, estimators, self_normalised=self_normalised, level=level)
         yield EvaluatedSlatePolicy(label, evaluation)

@@ -32,7 +32,7 @@ def read_contexts(path: Path) -> Floats:
     if path.suffix not in (".parquet", ".csv"):
         raise InvalidInput(f"contexts are read from .npy, .parquet or .csv; got {path}")
     try:
-        table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+        table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path, infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{path} cannot be read as a table: {error}") from None
     if "round" not in table.columns or len(table.columns) < 2:

@@ -222,6 +222,9 @@ def _check_seeds(experiment: Experiment) -> None:
     overlap = (set(experiment.repeats) | set(experiment.finals)) & set(experiment.fresh)
     if overlap:
         raise InvalidInput(f"fresh seeds must differ from repeats and finals; both have {sorted(overlap)}")
+    overlap = set(experiment.repeats) & set(experiment.finals)
+    if overlap:
+        raise InvalidInput(f"finals must differ from repeats; both have {sorted(overlap)}")
 
 
 def _outcome(

@@ -147,14 +147,17 @@ def source_digest(*roots: str) -> str:
 @cache
 def _source_and_imports(name: str) -> tuple[bytes | None, tuple[str, ...]]:
     """Return the source of a loaded module, None if it has no file, and its imports."""
-    origin = getattr(sys.modules.get(name), "__file__", None)
+    module = sys.modules.get(name)
+    origin = getattr(module, "__file__", None)
     if origin is None:
         return None, ()
-    source = Path(origin).read_bytes()
+    source, packages = Path(origin).read_bytes(), (getattr(module, "__package__", None) or "").split(".")
     imported: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             imported += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            imported += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.ImportFrom):
+            above = packages[: len(packages) + 1 - node.level] if node.level else []  # of a relative import
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            imported += [base, *(f"{base}.{alias.name}" for alias in node.names)]
     return source, tuple(imported)

@@ -31,7 +31,7 @@ def read_experiment(path: Path) -> Experiment:
                 f"{path} needs {key}; got {', '.join(document) or 'nothing'}. docs/comparing.md has an example"
             )
     horizon = check_int("horizon", document["horizon"], at_least=1, at_most=MAX_HORIZON)
-    repeats = check_int("repeats", document.get("repeats", 10), at_least=1, at_most=FIRST_FRESH_SEED - 1)
+    repeats = check_int("repeats", document.get("repeats", 10), at_least=1, at_most=min(Experiment.finals) - 1)
     fresh = check_int("fresh", document.get("fresh", 60), at_least=1)
     if not isinstance(document["policy"], list) or not document["policy"]:
         raise InvalidInput(f"{path}: each policy must be a table [[policy]]; got {document['policy']!r}")

@@ -3,18 +3,19 @@
 `FORMATS` are the formats of `glb evaluate --format`. `evaluation.open_log` recognises the formats of files.
 """
 
-import atexit
 import json
-from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import dataclass, field
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, fields
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.evaluation import (
     Columns,
     Log,
@@ -26,9 +27,9 @@ from glbandits.evaluation import (
     read_parquet,
 )
 from glbandits.evaluation.log_readers.dsjson import is_dsjson
-from glbandits.evaluation.log_readers.log_features import LogOptions
+from glbandits.evaluation.log_readers.log_features import LogOptions, declared_texts
 from glbandits.evaluation.log_readers.open_bandit import is_open_bandit
-from glbandits.evaluation.log_readers.open_log import SUFFIXES
+from glbandits.evaluation.log_readers.open_log import SUFFIXES, file_kind
 from glbandits.evaluation.log_readers.table_log import read_arm_table
 from glbandits.extras import needed_for
 from glbandits.features import Hashing
@@ -62,6 +63,16 @@ class LogSource:
         """The address as a path."""
         return Path(self.address)
 
+    @property
+    def is_dsjson(self) -> bool:
+        """Whether the address is a dsjson file."""
+        return self.path.name.endswith(SUFFIXES["dsjson"] + SUFFIXES["json"]) and is_dsjson(self.path)
+
+    @property
+    def defines_columns(self) -> bool:
+        """Whether the format of the log has fixed columns."""
+        return is_open_bandit(self.path) or self.is_dsjson
+
     def open(self, file_format: str = "auto") -> Log:
         """Open the log. `file_format` is a name of FORMATS; "auto" recognises the format by the address."""
         return lookup("format", file_format, FORMATS)(self)
@@ -72,49 +83,73 @@ class LogSource:
         if self.link is not None:
             settings["link"] = self.link
         # A format that defines its columns refuses columns. `glb train` gives WITHOUT_PROPENSITIES for every log.
-        is_json = self.path.name.endswith(SUFFIXES["dsjson"] + SUFFIXES["json"])
-        defines_columns = is_open_bandit(self.path) or (is_json and is_dsjson(self.path))
-        if self.columns != Columns() and not (defines_columns and self.columns == WITHOUT_PROPENSITIES):
+        if self.columns != Columns() and not (self.defines_columns and self.columns == WITHOUT_PROPENSITIES):
             settings["columns"] = self.columns
         if self.arm_table is not None:
-            settings["arm_table"] = read_arm_table(self.arm_table, self.separator)
-        if self.separator != ",":
-            settings["separator"] = self.separator
+            settings["arm_table"] = read_arm_table(self.arm_table, self.separator, declared_texts(self.options))
         if self.hash_width is not None:
             settings["hashing"] = Hashing(self.hash_width)
         return settings
 
 
 def open_store_log(source: LogSource) -> Log:
-    """Export the log of a service's store to a temporary folder, which is removed at exit, and open it."""
+    """Export the log of a service's store to a temporary folder, and open it.
+
+    The folder is removed when the log is garbage collected, and at exit.
+    """
     with needed_for("the log of a service", "serve"):
         from glbandits.service_logs.exported_log import open_export
         from glbandits.service_logs.loop_export import export_loop
         from glbandits.serving.storage.open_store import open_existing_store
 
-    place = TemporaryDirectory()
-    atexit.register(place.cleanup)
-    folder = Path(place.name) / "log"
-    with closing(open_existing_store(source.address)) as store:
-        written = export_loop(store, source.loop, folder)
-    if not written.rows:
+    _check_store_settings(source)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory())) / "log"
+        with closing(open_existing_store(source.address)) as store:
+            written = export_loop(store, source.loop, folder)
+        if not written.rows:
+            raise InvalidInput(
+                f"loop {source.loop!r} of {source.address} has no settled decision. Wait until reward windows have "
+                "closed, or name another loop"
+            )
+        log = open_export(folder, source.link or "identity", cluster=source.columns.cluster)
+        weakref.finalize(log, stack.pop_all().close)
+    return log
+
+
+def _check_store_settings(source: LogSource) -> None:
+    """Raise InvalidInput for settings that cannot apply to a store, whose export has fixed columns and features."""
+    given, exported = source.columns, Columns(features="features")
+    renamed = [
+        f"Columns.{each.name}"
+        for each in fields(Columns)
+        if each.name != "cluster" and getattr(given, each.name) not in (None, (), getattr(exported, each.name))
+    ]
+    _refuse(source, renamed)
+    _refuse(source, source.reader_settings().keys() - {"link", "columns"})
+
+
+def _refuse(source: LogSource, names: Iterable[str]) -> None:
+    """Raise InvalidInput for settings, by name, that the format of the log does not have, and for a separator."""
+    words = {"features": "a feature map", "columns": "a name of a column"}
+    for name in sorted({*names, *(["separator"] if source.separator != "," else [])}):
+        setting = words.get(name) or parameter(name)
         raise InvalidInput(
-            f"loop {source.loop!r} of {source.address} has no settled decision. Wait until reward windows have closed, "
-            "or name another loop"
+            f"{setting} does not apply to {source.address}, whose format defines its columns and arms. Leave it out"
         )
-    return open_export(folder, source.link or "identity", cluster=source.columns.cluster)
 
 
 def _open_table(read: Callable[..., Log], source: LogSource) -> Log:
     return read(source.path, **{"columns": source.columns} | source.reader_settings())
 
 
+def _open_csv(source: LogSource) -> Log:
+    return _open_table(partial(read_csv, separator=source.separator), source)
+
+
 def _open_format_with_columns(read: Callable[..., Log], source: LogSource) -> Log:
     settings = source.reader_settings()
-    if set(settings) - {"link", "sparse", "hashing"}:
-        raise InvalidInput(
-            f"{source.path} is of a format that defines its columns and arms. Leave out all settings of columns"
-        )
+    _refuse(source, settings.keys() - signature(read).parameters.keys())
     return read(source.path, **settings)
 
 
@@ -126,7 +161,14 @@ def _open_any(source: LogSource) -> Log:
             from glbandits.service_logs.exported_log import open_export
 
         return _open_format_with_columns(open_export, source)
-    return open_log(source.path, **source.reader_settings())
+    if is_open_bandit(source.path):
+        return _open_format_with_columns(read_open_bandit, source)
+    settings = source.reader_settings()
+    if source.is_dsjson and "columns" not in settings:
+        return _open_format_with_columns(read_dsjson, source)
+    if source.separator != "," and file_kind(source.path) == "csv":
+        settings["separator"] = source.separator
+    return open_log(source.path, **settings)
 
 
 def _is_sparse_export(folder: Path) -> bool:
@@ -142,7 +184,7 @@ FORMATS: Mapping[str, Callable[[LogSource], Log]] = MappingProxyType(
         "auto": _open_any,
         "store": open_store_log,
         "parquet": partial(_open_table, read_parquet),
-        "csv": partial(_open_table, read_csv),
+        "csv": _open_csv,
         "open-bandit": partial(_open_format_with_columns, read_open_bandit),
         "json-lines": partial(_open_table, read_json_lines),
         "dsjson": partial(_open_format_with_columns, read_dsjson),

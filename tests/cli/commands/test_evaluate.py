@@ -129,6 +129,10 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
     words = ("--policy", "arm:new", "--estimator", "mips", "--arm-table", "arms.csv", "--embedding")
     run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", folder=folder)
     assert "mips and offcem need the probability" in run.stderr  # and not the embeddings
+    (folder / "arms.csv").write_text("item;kind\nold;x\nnew;x\n", encoding="utf-8")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", "--separator", ";", folder=folder)
+    assert "mips and offcem need the probability" in run.stderr
+    (folder / "arms.csv").write_text("item,kind\nold,x\nnew,x\n", encoding="utf-8")
     run = glb("evaluate", "log.parquet", *NAMES, *words, "knd", folder=folder)
     assert "--arm-table has no column 'knd' (did you mean 'kind'?)" in run.stderr
 
@@ -158,7 +162,7 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
         (("none.parquet", *NAMES), "none.parquet must be a file"),
         (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
         (("log.parquet", *NAMES, "--jobs", "0"), "--jobs must be a number of processes, or -1 for one per core; got 0"),
-        (("log.parquet", *NAMES, "--format", "dsjson"), "defines its columns and arms"),
+        (("log.parquet", *NAMES, "--format", "dsjson"), "whose format defines its columns and arms"),
     ],
 )
 def test_error_names_the_option_and_the_fix(words: tuple[str, ...], message: str, folder: Path) -> None:

@@ -1,3 +1,5 @@
+import gc
+import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -6,7 +8,9 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
+from glbandits import InvalidInput
 from glbandits.cli.app import app
+from glbandits.service_logs.log_source import LogSource
 from glbandits.serving.domain.events import Mode, Reward
 from tests.cli.in_process import glb
 from tests.serving.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
@@ -39,6 +43,24 @@ def test_store_is_evaluated_directly(store: Path) -> None:
     run = glb("evaluate", store.name, "--loop", "other", folder=store.parent)
     assert run.returncode != 0
     assert "loop 'other' of events.sqlite has no settled decision" in run.stderr
+
+
+def test_export_of_a_store_is_removed_with_its_log(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    log = LogSource(address=str(store)).open()
+    rows = log.blocks()
+    assert len(list(temporary.iterdir())) == 1
+    del log
+    gc.collect()
+    assert sum(map(len, rows)) == 200, "rows that are being read keep the export"
+    del rows
+    gc.collect()
+    with pytest.raises(InvalidInput, match="no settled decision"):
+        LogSource(address=str(store), loop="other").open()
+    assert not list(temporary.iterdir())
 
 
 def test_missing_store_is_not_created(tmp_path: Path) -> None:

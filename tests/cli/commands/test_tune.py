@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import EpsilonGreedy
+from glbandits import EpsilonGreedy, SgdTs
 from glbandits.evaluation import Columns, read_parquet, tune
+from glbandits.evaluation.replay.learning_curve import Learn
 from tests.cli.in_process import glb
 
 ROWS = 4000
@@ -45,6 +46,19 @@ def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
     assert [record["gain"], *record["gain_interval"]] == pytest.approx([expected.gain, *expected.gain_interval()])
     assert re.search(rf"\n *1 +exploration=10.0, untuned +{expected.candidates[0].value:.5f}", run.stdout)
     assert f"{expected.gain:+.5f}" in run.stdout
+
+
+@pytest.mark.parametrize(("learn", "horizon"), [("matched", 100), ("all", 200)])
+def test_horizon_is_the_number_of_learned_rows(folder: Path, learn: Learn, horizon: int) -> None:
+    pl.read_parquet(folder / "log.parquet").head(400).write_parquet(folder / "log.parquet")
+    words = ("--arm", "item", "--link", "logistic", "--policy", "sgd-ts", "--grid", "step=0.5,1.0", "--seeds", "1")
+    run = glb("tune", "log.parquet", *words, "--learn", learn, "--out", "found.json", folder=folder)
+    assert run.returncode == 0, run.stderr
+    log = read_parquet(folder / "log.parquet", Columns(arm="item"), link="logistic")
+    policy = SgdTs(link="logistic", horizon=horizon)
+    expected = tune(policy, log, grid={"step": (0.5, 1.0)}, seeds=1, learn=learn)
+    record = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    assert [played["value"] for played in record["candidates"]] == [played.value for played in expected.candidates]
 
 
 def test_interleaved_clusters_are_tuned_on(folder: Path) -> None:

@@ -105,6 +105,19 @@ def test_propensity_of_two_arms_determines_both_probabilities() -> None:
     assert intervals[0] == pytest.approx(intervals[1])
 
 
+def test_least_propensity_is_only_of_arms_that_the_target_chooses() -> None:
+    log = LoggedData(
+        chosen=np.array([0, 1, 2]),
+        rewards=np.array([0.0, 1.0, 0.0]),
+        propensities=np.array([0.4, 0.5, 0.1]),
+        arms=FixedArms(np.eye(3), rows=3),
+        link="logistic",
+    )
+    intervals = AnytimeIntervals(3, find_link("logistic"), (0.0, 1.0), 0.3)
+    intervals.add(log, np.tile([0.5, 0.5, 0.0], (3, 1)))
+    assert intervals.rows == 3
+
+
 def test_too_large_least_propensity_is_rejected(learned: LearningLog) -> None:
     with pytest.raises(InvalidInput, match=r"at least least_propensity, 0\.5; got 0\.01"):
         evaluate(without_probabilities(learned.log), "uniform", least_propensity=0.5)

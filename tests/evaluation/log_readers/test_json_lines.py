@@ -27,6 +27,12 @@ def test_json_lines_have_nested_fields(tmp_path: Path) -> None:
     assert bandit.choose([{"arm": "a", "user": ROWS[0]["user"]}, {"arm": "b", "user": ROWS[0]["user"]}]) == 1
 
 
+@pytest.mark.parametrize("more", [{"c": 1}, {"c": {"age": 3}}, {"EventId": "e"}, {"EventId": "e", "RewardValue": 1.0}])
+def test_columns_with_names_of_dsjson_are_no_dsjson(tmp_path: Path, more: dict[str, object]) -> None:
+    (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(row | more)}\n" for row in ROWS))
+    assert len(open_log(tmp_path / "log.jsonl")) == 3
+
+
 @pytest.mark.parametrize("columns", [None, Columns()])
 def test_open_log_reads_json_lines_of_a_table(tmp_path: Path, columns: Columns | None) -> None:
     for name in ("log.jsonl", "log.ndjson", "log.json"):

@@ -239,3 +239,8 @@ def test_commas_that_may_separate_thousands_are_refused() -> None:
     table = {"arm": ["a", "b"], "reward": ["1,250", "3,500"], "propensity": [0.5, 0.5]}
     with pytest.raises(InvalidInput, match="column 'reward', row 0: .* got '1,250'. Write numbers with a decimal"):
         read_table(table, Columns())
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="croses does not apply to a table. Known options: crosses, expansions"):
+        read_table(TABLE, Columns(), croses=())  # type: ignore[call-arg]

@@ -68,6 +68,8 @@ def test_transformer_computes_features_of_rows_and_arms() -> None:
     columns = {"context": ("age",), "per_arm": ("near_{arm}",)}
     log = read_table(TABLE, Columns(**columns), arm_table=ARMS, features=transformer)  # type: ignore[arg-type]
     assert log.features()[2].tolist() == [[1, 0, 5, 0.3], [0, 1, 5, 1.3]]
+    assert log.arms.same_arms
+    assert log[1:].arms.same_arms
     lists = {**LISTS, "arm": ["b", "a", "b"], "arms": [["a", "b"], ["a"], ["b", "a"]]}
     own = Columns(**columns, arms="arms")  # type: ignore[arg-type]
     assert read_table(lists, own, arm_table=ARMS, features=transformer).features()[1:].tolist() == [

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from glbandits import InvalidInput, SparseRows
-from glbandits.evaluation import SparseArms
+from glbandits.evaluation import LoggedData, SparseArms
 from tests.evaluation.sparse_data import as_dense, dense_and_sparse
 
 
@@ -29,6 +29,14 @@ def test_values_of_one_index_are_added() -> None:
     np.testing.assert_array_equal(
         as_dense(SparseArms(rows, np.array([2]), dim=6).every_arm()), [[0, 0, 2, 0, 0, 4], [0] * 6]
     )
+
+
+def test_probabilities_beyond_the_arms_of_a_row_are_refused() -> None:
+    arms = SparseArms(sparse.eye_array(3, format="csr"), np.array([1, 2]))
+    with pytest.raises(InvalidInput, match="must be at least 0, and 0 beyond the arms of the row"):
+        LoggedData(
+            chosen=np.zeros(2, dtype=np.int64), rewards=np.zeros(2), probabilities=np.full((2, 2), 0.5), arms=arms
+        )
 
 
 @pytest.mark.parametrize(

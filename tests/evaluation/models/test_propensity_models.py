@@ -11,6 +11,7 @@ from glbandits.evaluation import (
     Columns,
     EstimatedPropensities,
     LoggedData,
+    RowArms,
     estimate_propensities,
     overlap_of,
     read_parquet,
@@ -55,6 +56,22 @@ def test_propensities_with_context_are_near_the_truth() -> None:
     assert done.propensities is not None
     assert np.mean(np.abs(done.propensities - truth)) < 0.02
     assert np.mean(np.abs(np.mean(truth) - truth)) > 0.1  # what no model at all would do
+
+
+def test_features_of_a_transformer_are_a_context() -> None:
+    x = np.linspace(-1.0, 1.0, 400)
+    features = x[:, np.newaxis, np.newaxis] * np.eye(2)
+    log = LoggedData(
+        chosen=(x > 0.0).astype(np.int64),
+        rewards=np.zeros(400),
+        arms=RowArms(features, np.full(400, 2), same_arms=True),
+    )
+    with pytest.warns(EstimatedPropensities, match="multinomial logistic regression"):
+        probabilities = estimate_propensities(log).probabilities
+    assert probabilities is not None
+    assert probabilities[-1, 1] > 0.9 > 0.1 > probabilities[0, 1]
+    with pytest.raises(InvalidInput, match="same_arms needs 2 arms in each row; got 1"):
+        RowArms(features, np.full(400, 1), same_arms=True)
 
 
 def test_models_do_not_learn_the_clusters_they_predict() -> None:
@@ -124,6 +141,12 @@ def test_overlap_reports_small_propensities() -> None:
     ]
     with pytest.raises(InvalidInput, match="the log has no propensities"):
         overlap_of(read_table(rows, Columns(propensity=None)))
+
+
+def test_overlap_of_an_empty_log_is_an_error() -> None:
+    log = read_table({"arm": [0, 1], "reward": [0, 1], "propensity": [0.5, 0.5]}, Columns())
+    with pytest.raises(InvalidInput, match="the log has no rows"):
+        overlap_of(log[:0])
 
 
 def test_log_with_good_overlap_has_no_warnings() -> None:

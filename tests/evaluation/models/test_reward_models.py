@@ -76,3 +76,17 @@ def test_models_have_a_maximum_number_of_rows() -> None:
         assert value == pytest.approx(500.0, abs=60.0), "about two standard errors of the mean of 100 rows; no draws"
     with pytest.raises(InvalidInput, match="max_rows must be a whole number"):
         GlmReward(max_rows=1)
+
+
+def test_classifier_with_one_class_outside_a_fold_is_an_error() -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    rewards = np.zeros(20)
+    rewards[0] = 1.0
+    log = LoggedData(
+        chosen=np.zeros(20, dtype=np.int64),
+        rewards=rewards,
+        propensities=np.full(20, 0.5),
+        arms=FixedArms(np.eye(2), rows=20),
+    )
+    with pytest.raises(InvalidInput, match="regressor could not be fitted to the rows outside of fold"):
+        evaluate(log, "uniform", "dm", model=SklearnReward(linear_model.LogisticRegression()))

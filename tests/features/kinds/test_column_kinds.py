@@ -17,6 +17,16 @@ def encoded(kind: ColumnKind, *values: Any) -> Floats:
     return features
 
 
+def test_numpy_values_have_the_categories_of_python_values() -> None:
+    kind = Category(("true", "false", "3"))
+    for value, category in ((True, 0), (np.True_, 0), (np.False_, 1), (3, 2), (np.float32(3), 2)):
+        assert encoded(kind, value).argmax() == category
+
+
+def test_true_and_1_are_different_categories_of_a_context() -> None:
+    assert encoded(Category(("true", "1")), 1, True).tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
 def test_numbers_are_scaled_and_missing_ones_marked() -> None:
     values = (20.0, 40, None, float("nan"), np.int64(1), np.float32(60), Decimal(20), "30", " NA ")
     np.testing.assert_allclose(

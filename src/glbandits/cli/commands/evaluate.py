@@ -118,7 +118,7 @@ def evaluate_command(
             settings,
             source=file.log,
             notes=notes,
-            embeddings=read_embeddings(columns.arm_table, split_names(embedding)),
+            embeddings=read_embeddings(columns.arm_table, split_names(embedding), file.field_separator),
             jobs=parallel.jobs,
             engine=parallel.engine,
             progress=bar,

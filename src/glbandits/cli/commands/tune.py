@@ -23,8 +23,9 @@ from glbandits.cli.log_options import (
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
+from glbandits.display.displayed import percent
 from glbandits.errors import check_float, lookup
-from glbandits.evaluation import tune
+from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.policy_parsing import parse_grid
@@ -69,7 +70,8 @@ def tune_command(
         options=feature_options.parse(),
         hash_width=feature_options.hash_width,
     )
-    untuned = parse_learning_policy(policy, log, train_share=share)
+    learned_share = overlap_of(log).least if learn_mode == "matched" else 1.0  # of the rows that are played
+    untuned = parse_learning_policy(policy, log, train_share=share * learned_share)
     with work_bar(console) as bar, warnings_printed(console) as printed:
         bar(f"{untuned.name} plays (the first run compiles)", 0, 1)
         tuned = tune(
@@ -104,7 +106,7 @@ def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> Table:
     first, second = tuned.rows
     title = f"Mean reward per decision of {tuned.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
     table = Table(title=title, title_justify="left")
-    columns = ("part", "setting", "mean reward", "standard error", "gain over untuned", f"{level:.0%} interval")
+    columns = ("part", "setting", "mean reward", "standard error", "gain over untuned", f"{percent(level)} interval")
     for column in columns:
         table.add_column(column, justify="left" if column in columns[:2] else "right", overflow="fold")
     for index, played in enumerate(tuned.candidates):

@@ -125,9 +125,11 @@ class AnytimeIntervals:
         if self._least is None:
             return None
         assert block.propensities is not None
-        if block.propensities.min() < self._least:
+        may_choose = target[np.arange(len(block)), block.chosen] > 0.0
+        smallest = block.propensities.min(where=may_choose, initial=1.0)
+        if smallest < self._least:
             raise InvalidInput(
-                f"propensities must be at least least_propensity, {self._least:g}; got {block.propensities.min():.3g}. "
+                f"propensities must be at least least_propensity, {self._least:g}; got {smallest:.3g}. "
                 "Set a smaller least_propensity, or leave it out."
             )
         return target / self._least

@@ -99,13 +99,16 @@ def _categories(given: ArrayLike) -> np.ndarray[Any, Any]:
     return categories
 
 
-def read_embeddings(arm_table: Any, columns: Sequence[str]) -> dict[str, list[Any]] | None:
-    """Return the categories of each arm by its name, from columns of the arm table; None without columns."""
+def read_embeddings(arm_table: Any, columns: Sequence[str], separator: str = ",") -> dict[str, list[Any]] | None:
+    """Return the categories of each arm by its name, from columns of the arm table; None without columns.
+
+    `separator` is the character between two fields of a CSV file.
+    """
     if not columns:
         return None
     if arm_table is None:
         raise InvalidInput(f"embeddings are columns of the arm table. Give {parameter('arm_table')} too")
-    table = read_arm_table(arm_table)
+    table = read_arm_table(arm_table, separator)
     check_present(
         columns, table.columns, parameter("arm_table"), advice=f"Name its columns in {parameter('embedding')}"
     )

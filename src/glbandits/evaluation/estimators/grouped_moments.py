@@ -23,8 +23,6 @@ class Moments:
     """Number of rows of each group, (G,)."""
     sums: Floats
     """Sums of the terms of each group, (G, k)."""
-    squares: Floats
-    """Sums of squares of the terms over all rows, (k,)."""
     grouped: bool
     """Whether rows have clusters. Rows within a group may then depend on each other."""
 
@@ -64,7 +62,7 @@ class Moments:
 
     def only(self, terms: slice) -> "Moments":
         """Return the moments of some of the terms."""
-        return Moments(self.counts, self.sums[:, terms], self.squares[terms], self.grouped)
+        return Moments(self.counts, self.sums[:, terms], self.grouped)
 
     def resampled_means(self, draws: int, rng: np.random.Generator) -> Floats:
         """Return bootstrap means, (draws, k): groups are drawn with replacement."""
@@ -81,7 +79,6 @@ class MomentSums:
     def __init__(self, terms: int) -> None:
         self._counts = np.zeros(GROUPS)
         self._sums = np.zeros((GROUPS, terms))
-        self._squares = np.zeros(terms)
         self._rows, self._grouped = 0, False
 
     def add(self, terms: Floats, units: Ints | None) -> None:
@@ -94,13 +91,12 @@ class MomentSums:
         self._counts += np.bincount(groups, minlength=GROUPS)
         for column in range(terms.shape[1]):
             self._sums[:, column] += np.bincount(groups, weights=terms[:, column], minlength=GROUPS)
-        self._squares += np.einsum("ij,ij->j", terms, terms)
         self._rows += len(terms)
 
     def moments(self) -> Moments:
         """Return the moments of all rows so far."""
         used = self._counts > 0.0
-        return Moments(self._counts[used], self._sums[used], self._squares.copy(), self._grouped)
+        return Moments(self._counts[used], self._sums[used], self._grouped)
 
 
 class ClusterNumbering:

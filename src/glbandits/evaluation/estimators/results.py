@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from glbandits.display.data_table import DataTable
-from glbandits.display.displayed import html_table
+from glbandits.display.displayed import html_table, percent
 from glbandits.display.palette import GREY
 from glbandits.display.plotting import draw_intervals, new_axes
+from glbandits.errors import check_float, check_int
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
@@ -47,6 +48,7 @@ class Estimate:
 
         With large weights its coverage is no better than that of the normal one.
         """
+        level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
         return (
             bootstrap_interval(self.estimator, self.moments, level, seed)
             if self.estimator.has_standard_error
@@ -84,7 +86,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         lines = [] if self.headline is None else self._headline_lines(self.headline)
-        lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s}")
+        lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{percent(self.level)} normal':^22s}")
         lines += [
             f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   "
             f"{_format_interval(estimate.normal):^22s}"
@@ -103,7 +105,7 @@ class Evaluation:
         )
 
     def _headline_lines(self, headline: Headline) -> list[str]:
-        every, this = f"{self.level:.0%} at every n", f"{self.level:.0%} at this n only"
+        every, this = f"{percent(self.level)} at every n", f"{percent(self.level)} at this n only"
 
         def line(name: str, estimate: DoublyRobustEstimate, sign: str) -> str:
             anytime, fixed = estimate.anytime, estimate.fixed_n
@@ -128,7 +130,7 @@ class Evaluation:
             for row in (*self._value_rows(), *self._gain_rows())
         ]
         rows.append(("the log", f"{self.logged:.5f}", f"{self.logged_error:.5f}", ""))
-        table = DataTable(("estimate", "value", "error", f"{self.level:.0%} interval"), rows)
+        table = DataTable(("estimate", "value", "error", f"{percent(self.level)} interval"), rows)
         return html_table(table, self._support_text(), *(f"Note: {note}" for note in self.notes))
 
     def plot(self, ax: Any = None) -> Any:
@@ -144,7 +146,7 @@ class Evaluation:
         intervals = [UNKNOWN if isinstance(row.interval, str) else row.interval for row in rows]
         draw_intervals(axes, [row.name for row in rows], [row.value for row in rows], intervals)
         axes.axvline(self.logged, color=GREY, linestyle=":", label="mean reward of the log")
-        axes.set_xlabel(f"mean reward of a decision, with {self.level:.0%} intervals")
+        axes.set_xlabel(f"mean reward of a decision, with {percent(self.level)} intervals")
         axes.legend(frameon=False)
         return axes
 

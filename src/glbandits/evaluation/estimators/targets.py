@@ -10,7 +10,7 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
-from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.policy import Policy
 from glbandits.records import Floats, set_validated
 
@@ -72,6 +72,11 @@ class GivenTarget:
     def __post_init__(self) -> None:
         set_validated(self, given=check_array("target", self.given, 2))
 
+    def check_rows(self, rows: int) -> None:
+        """Raise InvalidInput unless it has a row for each of the rows of a log."""
+        if len(self.given) != rows:
+            raise InvalidInput(f"target must have a row for each row of the log, {rows}; got shape {self.given.shape}")
+
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         part: Floats = self.given[first_row : first_row + len(block)]
         if part.shape != (len(block), block.arms.max_arms):
@@ -92,19 +97,21 @@ class ComputedTarget:
         return check_array("the probabilities of the target", self.function(block), 2)
 
 
-def as_target(target: TargetLike, arm_names: tuple[str, ...] | None = None) -> Target:
-    """Convert a Bandit, an array, a function, "uniform", or the name of an arm to a Target."""
+def as_target(target: TargetLike, log: Log) -> Target:
+    """Convert a Bandit, an array, a function, "uniform", or the name of an arm to a Target for a log."""
+    if isinstance(target, np.ndarray | list):
+        target = GivenTarget(target)
     given: object = target
+    if isinstance(target, GivenTarget):
+        target.check_rows(len(log))
     if isinstance(target, Bandit):
         return FrozenTarget(target)
     if isinstance(target, Target) and not isinstance(given, Policy | LoggedData):  # these have probabilities too
         return target
     if isinstance(target, str):
-        indices = {"uniform": -1} | {name: index for index, name in enumerate(arm_names or ())}
+        indices = {"uniform": -1} | {name: index for index, name in enumerate(log.arm_names or ())}
         index = lookup("target", target, indices)
         return UniformTarget() if index < 0 else AlwaysTarget(index)
-    if isinstance(target, np.ndarray | list):
-        return GivenTarget(np.asarray(target))
     if callable(target) and not isinstance(target, type):
         return ComputedTarget(target)
     raise InvalidInput(

@@ -163,7 +163,9 @@ def is_dsjson(path: Path) -> bool:
         event = next((event for _, event in _objects(path)), {})
     except (OSError, InvalidInput):
         return False
-    return "c" in event or "EventId" in event
+    context = event.get("c")
+    is_reward = "EventId" in event and "RewardValue" in event and "reward" not in event
+    return is_reward or (isinstance(context, dict) and "_multi" in context)
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -51,7 +51,7 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
     if not isinstance(source, str | PathLike):
         return read_table(source, columns or Columns(), **settings)
     path = Path(source)
-    kind = _kind(path)
+    kind = file_kind(path)
     if kind == "json":
         kind = "dsjson" if columns is None and is_dsjson(path) else "json lines"
     if kind == "json lines":
@@ -63,7 +63,8 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
     return (read_parquet if kind == "parquet" else read_csv)(path, columns or Columns(), **settings)
 
 
-def _kind(path: Path) -> str:
+def file_kind(path: Path) -> str:
+    """Return the format of a file or folder by its name: a key of SUFFIXES, or "open bandit"."""
     if path.is_dir() and is_open_bandit(path):
         return "open bandit"
     names = [file.name for file in path.rglob("*")] if path.is_dir() else [path.name]

@@ -54,6 +54,8 @@ class SlateLog(Displayed):
             )
         if self.filled is not None:
             set_validated(self, filled=np.asarray(self.filled, dtype=np.bool_))
+        if self.arms is not None:
+            set_validated(self, arms=np.asarray(self.arms))
         for name in ("filled", "arms"):
             values = getattr(self, name)
             if values is not None and values.shape != shape:

@@ -46,6 +46,12 @@ class TableLog(DisplayedLog):
         random_access: bool = False,
         **options: Unpack[LogOptions],
     ) -> None:
+        unknown = sorted(set(options) - LogOptions.__optional_keys__)
+        if unknown:
+            raise InvalidInput(
+                f"{parameter(unknown[0])} does not apply to a table. Known options: "
+                f"{', '.join(sorted(LogOptions.__optional_keys__))}"
+            )
         arms = None if arm_table is None else read_arm_table(arm_table, texts=declared_texts(options))
         with convert_polars_errors():
             columns = check_columns(columns).without_absent_defaults(table.collect_schema().names())

@@ -103,7 +103,7 @@ def _fixed_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tupl
     if layout.sparse:
         return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen
     if not isinstance(features, FeatureMap):
-        return RowArms(_transformed(rows, layout, arm_indices), counts), chosen
+        return RowArms(_transformed(rows, layout, arm_indices), counts, same_arms=True), chosen
     contexts, own = _contexts(rows, features, first_row), _per_arm_features(rows, layout, first_row)
     if not contexts.shape[1] and own is None:
         return FixedArms(layout.arm_features, rows=len(rows)), chosen

@@ -91,13 +91,14 @@ class FixedArms:
 
 @dataclass(frozen=True, eq=False)
 class RowArms:
-    """Different arms in every row. The number of arms may differ between rows."""
+    """Arms with features of their own in every row. The number of arms may differ between rows."""
 
     arms: Floats
     """(n, max_arms, dim)."""
     counts: Ints
     """Number of arms of each row, (n,). Entries of `arms` beyond it are ignored."""
-    same_arms: ClassVar[bool] = False
+    same_arms: bool = False
+    """Whether all rows have the same arms in the same order, by name. Their features may differ."""
 
     def __post_init__(self) -> None:
         arms, given = check_array("arms", self.arms, 3), check_array("counts", self.counts, 1)
@@ -109,6 +110,8 @@ class RowArms:
             raise InvalidInput(f"counts must have one number for each of the {len(arms)} rows; got {counts.shape}")
         if len(arms) and not 1 <= counts.min() <= counts.max() <= arms.shape[1]:
             raise InvalidInput(f"each row needs 1 to {arms.shape[1]} arms; got counts {counts.min()} to {counts.max()}")
+        if self.same_arms and (counts != arms.shape[1]).any():
+            raise InvalidInput(f"same_arms needs {arms.shape[1]} arms in each row; got {counts.min()} in a row")
 
     @property
     def dim(self) -> int:

@@ -11,7 +11,6 @@ from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import (
     ArmFeatures,
     FixedArms,
-    RowArms,
     RowIndex,
     check_array,
     check_int_array,
@@ -273,7 +272,7 @@ def check_probabilities(
         )
     own = probabilities[np.arange(len(chosen)), chosen]
     within = (probabilities >= 0.0).all(axis=1)
-    if isinstance(arms, RowArms):
+    if not arms.same_arms:
         within &= ((probabilities == 0.0) | (np.arange(arms.max_arms) < arms.counts[:, np.newaxis])).all(axis=1)
     wrong = {
         "be at least 0, and 0 beyond the arms of the row": ~within,

@@ -61,7 +61,7 @@ class Overlap:
 
 
 def overlap_of(log: Log) -> Overlap:
-    """Return the overlap statistics of a log. Raises InvalidInput if it has no propensities.
+    """Return the overlap statistics of a log. Raises InvalidInput if it has no rows or no propensities.
 
     >>> from glbandits.evaluation import Columns, read_table
     >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
@@ -83,6 +83,8 @@ def overlap_of(log: Log) -> Overlap:
         if block.arms.same_arms:
             chosen = np.bincount(block.chosen, minlength=block.arms.max_arms)
             counts = chosen if not len(counts) else counts + chosen
+    if not parts:
+        raise InvalidInput("the log has no rows")
     propensities = np.concatenate(parts)
     names = log.arm_names or tuple(map(str, range(len(counts))))
     return Overlap(

@@ -1,10 +1,10 @@
-"""Check the rewards of a log against the range of a link, which `maths.links` defines."""
+"""Check the range of rewards, and the rewards of a log against the range of a link, which `maths.links` defines."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, check_float, parameter, value_text
 from glbandits.maths.links import Link
 from glbandits.records import Floats
 
@@ -21,3 +21,15 @@ def check_rewards(rewards: Floats, link: Link, describe_row: Callable[[int], str
             link.check_reward(float(rewards[row]))
         except InvalidInput as error:
             raise InvalidInput(f"{describe_row(row)}: {error.template}") from None
+
+
+def check_reward_range(given: tuple[float, float] | None, link: Link) -> tuple[float, float]:
+    """Return the lowest and the highest possible reward; by default those of the link."""
+    if given is None:
+        return link.lowest_reward, link.highest_reward
+    bounds = [check_float("reward_range", bound) for bound in given]
+    if len(bounds) != 2 or not bounds[0] < bounds[1]:
+        raise InvalidInput(
+            f"{parameter('reward_range')} must be the lowest and then the highest reward; got {value_text(given)}"
+        )
+    return bounds[0], bounds[1]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from glbandits.errors import InvalidInput, check_int
-from glbandits.evaluation.logs.arm_features import CrossedArms
+from glbandits.evaluation.logs.arm_features import CrossedArms, FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
 from glbandits.evaluation.logs.overlap import overlap_of
@@ -127,7 +127,7 @@ def _fit_model(log: Log, folds: int, max_rows: int) -> _Model:
         _check(block)
         chosen = np.bincount(block.chosen, minlength=block.arms.max_arms)
         counts = counts + chosen if len(counts) else chosen
-        if isinstance(block.arms, CrossedArms):
+        if not isinstance(block.arms, FixedArms):
             rows = np.arange(-first_row % every, len(block), every)
             parts.append((_inputs(block[rows]), block.chosen[rows], fold_of(_units(block, first_row)[rows], folds)))
         first_row += len(block)
@@ -177,8 +177,8 @@ def _check(block: LoggedData) -> None:
 def _inputs(block: LoggedData) -> Floats:
     """Inputs of the regression, (n, p + K r): context, and features of pairs of row and arm."""
     arms = block.arms
-    if not isinstance(arms, CrossedArms):
-        return np.empty((len(block), 0))
+    if not isinstance(arms, CrossedArms):  # features of a transformer, which combines the context with the arms
+        return arms.features().reshape(len(block), -1)
     return arms.contexts if arms.own is None else np.hstack([arms.contexts, arms.own.reshape(len(block), -1)])
 
 

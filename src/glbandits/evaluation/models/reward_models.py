@@ -259,9 +259,15 @@ class _Regressors:
         designs, rewards, folds_of = zip(*self.parts, strict=True)
         X = vstack(designs, format="csr") if issparse(designs[0]) else np.concatenate(designs)
         y, folds = np.concatenate(rewards), np.concatenate(folds_of)
-        self.fitted = [
-            clone(self.model.regressor).fit(X[folds != fold], y[folds != fold]) for fold in range(self.model.folds)
-        ]
+        self.fitted = []
+        for fold in range(self.model.folds):
+            try:
+                self.fitted.append(clone(self.model.regressor).fit(X[folds != fold], y[folds != fold]))
+            except ValueError as error:
+                raise InvalidInput(
+                    f"regressor could not be fitted to the rows outside of fold {fold}: "
+                    f"{str(error).rstrip('.')}. Use a longer log, or another regressor"
+                ) from None
         self.parts.clear()
 
     def predict(self, block: LoggedData, folds: Ints) -> Floats:

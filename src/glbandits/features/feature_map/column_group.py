@@ -94,7 +94,10 @@ class ColumnGroup:
         for name in self.kinds:
             values = columns.get(name)
             if values is not None and (
-                type(values) is not list or type(values[0]) not in SCALARS or values.count(values[0]) < len(values)
+                type(values) is not list
+                or type(values[0]) not in SCALARS
+                or values.count(values[0]) < len(values)
+                or len(set(map(type, values))) > 1  # True and 1 are equal
             ):
                 return False
         return True

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from glbandits.errors import InvalidInput, lookup, value_text
 from glbandits.features.kinds.column_kind import (
     LARGEST_WIDTH,
@@ -32,9 +34,9 @@ def as_category(value: Any) -> str | None:
         return value or None
     if is_missing(value):
         return None
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
     return str(value) or None
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import ndtri
 
+from glbandits.display.displayed import percent
 from glbandits.display.palette import GREY
 from glbandits.evaluation import ArmSupport, Evaluation
 from glbandits.evaluation.estimators.intervals import UNKNOWN
@@ -28,7 +29,7 @@ IGNORED_START = 20
 
 def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Chart:
     """Return each estimate with its interval: a block of rows for the log and each policy."""
-    layout = base_layout("Mean reward of a decision", f"{comparison.settings.level:.0%} intervals")
+    layout = base_layout("Mean reward of a decision", f"{percent(comparison.settings.level)} intervals")
     ticks: dict[int, str] = {}
     traces, headings, position = [], [], 0
     blocks = [("the log itself", GREY, _logged_rows(comparison))]
@@ -217,7 +218,7 @@ def learning_chart(comparison: PolicyComparison, curves: Mapping[str, LearningCu
         _known_points(Curve(label, curve.at_events, curve.at_values, quantile * curve.at_standard_errors))
         for label, curve in curves.items()
     ]
-    subtitle = f"mean reward so far, band: {comparison.settings.level:.0%}; dotted: the log"
+    subtitle = f"mean reward so far, band: {percent(comparison.settings.level)}; dotted: the log"
     return _over_rows(comparison, shown, styles, base_layout("While learning, over the whole log", subtitle))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from glbandits.display.data_table import DataTable
+from glbandits.display.displayed import percent
 from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.reports.evaluation_report.estimate_rows import (
@@ -20,7 +21,7 @@ MAX_ROWS = 200
 def estimates_table(comparison: PolicyComparison) -> str:
     """Return every estimate with its intervals, and the logged mean reward."""
     level = comparison.settings.level
-    columns = ("policy", "estimator", "mean reward", f"{level:.0%} interval", "gain over the log")
+    columns = ("policy", "estimator", "mean reward", f"{percent(level)} interval", "gain over the log")
     rows = [
         [policy.label, row.name, format_value(row.value), format_interval(row.interval), row.gain or NO_VALUE]
         for policy in comparison.policies
