@@ -4,8 +4,10 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import closing
 from socket import gethostname
+from typing import Any
 
 import msgspec
 
@@ -18,17 +20,22 @@ from glbandits.serving.http.personalizer.config_schemas import (
     EvaluationContract,
     PolicyContract,
     PolicyReference,
+    PolicyResult,
 )
 from glbandits.serving.http.personalizer.iso8601 import as_microseconds
 from glbandits.serving.http.personalizer.schemas import check_ids
 from glbandits.serving.http.site import EvaluateLog, Site
+from glbandits.serving.runtime.background_process import Stopped, run_in_process
 from glbandits.serving.storage.event_store import EventStore
+from glbandits.serving.storage.open_store import open_store
 
 log = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 """The kind of the documents in the store."""
 NO_ESTIMATORS = "the server has no estimators; export the log and run `glb evaluate`"
+MAX_EVALUATIONS = 10
+"""Evaluations of a process that are running or waiting, at most."""
 ABANDONED = "the server ended before the evaluation finished; start it again"
 
 
@@ -85,6 +92,9 @@ async def _start(site: Site, request: Request, contract: EvaluationContract, eva
         raise InvalidInput(f"Evaluation ids must have no control characters; got {evaluation_id[:40]!r}.")
     for policy in contract.policies:
         parse_arguments(policy.arguments)
+    if len(site.tasks) >= MAX_EVALUATIONS:
+        message = f"{MAX_EVALUATIONS} evaluations are running or waiting. Retry when one has finished."
+        raise HttpError(429, "TooManyRequests", message, ((b"retry-after", b"60"),))
     evaluation = Evaluation(
         id=evaluation_id,
         name=contract.name,
@@ -95,11 +105,16 @@ async def _start(site: Site, request: Request, contract: EvaluationContract, eva
         creation_time=as_datetime(site.service.clock()),
     )
     pending = StoredEvaluation(evaluation_id, evaluation, Worker(gethostname(), os.getpid()))
-    await asyncio.to_thread(_save, site, loop_name, pending)
-    running = asyncio.create_task(_finish(site, site.evaluate_log, loop_name, evaluation, contract.policies))
-    site.tasks.add(running)  # the event loop keeps only a weak reference
-    running.add_done_callback(site.tasks.discard)
+    await _task(site, asyncio.to_thread(_save, site, loop_name, pending))
+    _task(site, _finish(site, site.evaluate_log, loop_name, evaluation, contract.policies))
     return evaluation
+
+
+def _task(site: Site, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    site.tasks.add(task)  # the event loop keeps only a weak reference
+    task.add_done_callback(site.tasks.discard)
+    return task
 
 
 async def _finish(
@@ -107,9 +122,10 @@ async def _finish(
 ) -> None:
     start, end = (as_microseconds(time) for time in (evaluation.start_time, evaluation.end_time))
     try:
-        results = await asyncio.to_thread(
-            evaluate_log, site.service.store, loop_name, start=start, end=end, policies=policies
-        )
+        work = (_evaluate, evaluate_log, site.settings.store, loop_name, start, end, policies)
+        results = await asyncio.get_running_loop().run_in_executor(site.evaluator, run_in_process, site.stopping, *work)
+    except Stopped:
+        finished = msgspec.structs.replace(evaluation, status="failed", failure=ABANDONED)
     except Exception as error:
         log.exception("Evaluation %r of loop %s failed", evaluation.id, loop_name)
         why = str(error) if isinstance(error, GlbanditsError) else "the server's log has the error"
@@ -120,6 +136,14 @@ async def _finish(
             evaluation, status="completed", policy_results=results, optimal_policy=best.name if best else None
         )
     await asyncio.to_thread(_save, site, loop_name, StoredEvaluation(evaluation.id, finished))
+
+
+def _evaluate(
+    evaluate_log: EvaluateLog, address: str, loop_name: str, start: int, end: int, policies: list[PolicyContract]
+) -> list[PolicyResult]:
+    with closing(open_store(address, durability="process")) as store:
+        results: list[PolicyResult] = evaluate_log(store, loop_name, start=start, end=end, policies=policies)
+        return results
 
 
 def get(site: Site, request: Request) -> Evaluation:
