@@ -26,6 +26,7 @@ from glbandits.serving.http.personalizer.config_schemas import (
 from glbandits.serving.http.personalizer.evaluation_handlers import (
     ABANDONED,
     EVALUATION,
+    LONGEST,
     MAX_EVALUATIONS,
     StoredEvaluation,
     Worker,
@@ -193,6 +194,21 @@ def test_shutdown_stops_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert (ended["status"], ended["failure"]) == ("failed", ABANDONED)
 
 
+def test_result_of_a_deleted_evaluation_is_not_saved(tmp_path: Path) -> None:
+    go_on = threading.Event()
+
+    def wait(*_: Any, **__: Any) -> list[PolicyResult]:
+        go_on.wait(10)
+        return []
+
+    with Site(tmp_path, evaluate_log=wait) as site:
+        path = site.ask("POST", PATH, ASKED).headers["location"]
+        assert site.ask("DELETE", path).status_code == 204
+        go_on.set()
+        site.run(site.site.close())
+        assert site.refusal("GET", path)[:2] == (404, "EvaluationNotFound")
+
+
 class TestAWorkerThatWasKilled:
     """One of several processes began an evaluation, and was killed; another one is asked."""
 
@@ -210,7 +226,7 @@ class TestAWorkerThatWasKilled:
             end_time=as_datetime(1),
             job_id="theirs",
             status="pending",
-            creation_time=as_datetime(0),
+            creation_time=as_datetime(site.now),
         )
         body = msgspec.json.encode(StoredEvaluation("theirs", pending, worker))
         site.service.store.save_document("default", EVALUATION, 0, body)
@@ -235,6 +251,14 @@ class TestAWorkerThatWasKilled:
         for worker in (Worker(gethostname(), os.getppid()), Worker("elsewhere.example", self.ended_process()), None):
             self.begin(site, worker)
             assert site.ask("GET", f"{PATH}/theirs").json()["status"] == "pending"
+
+    def test_start_leaves_an_evaluation_of_another_machine_for_a_day(self, site: Site) -> None:
+        self.begin(site, Worker("elsewhere.example", os.getpid()))
+        end_abandoned(site.service.store, ("default",), site.service.clock)
+        assert site.ask("GET", f"{PATH}/theirs").json()["status"] == "pending"
+        site.now += LONGEST + 1
+        ended = site.ask("GET", f"{PATH}/theirs").json()
+        assert (ended["status"], ended["failure"]) == ("failed", ABANDONED)
 
     def test_a_result_saved_meanwhile_stays(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         pending = self.begin(site, Worker(gethostname(), 0))

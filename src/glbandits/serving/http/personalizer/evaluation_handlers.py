@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from glbandits.errors import GlbanditsError, InvalidInput
+from glbandits.serving.domain.loop_config import SECOND
 from glbandits.serving.domain.policy_arguments import parse_arguments
 from glbandits.serving.http.http_messages import HttpError, Request, Response, as_datetime
 from glbandits.serving.http.personalizer.config_handlers import run_policy
@@ -36,6 +37,9 @@ EVALUATION = "evaluation"
 NO_ESTIMATORS = "the server has no estimators; export the log and run `glb evaluate`"
 MAX_EVALUATIONS = 10
 """Evaluations of a process that are running or waiting, at most."""
+LONGEST = 24 * 60 * 60 * SECOND
+"""Microseconds after which an evaluation counts as abandoned, also if its process is on another machine and cannot be
+checked."""
 ABANDONED = "the server ended before the evaluation finished; start it again"
 
 
@@ -106,7 +110,7 @@ async def _start(site: Site, request: Request, contract: EvaluationContract, eva
     )
     pending = StoredEvaluation(evaluation_id, evaluation, Worker(gethostname(), os.getpid()))
     await _task(site, asyncio.to_thread(_save, site, loop_name, pending))
-    _task(site, _finish(site, site.evaluate_log, loop_name, evaluation, contract.policies))
+    _task(site, _finish(site, site.evaluate_log, loop_name, pending, evaluation, contract.policies))
     return evaluation
 
 
@@ -118,7 +122,12 @@ def _task(site: Site, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 async def _finish(
-    site: Site, evaluate_log: EvaluateLog, loop_name: str, evaluation: Evaluation, policies: list[PolicyContract]
+    site: Site,
+    evaluate_log: EvaluateLog,
+    loop_name: str,
+    pending: StoredEvaluation,
+    evaluation: Evaluation,
+    policies: list[PolicyContract],
 ) -> None:
     start, end = (as_microseconds(time) for time in (evaluation.start_time, evaluation.end_time))
     try:
@@ -135,7 +144,7 @@ async def _finish(
         finished = msgspec.structs.replace(
             evaluation, status="completed", policy_results=results, optimal_policy=best.name if best else None
         )
-    await asyncio.to_thread(_save, site, loop_name, StoredEvaluation(evaluation.id, finished))
+    await asyncio.to_thread(_save_result, site, loop_name, pending, finished)
 
 
 def _evaluate(
@@ -176,6 +185,24 @@ def _save(site: Site, loop_name: str, stored: StoredEvaluation) -> None:
     site.service.store.save_document(loop_name, EVALUATION, site.service.clock(), msgspec.json.encode(stored))
 
 
+def _latest(store: EventStore, loop_name: str) -> tuple[dict[str, StoredEvaluation], int]:
+    """Return the newest version of each evaluation by id, and the version of the newest document."""
+    documents = store.documents(loop_name, EVALUATION)
+    versions = [msgspec.json.decode(document.body, type=StoredEvaluation) for document in documents]
+    return {stored.id: stored for stored in versions}, documents[-1].version if documents else 0
+
+
+def _save_result(site: Site, loop_name: str, pending: StoredEvaluation, finished: Evaluation) -> None:
+    """Save the result of a pending evaluation, unless the evaluation was deleted or marked as failed meanwhile."""
+    store, body = site.service.store, msgspec.json.encode(StoredEvaluation(pending.id, finished))
+    while True:
+        latest, version = _latest(store, loop_name)
+        if latest[pending.id] != pending or store.save_documents(
+            loop_name, site.service.clock(), {EVALUATION: body}, expected_versions={EVALUATION: version}
+        ):
+            return
+
+
 def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
     for evaluation in list_all(site, request):
         if evaluation.id == evaluation_id:
@@ -186,8 +213,7 @@ def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
 def end_abandoned(store: EventStore, loop_names: Iterable[str], clock: Callable[[], int]) -> None:
     """Mark pending evaluations as failed at the start of a server.
 
-    Those of another running process of this machine stay pending. Those of other machines become failed, because their
-    processes cannot be checked.
+    Those of another running process stay pending.
     """
     for loop_name in loop_names:
         stored_evaluations(store, loop_name, clock, starting=True)
@@ -198,15 +224,17 @@ def stored_evaluations(
 ) -> list[Evaluation]:
     """Return the evaluations of a loop, the oldest first.
 
-    Pending ones whose process has ended become failed. `starting`: the server starts, see `end_abandoned`.
+    Pending ones whose process has ended become failed, and those that are older than `LONGEST`. `starting`: the server
+    starts, see `end_abandoned`.
     """
-    documents = store.documents(loop_name, EVALUATION)
-    versions = [msgspec.json.decode(document.body, type=StoredEvaluation) for document in documents]
-    latest = {stored.id: stored for stored in versions}
-    version = documents[-1].version if documents else 0
+    latest, version = _latest(store, loop_name)
     for stored in list(latest.values()):
         pending = stored.evaluation
-        if pending is not None and pending.status == "pending" and _is_abandoned(stored.worker, starting):
+        if (
+            pending is not None
+            and pending.status == "pending"
+            and (as_microseconds(pending.creation_time) < clock() - LONGEST or _is_abandoned(stored.worker, starting))
+        ):
             failed = StoredEvaluation(stored.id, msgspec.structs.replace(pending, status="failed", failure=ABANDONED))
             body = {EVALUATION: msgspec.json.encode(failed)}
             # If the worker has just finished it, there is a newer version, and nothing is saved.
@@ -218,7 +246,6 @@ def stored_evaluations(
 def _is_abandoned(worker: Worker | None, starting: bool) -> bool:
     if worker is None:
         return starting
-    if not starting:
-        return worker.has_ended()
     # After a restart this process may have the process id of the worker.
-    return worker.machine != gethostname() or worker.process == os.getpid() or worker.has_ended()
+    restarted = starting and worker == Worker(gethostname(), os.getpid())
+    return restarted or worker.has_ended()
