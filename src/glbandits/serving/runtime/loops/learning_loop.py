@@ -66,7 +66,7 @@ class Loop:
         self._adopt(self._read())
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
-        self.statistics = LoopStatistics(store, name, self.published.learned_through)
+        self.statistics = LoopStatistics(store, name, clock, self.published.learned_through)
         self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
         self.catalogue.refresh()
 
@@ -103,7 +103,7 @@ class Loop:
             self.learned_at = self._clock()
         learned_through = self.published.learned_through
         self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
-        self.statistics.catch_up(learned_through, self._clock())
+        self.statistics.catch_up(learned_through)
 
     def decide(self, request: DecisionRequest) -> Decision:
         """Choose an action. Does not write the decision: the caller must append it to the store."""
@@ -409,7 +409,7 @@ class Loop:
                     self.published.bandit, learned_through=up_to, drops_older_bases=True, resets_counts=before is None
                 ):
                     deleted = self._store.delete_log(self.name, up_to, reset_counts=before is None)
-                    self.statistics.catch_up(self.published.learned_through, self._clock())
+                    self.statistics.catch_up(self.published.learned_through)
                     return deleted
                 self._refresh()
             return 0

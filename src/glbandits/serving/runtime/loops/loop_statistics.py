@@ -4,7 +4,7 @@ The statistics are not stored. After a start they are counted from the log again
 Decisions that are deleted from the log are removed from the statistics.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
@@ -56,14 +56,20 @@ class Timeline:
         self.width, self._max_buckets, self._is_sliding = width, max_buckets, is_sliding
         self.buckets: dict[int, DecisionTotals] = {}
 
-    def add(self, timestamp: int, totals: DecisionTotals) -> None:
-        """Add the totals of a decision, which need not be the newest."""
+    def add(self, timestamp: int, totals: DecisionTotals, now: int = END_OF_TIME) -> None:
+        """Add the totals of a decision, which need not be the newest.
+
+        A timestamp after `now` comes from a clock that was wrong. It counts as `now`. If the
+        buckets are sliding, those after `now` are dropped.
+        """
+        timestamp = min(timestamp, now)
         bucket = self.buckets.get(timestamp // self.width)
         if bucket is not None:
             bucket.add(totals)
             return
         self.buckets[timestamp // self.width] = _joined({0: totals}, 1)[0]
         if self._is_sliding:
+            self.buckets = {index: totals for index, totals in self.buckets.items() if index * self.width <= now}
             self.drop_before((max(self.buckets) - self._max_buckets + 1) * self.width)
         while len(self.buckets) > self._max_buckets:
             self.buckets, self.width = _joined(self.buckets, 2), 2 * self.width
@@ -100,12 +106,13 @@ class LoopStatistics:
     Args:
         store: has the log.
         loop_name: the name of the loop.
+        clock: microseconds since 1970.
         learned_through: sequence number of the last decision that the model has learned. `count_history` counts the
             decisions up to it.
     """
 
-    def __init__(self, store: EventStore, loop_name: str, learned_through: int) -> None:
-        self._store, self._loop_name, self._lock = store, loop_name, Lock()
+    def __init__(self, store: EventStore, loop_name: str, clock: Callable[[], int], learned_through: int) -> None:
+        self._store, self._loop_name, self._clock, self._lock = store, loop_name, clock, Lock()
         self._counted_through = learned_through
         """Decisions after this sequence number are not counted yet."""
         self._history_end, self._history_left = learned_through + 1, MAX_HISTORY
@@ -127,14 +134,14 @@ class LoopStatistics:
         self._count(settled for settled in batch if settled.sequence > self._counted_through)
         self._counted_through = max(self._counted_through, batch[-1].sequence)
 
-    def catch_up(self, learned_through: int, now: int) -> None:
+    def catch_up(self, learned_through: int) -> None:
         """Count decisions that another process has learned, and remove those that were deleted.
 
         If the store fails, the next call continues.
         """
         self._drop_deleted()
         while self._counted_through < learned_through:
-            batch = self._store.settled(self._loop_name, self._counted_through, now, PAGE)
+            batch = self._store.settled(self._loop_name, self._counted_through, self._clock(), PAGE)
             self._count(settled for settled in batch if settled.sequence <= learned_through)
             self._counted_through = min(learned_through, batch[-1].sequence) if batch else learned_through
 
@@ -168,12 +175,13 @@ class LoopStatistics:
                 timeline.drop_before(oldest[0].decision.timestamp)
 
     def _count(self, decisions: Iterable[SettledDecision]) -> None:
+        now = self._clock()
         for settled in decisions:
             totals = totals_of(settled)
             self._first = settled.sequence if self._first is None else min(self._first, settled.sequence)
             with self._lock:  # for each decision, so that `view` does not wait long
                 for timeline in self._timelines.values():
-                    timeline.add(settled.decision.timestamp, totals)
+                    timeline.add(settled.decision.timestamp, totals, now)
 
 
 def _empty_timelines() -> dict[Window, Timeline]:
