@@ -53,7 +53,7 @@ class Authenticator:
 
     def _key_of(self, headers: dict[bytes, bytes]) -> Key:
         text = headers.get(b"ocp-apim-subscription-key")
-        if text is None:
+        if not text:
             scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
             text = bearer.strip() if scheme.lower() == b"bearer" else b""
         if not text:
