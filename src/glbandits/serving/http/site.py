@@ -92,7 +92,9 @@ class Site:
         optimisation = AutoOptimisation(self.service, self.optimise_log, self.settings.store)
         maintenance = Maintenance(self.service, self.authenticator.refresh, optimisation.run_due)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
-        self._opened.callback(optimisation.close)  # is called before `maintenance.close`, which then returns soon
+        # These are called before `maintenance.close`, which then returns soon.
+        self._opened.callback(optimisation.close)
+        self._opened.callback(self.service.stop)
         self.service.start()
         maintenance.start()
         threading.Thread(target=self._check_store, name="store-check", daemon=True).start()

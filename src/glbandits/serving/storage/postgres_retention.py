@@ -32,7 +32,7 @@ Begin: TypeAlias = Callable[[], AbstractContextManager[Connection]]
 """Begins a transaction that writes."""
 
 
-def delete_log(begin: Begin, loop_name: str, up_to: int) -> int:
+def delete_log(begin: Begin, loop_name: str, up_to: int, stop: Callable[[], bool]) -> int:
     """Delete the decisions of a loop up to a sequence number. Returns the number of decisions.
 
     Of decisions in partitions that will be dropped, only the rows of the table `decisions` are deleted.
@@ -42,6 +42,8 @@ def delete_log(begin: Begin, loop_name: str, up_to: int) -> int:
     deleted = 0
     while count := _delete_oldest(begin, loop_name, up_to, partitions):
         deleted += count
+        if stop():
+            return deleted
     if not all(_drop(begin, first) for first, _ in partitions):
         log.warning("Partitions are in use, for example by pg_dump. The next deletion drops them.")
     return deleted

@@ -5,7 +5,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cache
@@ -231,14 +231,13 @@ class SqliteStore(EventStore):
     ) -> tuple[Rows, Rows, Rows]:
         return sqlite_log.entries(connection, loop_name, sequences)
 
-    def _delete_through(self, loop_name: str, last: int) -> int:
-        deleted = 0
-        while True:
+    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
+        deleted, count = 0, 1
+        while count and not stop():
             with self._changing("decisions") as connection:
                 count = sqlite_log.delete_oldest(connection, loop_name, last, DELETED_AT_ONCE)
-            if not count:
-                return deleted
             deleted += count
+        return deleted
 
     def learner_lock(self) -> FileLearnerLock:
         return FileLearnerLock(self._path)
