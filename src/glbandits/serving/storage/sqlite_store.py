@@ -276,9 +276,14 @@ class SqliteStore(EventStore):
 
     def check(self) -> list[str]:
         with self._reading() as connection:
-            messages = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-            orphans = [f"{table} of no decision" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
-        return [message for message in messages if message != "ok"] + orphans
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        messages = list[str]()
+        for table in ("sqlite_schema", *tables):  # a transaction for each: the write-ahead log can restart in between
+            with self._reading() as connection:
+                messages += [message for (message,) in connection.execute(f"PRAGMA integrity_check('{table}')")]
+                orphans = connection.execute(f"PRAGMA foreign_key_check('{table}')")
+                messages += [f"{table} of no decision" for _ in orphans]
+        return [message for message in messages if message != "ok"]
 
     def close(self) -> None:
         """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
