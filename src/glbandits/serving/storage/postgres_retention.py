@@ -19,14 +19,15 @@ DROP_TIMEOUT = "500ms"
 retries."""
 COMPLETE = """
     SELECT first_sequence, end_sequence FROM partitions
-    WHERE end_sequence <= (SELECT last_sequence + 1 FROM log_counter) AND end_sequence <= %(up_to)s + 1
+    WHERE end_sequence <= (SELECT last_sequence + 1 FROM log_counter)
     AND NOT EXISTS (
         SELECT FROM loops AS l CROSS JOIN LATERAL (
             SELECT FROM decisions AS d WHERE d.loop_name = l.loop_name
-            AND d.sequence >= first_sequence AND d.sequence < end_sequence LIMIT 1
-        ) AS found WHERE l.loop_name <> %(loop)s
+            AND d.sequence >= first_sequence AND d.sequence < end_sequence
+            AND (d.loop_name <> %(loop)s OR d.sequence > %(up_to)s) LIMIT 1
+        ) AS found
     ) ORDER BY first_sequence"""
-"""Selects partitions that are full, end before a sequence number, and have no decision of another loop."""
+"""Selects partitions that are full, and have no decision of another loop or after a sequence number."""
 
 Begin: TypeAlias = Callable[[], AbstractContextManager[Connection]]
 """Begins a transaction that writes."""
