@@ -348,8 +348,7 @@ def test_a_stop_ends_learning_and_deletion(tmp_path: Path, monkeypatch: pytest.M
     clock.wait(11)
     stop = threading.Event()
     loop = Loop("default", store, clock, stop=stop)
-    save = loop._save_model
-    monkeypatch.setattr(loop, "_save_model", lambda: (save(), stop.set()))
+    monkeypatch.setattr(loop, "_save_model", stop.set)
     assert loop.learn() == 10
     assert loop.delete_log() == 0
     monkeypatch.setattr(stop, "is_set", iter([False, False, False, True]).__next__)
