@@ -68,7 +68,7 @@ class Loop:
         self._adopt(self._read())
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
-        self.statistics = LoopStatistics(store, name, clock, self.published.learned_through)
+        self.statistics = LoopStatistics(store, name, self.published.learned_through)
         self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
         self.catalogue.refresh()
 
@@ -96,7 +96,7 @@ class Loop:
         """Adopt a newer configuration or model that another process has saved."""
         with self._lock:
             self._refresh()
-            self.statistics.count_history()
+            self.statistics.count_history(self._clock())
 
     def _refresh(self) -> None:
         snapshot = self._read()
@@ -105,7 +105,7 @@ class Loop:
             self.learned_at = self._clock()
         learned_through = self.published.learned_through
         self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
-        self.statistics.catch_up(learned_through)
+        self.statistics.catch_up(learned_through, self._clock())
 
     def decide(self, request: DecisionRequest) -> Decision:
         """Choose an action. Does not write the decision: the caller must append it to the store."""
@@ -211,9 +211,9 @@ class Loop:
                 self._learn_batch(batch)
                 self.learned_at = now
                 learned += len(batch)
-                self.statistics.add(batch)
+                self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
-            self.statistics.count_history()  # last, because it takes long after a start
+            self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
 
     def _next_settled(self, now: int) -> list[SettledDecision]:
@@ -413,7 +413,7 @@ class Loop:
                     deleted = self._store.delete_log(
                         self.name, up_to, reset_counts=before is None, stop=self._stop.is_set
                     )
-                    self.statistics.catch_up(self.published.learned_through)
+                    self.statistics.catch_up(self.published.learned_through, self._clock())
                     return deleted
                 self._refresh()
             return 0

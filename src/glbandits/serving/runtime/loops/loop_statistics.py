@@ -4,7 +4,7 @@ The statistics are not stored. After a start they are counted from the log again
 Decisions that are deleted from the log are removed from the statistics.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
@@ -106,13 +106,12 @@ class LoopStatistics:
     Args:
         store: has the log.
         loop_name: the name of the loop.
-        clock: microseconds since 1970.
         learned_through: sequence number of the last decision that the model has learned. `count_history` counts the
             decisions up to it.
     """
 
-    def __init__(self, store: EventStore, loop_name: str, clock: Callable[[], int], learned_through: int) -> None:
-        self._store, self._loop_name, self._clock, self._lock = store, loop_name, clock, Lock()
+    def __init__(self, store: EventStore, loop_name: str, learned_through: int) -> None:
+        self._store, self._loop_name, self._lock = store, loop_name, Lock()
         self._counted_through = learned_through
         """Decisions after this sequence number are not counted yet."""
         self._history_end, self._history_left = learned_through + 1, MAX_HISTORY
@@ -126,33 +125,33 @@ class LoopStatistics:
         with self._lock:
             return self._timelines[window].view()
 
-    def add(self, batch: Sequence[SettledDecision]) -> None:
+    def add(self, batch: Sequence[SettledDecision], now: int) -> None:
         """Count decisions that the model has just learned.
 
         Decisions that were counted before are skipped: a model that another process has replaced may learn some again.
         """
-        self._count(settled for settled in batch if settled.sequence > self._counted_through)
+        self._count((settled for settled in batch if settled.sequence > self._counted_through), now)
         self._counted_through = max(self._counted_through, batch[-1].sequence)
 
-    def catch_up(self, learned_through: int) -> None:
+    def catch_up(self, learned_through: int, now: int) -> None:
         """Count decisions that another process has learned, and remove those that were deleted.
 
         If the store fails, the next call continues.
         """
         self._drop_deleted()
         while self._counted_through < learned_through:
-            batch = self._store.settled(self._loop_name, self._counted_through, self._clock(), PAGE)
-            self._count(settled for settled in batch if settled.sequence <= learned_through)
+            batch = self._store.settled(self._loop_name, self._counted_through, now, PAGE)
+            self._count((settled for settled in batch if settled.sequence <= learned_through), now)
             self._counted_through = min(learned_through, batch[-1].sequence) if batch else learned_through
 
-    def count_history(self) -> None:
+    def count_history(self, now: int) -> None:
         """Count the decisions in the log that were learned before the start.
 
         The first call takes long. If the store fails, the next call continues.
         """
         while self._history_left:  # the newest first, so that the oldest are left out
             page = self._store.search(self._loop_name, "", min(PAGE, self._history_left), self._history_end)
-            self._count(logged.settled() for logged in page)
+            self._count((logged.settled() for logged in page), now)
             self._history_left = self._history_left - len(page) if len(page) == PAGE else 0
             self._history_end = page[-1].sequence if page else 0
 
@@ -174,8 +173,7 @@ class LoopStatistics:
             for timeline in self._timelines.values():
                 timeline.drop_before(oldest[0].decision.timestamp)
 
-    def _count(self, decisions: Iterable[SettledDecision]) -> None:
-        now = self._clock()
+    def _count(self, decisions: Iterable[SettledDecision], now: int) -> None:
         for settled in decisions:
             totals = totals_of(settled)
             self._first = settled.sequence if self._first is None else min(self._first, settled.sequence)
