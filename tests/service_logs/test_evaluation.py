@@ -36,7 +36,7 @@ def finished(site: Site, request: dict[str, Any]) -> Any:
             await asyncio.sleep(0.01)
         return reply
 
-    return site.run(asyncio.wait_for(wait(), 120))
+    return site.run(asyncio.wait_for(wait(), 300))
 
 
 @pytest.fixture(scope="module", name="lived")

@@ -157,6 +157,15 @@ def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
             client.reward("e", float("nan"))
     with pytest.raises(InvalidInput, match="like http://127.0.0.1:8711; got 'localhost:1'"):
         Client("localhost:1", "key")
+    with pytest.raises(InvalidInput, match="tries must be a whole number of at least 1; got 0"):
+        Client("http://localhost:1", "key", tries=0)
+
+
+def test_arms_may_be_a_tuple_of_dicts(live: Live) -> None:
+    with live.client("other") as client:
+        client.put_arms(["x"], ({"taste": "sweet"},))
+        assert {arm.id: arm.features for arm in client.arms()}["x"] == {"taste": "sweet"}
+        client.change_arms(retire=["x"])
 
 
 class Scripted(ThreadingHTTPServer):

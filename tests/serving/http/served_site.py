@@ -81,5 +81,6 @@ class ServedSite:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._runner.run(self._client.aclose())
+        self._runner.run(self.site.close())
         self._runner.run(self.service.close())
         self._runner.close()

@@ -32,6 +32,7 @@ def test_a_key_is_accepted_in_either_header(keys: Keys) -> None:
         for _ in range(3):  # the first is looked for, the others are remembered
             guard.authorize(request(**shown), "rank")
     guard.authorize(request(authorization=f"bearer  {text} "), "rank")
+    guard.authorize(request(ocp_apim_subscription_key="", authorization=f"Bearer {text}"), "rank")
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def test_duplicate_header_is_refused(site: ServedSite, name: str) -> None:
     assert site.ask("GET", "/thing", headers=[("accept", "a"), ("accept", "b")]).status_code == 200
 
 
-def test_missing_host_is_refused(site: ServedSite) -> None:
+def call_app(site: ServedSite, **scope: Any) -> int:
+    """Send GET /livez without a client that completes the request, and return the status."""
     sent: list[Any] = []
 
     async def call() -> None:
@@ -93,11 +94,20 @@ def test_missing_host_is_refused(site: ServedSite) -> None:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        scope = {"type": "http", "method": "GET", "path": "/livez", "raw_path": b"/livez", "query_string": b""}
-        await site.app(scope | {"http_version": "1.1", "headers": []}, receive, send)
+        every = {"type": "http", "method": "GET", "path": "/livez", "query_string": b"", "http_version": "1.1"}
+        await site.app(every | scope, receive, send)
 
     site.run(call())
-    assert sent[0]["status"] == 400
+    return int(sent[0]["status"])
+
+
+def test_missing_host_is_refused(site: ServedSite) -> None:
+    assert call_app(site, raw_path=b"/livez", headers=[]) == 400
+
+
+@pytest.mark.parametrize("scope", [{}, {"raw_path": None}])
+def test_raw_path_is_optional(site: ServedSite, scope: dict[str, Any]) -> None:
+    assert call_app(site, headers=[(b"host", b"test")], **scope) == 200
 
 
 def test_compressed_body_is_refused(site: ServedSite) -> None:

@@ -1,15 +1,17 @@
 import logging
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime import maintenance
-from glbandits.serving.runtime.maintenance import DAY, Maintenance, delete_old_events
+from glbandits.serving.runtime.maintenance import DAY, Maintenance, delete_old_events, refresh_catalogues
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.helpers import run
@@ -43,16 +45,17 @@ class World:
 def test_decisions_beyond_the_retention_are_deleted(tmp_path: Path) -> None:
     world = World(tmp_path, retention_days=2)
     world.loop.learn()
-    assert delete_old_events(world.service) == 2
+    delete_old_events(world.service)
     assert world.kept() == ["day2", "day3"]
     run(world.service.close())
 
 
 def test_unlearned_decisions_stay(tmp_path: Path) -> None:
     world = World(tmp_path, retention_days=1)
-    assert delete_old_events(world.service) == 0
+    delete_old_events(world.service)
+    assert world.kept() == list(NAMES)
     world.loop.learn()
-    assert delete_old_events(world.service) == 3
+    delete_old_events(world.service)
     assert world.kept() == ["day3"]
     run(world.service.close())
 
@@ -60,9 +63,29 @@ def test_unlearned_decisions_stay(tmp_path: Path) -> None:
 def test_nothing_is_deleted_by_default(tmp_path: Path) -> None:
     world = World(tmp_path, retention_days=-1)
     world.loop.learn()
-    assert delete_old_events(world.service) == 0
+    delete_old_events(world.service)
     assert world.kept() == list(NAMES)
     run(world.service.close())
+
+
+def test_an_error_in_one_loop_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Service(SqliteStore(tmp_path / "store.db"), ("a", "b", "c"))
+    called = list[str]()
+
+    def fail(name: str) -> None:
+        called.append(name)
+        raise StoreError(f"{name} failed")
+
+    for name, loop in service.loops.items():
+        loop.configure(LoopConfig(width=2, retention_days=1))
+        monkeypatch.setattr(loop, "delete_log", lambda _, name=name: fail(name))
+        monkeypatch.setattr(loop.catalogue, "refresh", partial(fail, name))
+    for task in (delete_old_events, refresh_catalogues):
+        with pytest.raises(StoreError, match="failed"):
+            task(service)
+        assert sorted(called) == ["a", "b", "c"]
+        called.clear()
+    run(service.close())
 
 
 class Failing:

@@ -134,10 +134,10 @@ class Client:
 
         Args:
             ids: ids of the arms, at least one.
-            features: (K, width), a row for each arm; or a list of dicts with named fields.
+            features: (K, width), a row for each arm; or a sequence of dicts with named fields.
         """
-        if isinstance(features, list) and features and isinstance(features[0], Mapping):
-            rows: list[Any] = features
+        if isinstance(features, Sequence) and features and isinstance(features[0], Mapping):
+            rows: list[Any] = list(features)
         else:
             rows = _finite_rows("features", features).tolist()
         if len(rows) != len(ids) or not rows:

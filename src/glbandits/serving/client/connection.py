@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from glbandits.errors import GlbanditsError, InvalidInput
+from glbandits.errors import GlbanditsError, InvalidInput, check_int
 
 BUSY = (429, 503)
 """Statuses after which a retry of the request may succeed."""
@@ -46,7 +46,7 @@ class Connection:
         self._connection = kind(url.hostname, url.port, timeout=timeout)
         self._prefix = f"{url.path.rstrip('/')}/loops/{quote(loop, safe='')}/v1"
         self._headers = {"Authorization": f"Bearer {key}"}
-        self._tries, self._lock = tries, Lock()
+        self._tries, self._lock = check_int("tries", tries, at_least=1), Lock()
 
     def close(self) -> None:
         """Close the connection."""

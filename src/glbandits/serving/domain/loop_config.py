@@ -1,7 +1,7 @@
 """The configuration of a loop: reward window, aggregation, exploration, policy and others."""
 
 import math
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -75,6 +75,10 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         check_float("exploration", self.exploration, at_least=0, at_most=1)
         check_float("model_update", self.model_update, at_least=0, at_most=DAY)
         check_float("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
+        start = self.optimisation_start
+        if start is not None and start.year == MAXYEAR:  # in UTC it may be a year that no datetime can have
+            name = parameter("optimisation_start")
+            raise InvalidInput(f"{name} must be before the year {MAXYEAR}; got {start.isoformat()}")
         self._check_reward_range()
         check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
         if self.retention_days != -1:

@@ -41,19 +41,24 @@ class Authenticator:
 
         Raises HttpError: 401 without a live key, 403 if the key lacks the scope, 429 above the rate limit.
         """
-        key = self._key_of(request.headers)
-        if scope not in key.scopes:
-            allowed = ", ".join(key.scopes)
-            raise HttpError(403, "Forbidden", f"the key must have the scope {scope}; {key.name!r} has {allowed}")
+        key = self.check_scope(request, scope)
         wait = self._rate_limit.acquire(key.id) if self._rate_limit is not None else 0.0
         if wait:
             message = f"the key {key.name!r} is above its rate limit; retry in {math.ceil(wait)} s"
             raise HttpError(429, "TooManyRequests", message, ((b"retry-after", b"%d" % math.ceil(wait)),))
         return key.name
 
+    def check_scope(self, request: Request, scope: str) -> Key:
+        """Return the key of a request, without using the rate limit. Raises HttpError: 401 or 403."""
+        key = self._key_of(request.headers)
+        if scope not in key.scopes:
+            allowed = ", ".join(key.scopes)
+            raise HttpError(403, "Forbidden", f"the key must have the scope {scope}; {key.name!r} has {allowed}")
+        return key
+
     def _key_of(self, headers: dict[bytes, bytes]) -> Key:
         text = headers.get(b"ocp-apim-subscription-key")
-        if text is None:
+        if not text:
             scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
             text = bearer.strip() if scheme.lower() == b"bearer" else b""
         if not text:

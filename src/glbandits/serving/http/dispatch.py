@@ -9,7 +9,7 @@ from functools import lru_cache
 from inspect import iscoroutinefunction
 from random import getrandbits
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 import msgspec
 from starlette.requests import ClientDisconnect
@@ -52,7 +52,8 @@ class RouteCache:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        path = scope["path"] = "/" + scope.get("raw_path", b"").decode("latin-1").strip("/")
+        raw_path = scope.get("raw_path") or quote(scope["path"]).encode()  # raw_path is optional in ASGI
+        path = scope["path"] = "/" + raw_path.decode("latin-1").strip("/")
         local = path.removeprefix(scope.get("root_path", ""))
         find = self._cached if len(local) <= LONGEST_CACHED else self._find
         app, scope["path_params"] = find(scope["method"], local)

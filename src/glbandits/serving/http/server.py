@@ -156,20 +156,22 @@ def _delay_signals(site: Site, seconds: float) -> None:
 def raise_file_limit(max_connections: int) -> int:
     """Raise the soft limit of open files to the hard limit.
 
-    Returns `max_connections`, or the smaller number of connections that the hard limit allows. The server answers
+    Returns `max_connections`, or the smaller number of connections that the limit allows. The server answers
     further connections with 503. Without free file descriptors the event loop would drop them silently.
     """
     if sys.platform == "win32":
         return max_connections
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard == resource.RLIM_INFINITY or hard >= max_connections + SPARE_FILES:
+    with suppress(ValueError):  # macOS allows no infinite soft limit
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= max_connections + SPARE_FILES:
         return max_connections
-    possible = max(1, hard - SPARE_FILES)
+    possible = max(1, soft - SPARE_FILES)
     message = (
         "max_connections is %d instead of %d, because the limit of open files is %d. Raise LimitNOFILE or ulimit -n."
     )
-    log.warning(message, possible, max_connections, hard)
+    log.warning(message, possible, max_connections, soft)
     return possible
 
 

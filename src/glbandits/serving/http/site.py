@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Protocol
 
@@ -29,7 +30,10 @@ log = logging.getLogger(__name__)
 
 
 class EvaluateLog(Protocol):
-    """Estimates the rewards of policies from the log of a loop. Called in a thread of its own."""
+    """Estimates the rewards of policies from the log of a loop.
+
+    Called in another process, so it must be picklable.
+    """
 
     def __call__(self, store: EventStore, loop_name: str, /, *, start: int, end: int, policies: Any) -> Any:
         """Return a `PolicyResult` for each policy, and for Online, Baseline1 and BaselineRand.
@@ -61,7 +65,9 @@ class Site:
         self.settings, self.evaluate_log, self.optimise_log = settings, evaluate_log, optimise_log
         self.requests = RequestMetrics()
         self.tasks: set[asyncio.Task[None]] = set()
-        """Running evaluations."""
+        """Evaluations that are running or waiting."""
+        self.evaluator = ThreadPoolExecutor(1, "evaluation")
+        """Runs one evaluation at a time, and keeps the threads of other requests free."""
         self.explanations = asyncio.Semaphore(1)
         """Held while an explanation is computed, so that at most one such thread slows down decisions."""
         self.draining = False
@@ -69,7 +75,8 @@ class Site:
         self.damage: list[str] = []
         """Messages on damage of the store's files."""
         self._opened = AsyncExitStack()
-        self._closing = False
+        self.stopping = threading.Event()
+        """Set when the site closes."""
 
     def __getattr__(self, name: str) -> Any:
         if name in ("service", "authenticator"):
@@ -85,7 +92,9 @@ class Site:
         optimisation = AutoOptimisation(self.service, self.optimise_log, self.settings.store)
         maintenance = Maintenance(self.service, self.authenticator.refresh, optimisation.run_due)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
-        self._opened.callback(optimisation.close)  # is called before `maintenance.close`, which then returns soon
+        # These are called before `maintenance.close`, which then returns soon.
+        self._opened.callback(optimisation.close)
+        self._opened.callback(self.service.stop)
         self.service.start()
         maintenance.start()
         threading.Thread(target=self._check_store, name="store-check", daemon=True).start()
@@ -100,7 +109,7 @@ class Site:
         try:
             self.damage = self.service.store.check()
         except StoreError as error:
-            if self._closing:
+            if self.stopping.is_set():
                 return
             log.error("The store cannot be checked: %s", error)
             self.damage = ["a part cannot be read"]
@@ -139,9 +148,9 @@ class Site:
 
     async def close(self) -> None:
         """Cancel evaluations, write the queue, save the models and close the store."""
-        self._closing = True
-        for task in self.tasks:
-            task.cancel()
+        self.stopping.set()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.evaluator.shutdown(wait=False)
         await self._opened.aclose()
 
 

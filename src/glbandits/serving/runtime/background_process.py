@@ -26,6 +26,8 @@ def run_in_process(stop: threading.Event, work: Callable[..., Result], *argument
     The function, its arguments and its result must be picklable. Raises the exception of the function, Stopped soon
     after `stop` was set, and RuntimeError if the process dies.
     """
+    if stop.is_set():
+        raise Stopped
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(sender, work, arguments), daemon=True)

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 
 from glbandits.serving.domain.loop_config import SECOND
@@ -69,15 +70,19 @@ class Maintenance:
 
 def refresh_catalogues(service: Service) -> None:
     """Read the newest version of each catalogue, which another process may have written."""
-    for loop in service.loops.values():
-        loop.catalogue.refresh()
+    with ExitStack() as calls:  # calls all, also after an error, and raises it at the end
+        for loop in service.loops.values():
+            calls.callback(loop.catalogue.refresh)
 
 
-def delete_old_events(service: Service) -> int:
+def delete_old_events(service: Service) -> None:
     """Delete decisions older than `retention_days` of their loop.
 
-    Returns the number of decisions. Decisions that the model has not learned stay, even if the retention is shorter
-    than the reward window.
+    Decisions that the model has not learned stay, even if the retention is shorter than the reward window.
     """
-    days_of = {loop: loop.configuration.retention_days for loop in service.loops.values()}
-    return sum(loop.delete_log(service.clock() - days * DAY) for loop, days in days_of.items() if days > 0)
+    with ExitStack() as calls:
+        calls.callback(service.store.delete_log, "", 0)  # drops partitions that were in use at an earlier deletion
+        for loop in service.loops.values():
+            days = loop.configuration.retention_days
+            if days > 0:
+                calls.callback(loop.delete_log, service.clock() - days * DAY)

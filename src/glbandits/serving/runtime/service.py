@@ -84,15 +84,22 @@ class Service:
     ) -> None:
         self.store, self.clock, self.learns = store, clock, learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
+        self._stop = threading.Event()
         self.loops = {
-            name: Loop(name, store, clock, first_configuration=first_configuration, first_model=first_model)
+            name: Loop(
+                name,
+                store,
+                clock,
+                first_configuration=first_configuration,
+                first_model=first_model,
+                stop=self._stop,
+            )
             for name in loop_names
         }
         self._catalogue_locks = {name: asyncio.Semaphore(1) for name in loop_names}
         """By loop. Held while an arm is chosen from the catalogue: more threads would only wait for each other."""
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
-        self._stop = threading.Event()
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
 
     def start(self) -> None:
@@ -212,9 +219,13 @@ class Service:
             self._failures.failed(activity, error)
             self.learning_failures += 1
 
+    def stop(self) -> None:
+        """Make loops stop learning and deleting after the present batch. Does not block."""
+        self._stop.set()
+
     async def close(self) -> None:
         """Write the queue, save the models and close the store."""
-        self._stop.set()
+        self.stop()
         await self.writer.close()
         await asyncio.to_thread(self._close)
 

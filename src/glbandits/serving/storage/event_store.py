@@ -4,7 +4,7 @@ Every store must pass the tests in tests/serving/storage/event_store/.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
@@ -91,8 +91,8 @@ class EventStore(CatalogueStore):
         """
 
     @abstractmethod
-    def _delete_through(self, loop_name: str, last: int) -> int:
-        """Delete decisions up to a sequence number, in many small transactions.
+    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
+        """Delete decisions up to a sequence number, in many small transactions, until `stop` returns True.
 
         Returns the number of decisions.
         """
@@ -248,12 +248,20 @@ class EventStore(CatalogueStore):
             last = f"{query} sequence <= %s ORDER BY sequence DESC LIMIT 1"
             return next((int(sequence) for (sequence,) in self._execute(connection, last, loop_name, up_to)), 0)
 
-    def delete_log(self, loop_name: str, up_to: int | None = None, *, reset_counts: bool = False) -> int:
+    def delete_log(
+        self,
+        loop_name: str,
+        up_to: int | None = None,
+        *,
+        reset_counts: bool = False,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> int:
         """Delete decisions up to a sequence number, with their rewards and activations.
 
         Returns the number of decisions. Without `up_to`, all decisions at the time of the call. Their event ids can be
         used again. With `reset_counts`, the counts of events start at 0 again. If the method raises, a part may be
-        deleted, because it uses small transactions, so that others can write meanwhile.
+        deleted, because it uses small transactions, so that others can write meanwhile. It ends between two of them if
+        `stop` returns True.
         """
         last = self.last_sequence(loop_name) if up_to is None else up_to
         if reset_counts:
@@ -261,7 +269,7 @@ class EventStore(CatalogueStore):
                 self._execute(
                     connection, "DELETE FROM event_counts WHERE loop_name = %s AND kind <> 'event'", loop_name
                 )
-        return self._delete_through(loop_name, last)
+        return self._delete_through(loop_name, last, stop)
 
     def save_document(self, loop_name: str, kind: str, timestamp: int, body: bytes) -> None:
         """Save a new version of a document. Older versions stay."""

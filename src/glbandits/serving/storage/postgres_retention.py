@@ -19,20 +19,21 @@ DROP_TIMEOUT = "500ms"
 retries."""
 COMPLETE = """
     SELECT first_sequence, end_sequence FROM partitions
-    WHERE end_sequence <= (SELECT last_sequence + 1 FROM log_counter) AND end_sequence <= %(up_to)s + 1
+    WHERE end_sequence <= (SELECT last_sequence + 1 FROM log_counter)
     AND NOT EXISTS (
         SELECT FROM loops AS l CROSS JOIN LATERAL (
             SELECT FROM decisions AS d WHERE d.loop_name = l.loop_name
-            AND d.sequence >= first_sequence AND d.sequence < end_sequence LIMIT 1
-        ) AS found WHERE l.loop_name <> %(loop)s
+            AND d.sequence >= first_sequence AND d.sequence < end_sequence
+            AND (d.loop_name <> %(loop)s OR d.sequence > %(up_to)s) LIMIT 1
+        ) AS found
     ) ORDER BY first_sequence"""
-"""Selects partitions that are full, end before a sequence number, and have no decision of another loop."""
+"""Selects partitions that are full, and have no decision of another loop or after a sequence number."""
 
 Begin: TypeAlias = Callable[[], AbstractContextManager[Connection]]
 """Begins a transaction that writes."""
 
 
-def delete_log(begin: Begin, loop_name: str, up_to: int) -> int:
+def delete_log(begin: Begin, loop_name: str, up_to: int, stop: Callable[[], bool]) -> int:
     """Delete the decisions of a loop up to a sequence number. Returns the number of decisions.
 
     Of decisions in partitions that will be dropped, only the rows of the table `decisions` are deleted.
@@ -42,6 +43,8 @@ def delete_log(begin: Begin, loop_name: str, up_to: int) -> int:
     deleted = 0
     while count := _delete_oldest(begin, loop_name, up_to, partitions):
         deleted += count
+        if stop():
+            return deleted
     if not all(_drop(begin, first) for first, _ in partitions):
         log.warning("Partitions are in use, for example by pg_dump. The next deletion drops them.")
     return deleted

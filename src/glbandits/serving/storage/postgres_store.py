@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from os import PathLike
@@ -156,8 +156,8 @@ class PostgresStore(EventStore):
     def _entries(self, connection: Connection, _loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
         return postgres_log.entries(connection, sequences)
 
-    def _delete_through(self, loop_name: str, last: int) -> int:
-        return postgres_retention.delete_log(self._writing, loop_name, last)
+    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
+        return postgres_retention.delete_log(self._writing, loop_name, last, stop)
 
     def learner_lock(self) -> PostgresLearnerLock:
         return PostgresLearnerLock(self._address)

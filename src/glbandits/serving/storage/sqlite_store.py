@@ -5,7 +5,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import cache
@@ -107,6 +107,8 @@ class SqliteStore(EventStore):
         )
         connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else MAX_PAGES}")
+        # The log grows while a long transaction reads, such as that of a backup. Afterwards the file shrinks to this.
+        connection.execute(f"PRAGMA journal_size_limit = {4096 * MAX_PAGES}")
         # This reads the file, so it may wait for another process that opens or closes the store.
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if inline:
@@ -231,14 +233,13 @@ class SqliteStore(EventStore):
     ) -> tuple[Rows, Rows, Rows]:
         return sqlite_log.entries(connection, loop_name, sequences)
 
-    def _delete_through(self, loop_name: str, last: int) -> int:
-        deleted = 0
-        while True:
+    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
+        deleted, count = 0, 1
+        while count and not stop():
             with self._changing("decisions") as connection:
                 count = sqlite_log.delete_oldest(connection, loop_name, last, DELETED_AT_ONCE)
-            if not count:
-                return deleted
             deleted += count
+        return deleted
 
     def learner_lock(self) -> FileLearnerLock:
         return FileLearnerLock(self._path)
@@ -277,9 +278,14 @@ class SqliteStore(EventStore):
 
     def check(self) -> list[str]:
         with self._reading() as connection:
-            messages = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-            orphans = [f"{table} of no decision" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
-        return [message for message in messages if message != "ok"] + orphans
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        messages = list[str]()
+        for table in ("sqlite_schema", *tables):  # a transaction for each: the write-ahead log can restart in between
+            with self._reading() as connection:
+                messages += [message for (message,) in connection.execute(f"PRAGMA integrity_check('{table}')")]
+                orphans = connection.execute(f"PRAGMA foreign_key_check('{table}')")
+                messages += [f"{table} of no decision" for _ in orphans]
+        return [message for message in messages if message != "ok"]
 
     def close(self) -> None:
         """See `EventStore.close`. A file that was deleted or replaced is left as it is."""

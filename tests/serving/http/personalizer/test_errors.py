@@ -36,7 +36,7 @@ def test_previews_have_fine_codes(site: Site) -> None:
 
 def test_missing_and_wrong_keys_are_refused(site: Site) -> None:
     for key in ("", "wrong"):
-        headers = {"ocp-apim-subscription-key": key}
+        headers = {"ocp-apim-subscription-key": key, "authorization": ""}
         assert site.refusal("POST", f"{V1}/rank", RANK, headers=headers)[:2] == (401, "InvalidApiAccess")
     headers = {"ocp-apim-subscription-key": site.reward_key}
     assert site.refusal("POST", f"{V1}/rank", RANK, headers=headers)[:2] == (403, "InvalidApiAccess")

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from socket import gethostname
@@ -15,6 +16,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.http.http_messages import as_datetime
+from glbandits.serving.http.personalizer import evaluation_handlers
 from glbandits.serving.http.personalizer.config_schemas import (
     Evaluation,
     PolicyContract,
@@ -24,10 +26,13 @@ from glbandits.serving.http.personalizer.config_schemas import (
 from glbandits.serving.http.personalizer.evaluation_handlers import (
     ABANDONED,
     EVALUATION,
+    LONGEST,
+    MAX_EVALUATIONS,
     StoredEvaluation,
     Worker,
     end_abandoned,
 )
+from glbandits.serving.runtime.background_process import run_in_process
 from glbandits.serving.storage.event_store import EventStore
 from tests.serving.http.personalizer.personalizer_site import PREVIEW, V1, Site
 
@@ -66,6 +71,18 @@ class Estimators:
         if self.error is not None:
             raise self.error
         return [result("Online", "", 0.2), *(result(policy.name, policy.arguments, 0.3) for policy in policies)]
+
+
+def sleep(*_: Any, **__: Any) -> list[PolicyResult]:
+    """Called in another process, so it is a function of a module."""
+    time.sleep(600)
+    return []
+
+
+@pytest.fixture(autouse=True)
+def same_process_fixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate in a thread, so that tests are fast and estimators need not be picklable."""
+    monkeypatch.setattr(evaluation_handlers, "run_in_process", lambda _, work, *arguments: work(*arguments))
 
 
 def finished(site: Site, path: str) -> Any:
@@ -146,6 +163,52 @@ def test_pending_evaluations_fail_at_the_next_start(tmp_path: Path) -> None:
         go_on.set()
 
 
+def test_one_evaluation_runs_at_a_time_and_few_wait(tmp_path: Path) -> None:
+    go_on, started = threading.Event(), list[str]()
+
+    def wait(_: EventStore, loop_name: str, **__: Any) -> list[PolicyResult]:
+        started.append(loop_name)
+        go_on.wait(10)
+        return []
+
+    with Site(tmp_path, evaluate_log=wait) as site:
+        paths = [site.ask("POST", PATH, ASKED).headers["location"] for _ in range(MAX_EVALUATIONS)]
+        status, code, message = site.refusal("POST", PATH, ASKED)
+        assert (status, code) == (429, "TooManyRequests")
+        assert message == "10 evaluations are running or waiting. Retry when one has finished."
+        assert len(started) == 1
+        go_on.set()
+        assert [finished(site, path)["status"] for path in paths] == ["completed"] * MAX_EVALUATIONS
+        assert site.ask("POST", PATH, ASKED).status_code == 201
+
+
+def test_shutdown_stops_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation_handlers, "run_in_process", run_in_process)
+    with Site(tmp_path, evaluate_log=sleep) as site:
+        paths = [site.ask("POST", PATH, ASKED).headers["location"] for _ in range(2)]
+        began = time.monotonic()
+        site.run(site.site.close())
+        assert time.monotonic() - began < 30
+        for path in paths:
+            ended = site.ask("GET", path).json()
+            assert (ended["status"], ended["failure"]) == ("failed", ABANDONED)
+
+
+def test_result_of_a_deleted_evaluation_is_not_saved(tmp_path: Path) -> None:
+    go_on = threading.Event()
+
+    def wait(*_: Any, **__: Any) -> list[PolicyResult]:
+        go_on.wait(10)
+        return []
+
+    with Site(tmp_path, evaluate_log=wait) as site:
+        path = site.ask("POST", PATH, ASKED).headers["location"]
+        assert site.ask("DELETE", path).status_code == 204
+        go_on.set()
+        site.run(site.site.close())
+        assert site.refusal("GET", path)[:2] == (404, "EvaluationNotFound")
+
+
 class TestAWorkerThatWasKilled:
     """One of several processes began an evaluation, and was killed; another one is asked."""
 
@@ -163,7 +226,7 @@ class TestAWorkerThatWasKilled:
             end_time=as_datetime(1),
             job_id="theirs",
             status="pending",
-            creation_time=as_datetime(0),
+            creation_time=as_datetime(site.now),
         )
         body = msgspec.json.encode(StoredEvaluation("theirs", pending, worker))
         site.service.store.save_document("default", EVALUATION, 0, body)
@@ -188,6 +251,14 @@ class TestAWorkerThatWasKilled:
         for worker in (Worker(gethostname(), os.getppid()), Worker("elsewhere.example", self.ended_process()), None):
             self.begin(site, worker)
             assert site.ask("GET", f"{PATH}/theirs").json()["status"] == "pending"
+
+    def test_start_leaves_an_evaluation_of_another_machine_for_a_day(self, site: Site) -> None:
+        self.begin(site, Worker("elsewhere.example", os.getpid()))
+        end_abandoned(site.service.store, ("default",), site.service.clock)
+        assert site.ask("GET", f"{PATH}/theirs").json()["status"] == "pending"
+        site.now += LONGEST + 1
+        ended = site.ask("GET", f"{PATH}/theirs").json()
+        assert (ended["status"], ended["failure"]) == ("failed", ABANDONED)
 
     def test_a_result_saved_meanwhile_stays(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         pending = self.begin(site, Worker(gethostname(), 0))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from glbandits.serving.domain.events import EventStatus
@@ -74,6 +75,22 @@ def test_invalid_slot_rewards_are_refused(site: Site) -> None:
     for wrong in refused:
         assert site.refusal("POST", path, wrong)[:2] == (400, "InvalidRewardRequest")
     assert site.ask("POST", f"{PREVIEW}/events/e/reward", {"value": 1}).status_code == 404  # it has slots
+
+
+def test_refused_reward_names_its_slot_and_others_are_stored(site: Site) -> None:
+    loop = site.service.loop("default")
+    loop.configure(msgspec.structs.replace(loop.configuration, reward_range=(0.0, 1.0)))
+    shown(site)
+    sent = {"reward": [{"slotId": "top", "value": -0.5}, {"slotId": "side", "value": 1}]}
+    assert site.refusal("POST", f"{PREVIEW}/multislot/events/e/reward", sent) == (
+        400,
+        "InvalidRewardRequest",
+        "Slot 'top': reward must be between 0 and 1 for this event, got -0.5",
+    )
+    for slot, values in (("top", []), ("side", [1.0])):
+        logged = site.service.store.decision("default", "e", slot)
+        assert logged is not None
+        assert [reward.value for reward in logged.rewards] == values
 
 
 def test_apprentice_shows_the_baselines(site: Site) -> None:

@@ -5,12 +5,14 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -19,6 +21,7 @@ from glbandits.cli.commands import serve
 from glbandits.serving.http.http_messages import as_datetime
 from glbandits.serving.http.personalizer.config_schemas import Evaluation
 from glbandits.serving.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
+from glbandits.serving.http.server import raise_file_limit
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
 from tests.serving.http.servers.server_process import ACTIONS, GLB, Running, ask, eventually, running
@@ -275,3 +278,14 @@ def test_reward_window_is_printed(tmp_path: Path) -> None:
         assert "Opening store" in server.printed
         assert "Rewards are accepted for 5 s, then learned." in server.printed
         assert server.ask("GET", "/v1/configuration").json["rewardWait"] == 5.0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_refused_file_limit_bounds_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS, where the hard limit may be infinite and the soft limit not."""
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", Mock(side_effect=ValueError("current limit exceeds maximum limit")))
+    assert raise_file_limit(100) == 100
+    assert raise_file_limit(1000) == 192

@@ -173,6 +173,14 @@ def test_wrong_requests_are_refused(
         assert site.service.store.catalogue_head("default")[0] == 1
 
 
+def test_restoring_arms_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    with Catalogued(tmp_path, max_catalogue=3) as site:
+        site.change(retire=["a"])
+        site.put([{"id": "d", "features": [1.0, 1.0]}])
+        refused = site.refusal("PATCH", "/v1/catalogue/arms", {"restore": ["a"]})
+        assert refused == (400, "a catalogue may have 3 arms; it would have 4. Retire some first")
+
+
 def test_changing_arms_needs_the_scope_admin(tmp_path: Path) -> None:
     with Catalogued(tmp_path) as site:
         narrow = {"headers": {"authorization": f"Bearer {site.narrow_key}"}}

@@ -80,6 +80,10 @@ class TestBatch:
         assert "may have 1000 items; got 1001" in site.refusal("POST", "/v1/batch", {"reward": rewards})[1]
         assert site.refusal("POST", "/loops/x/v1/batch", {})[0] == 404
 
+    def test_batch_with_rewards_counts_once_for_the_rate_limit(self, tmp_path: Path) -> None:
+        with Site(tmp_path, rate_limit=1.0) as site:
+            assert site.ask("POST", "/v1/batch", {"reward": [{"eventId": "e", "value": 1}]}).status_code == 200
+
     def test_batch_with_rewards_needs_the_scope_reward(self, tmp_path: Path) -> None:
         with Site(tmp_path, scopes=("rank",)) as site:
             key = {"authorization": f"Bearer {site.narrow_key}"}

@@ -1,4 +1,5 @@
 import sys
+import threading
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -337,6 +338,22 @@ def test_deleted_decisions_are_not_differences(tmp_path: Path) -> None:
     assert result.learned == 40
     assert loop.delete_log() == 90
     assert verify(store, "default").sound
+
+
+def test_a_stop_ends_learning_and_deletion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_by, store = small_loop(tmp_path, clock := Clock())
+    monkeypatch.setattr("glbandits.serving.runtime.loops.learning_loop.BATCH", 10)
+    monkeypatch.setattr("glbandits.serving.storage.sqlite_store.DELETED_AT_ONCE", 10)
+    store.append_blocking([ask(made_by, f"e{number}", "noon") for number in range(40)])
+    clock.wait(11)
+    stop = threading.Event()
+    loop = Loop("default", store, clock, stop=stop)
+    monkeypatch.setattr(loop, "_save_model", stop.set)
+    assert loop.learn() == 10
+    assert loop.delete_log() == 0
+    monkeypatch.setattr(stop, "is_set", iter([False, False, False, True]).__next__)
+    assert loop.delete_log() == 20
+    assert len(store.search("default", "", 100)) == 20
 
 
 def test_unlearned_decisions_are_not_deleted(tmp_path: Path) -> None:

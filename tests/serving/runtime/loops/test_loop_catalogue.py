@@ -117,7 +117,7 @@ def test_the_same_event_draws_the_same_arm_after_a_restart(world: World) -> None
     loop, store, clock = world
     put(loop, dense(named(30)))
     put(loop, dense(["arm 3"], seed=1))
-    loop.catalogue.retire_and_restore(["arm 5", "arm 9"], [])
+    loop.catalogue.retire_and_restore(["arm 5", "arm 9"], [], max_arms=MAX_ARMS)
     again = Loop("default", store, clock)
     for number in range(50):
         first, second = ask(loop, f"e{number}"), ask(again, f"e{number}")
@@ -142,21 +142,36 @@ def test_another_process_sees_a_change_when_it_refreshes(world: World) -> None:
 def test_retired_arms_are_not_chosen_until_restored(world: World) -> None:
     loop, _, _ = world
     put(loop, dense(named(3)))
-    loop.catalogue.retire_and_restore(["arm 0", "arm 1"], [])
+    loop.catalogue.retire_and_restore(["arm 0", "arm 1"], [], max_arms=MAX_ARMS)
     assert {ask(loop, f"e{number}").actions for number in range(20)} == {("arm 2",)}
     with pytest.raises(
         InvalidInput, match="only: version 2 of the catalogue has no arm 'arm 0'; add it, or restore it"
     ):
         ask(loop, "f", only=("arm 0",))
-    assert loop.catalogue.retire_and_restore([], ["arm 0"]) == 3
+    assert loop.catalogue.retire_and_restore([], ["arm 0"], max_arms=MAX_ARMS) == 3
     assert ask(loop, "f", only=("arm 0",)).request == dense(named(3))[0].features
+
+
+def test_restored_arms_count_towards_the_limit(world: World) -> None:
+    loop, _, _ = world
+    put(loop, dense(named(2)))
+    loop.catalogue.retire_and_restore(["arm 0"], [], max_arms=2)
+    put(loop, dense(["new"]))
+    with pytest.raises(InvalidInput, match="a catalogue may have 2 arms; it would have 3. Retire some first"):
+        loop.catalogue.retire_and_restore([], ["arm 0"], max_arms=2)
+    loop.catalogue.retire_and_restore(["new"], ["arm 0"], max_arms=2)
+    assert len(loop.catalogue.served) == 2
 
 
 def test_changes_without_effect_make_no_version(world: World) -> None:
     loop, _, _ = world
     assert put(loop, dense(named(3))) == put(loop, dense(named(3))) == 1
-    assert loop.catalogue.retire_and_restore(["arm 1"], []) == loop.catalogue.retire_and_restore(["arm 1"], []) == 2
-    assert loop.catalogue.retire_and_restore([], ["arm 0"]) == 2
+    assert (
+        loop.catalogue.retire_and_restore(["arm 1"], [], max_arms=MAX_ARMS)
+        == loop.catalogue.retire_and_restore(["arm 1"], [], max_arms=MAX_ARMS)
+        == 2
+    )
+    assert loop.catalogue.retire_and_restore([], ["arm 0"], max_arms=MAX_ARMS) == 2
 
 
 def test_excluded_arms_are_not_chosen(world: World) -> None:
@@ -224,7 +239,7 @@ def test_unknown_arms_cannot_be_retired_or_restored(world: World) -> None:
     put(loop, dense(["a"]))
     for retire, restore in ((["b"], []), ([], ["b"])):
         with pytest.raises(InvalidInput, match="the catalogue has no arm 'b', also not a retired one; add it first"):
-            loop.catalogue.retire_and_restore(["a", *retire], restore)
+            loop.catalogue.retire_and_restore(["a", *retire], restore, max_arms=MAX_ARMS)
     assert "a" in loop.catalogue.served
 
 
@@ -299,7 +314,7 @@ def test_verification_uses_the_logged_versions(world: World, monkeypatch: pytest
     loop, store, clock = world
     put(loop, dense(named(20)))
     made = play_rounds(loop, store, clock, 20)
-    loop.catalogue.retire_and_restore([decision.actions[0] for decision in made[:3]], [])
+    loop.catalogue.retire_and_restore([decision.actions[0] for decision in made[:3]], [], max_arms=MAX_ARMS)
     made += play_rounds(loop, store, clock, 20, first=20, excluded=("arm 0",))
     put(loop, dense(named(8), seed=5))
     play_rounds(loop, store, clock, 20, first=40, baseline="arm 7")
@@ -335,6 +350,6 @@ def test_deleted_versions_are_left_unchecked(world: World) -> None:
 def test_deleting_the_log_deletes_retired_arms(world: World) -> None:
     loop, store, _ = world
     put(loop, dense(named(3)))
-    loop.catalogue.retire_and_restore(["arm 0"], [])
+    loop.catalogue.retire_and_restore(["arm 0"], [], max_arms=MAX_ARMS)
     loop.delete_log()
     assert list(store.arms_of_ids("default", named(3))) == ["arm 1", "arm 2"]

@@ -156,6 +156,18 @@ class TestTimeline:
             timeline.add(second * SECOND, totals_of(passed()))
         assert list(timeline.view().points) == [6 * SECOND, 7 * SECOND, 8 * SECOND]
 
+    def test_timestamps_in_the_future_drop_nothing(self) -> None:
+        timeline = Timeline(SECOND, 3, is_sliding=True)
+        for second in (5, 10**9, 6):
+            timeline.add(second * SECOND, totals_of(passed()), now=6 * SECOND)
+        assert {at: totals.decisions for at, totals in timeline.view().points.items()} == {5 * SECOND: 1, 6 * SECOND: 2}
+
+    def test_a_clock_that_steps_back_drops_later_buckets(self) -> None:
+        timeline = Timeline(SECOND, 3, is_sliding=True)
+        for second in (10**9, 5, 6):
+            timeline.add(second * SECOND, totals_of(passed()), now=second * SECOND)
+        assert list(timeline.view().points) == [5 * SECOND, 6 * SECOND]
+
     @pytest.mark.parametrize(("each", "width", "points"), [(3, 8, 57), (2, 16, 29)])
     def test_a_view_is_a_bounded_copy(self, each: int, width: int, points: int) -> None:
         """At most 100; and at most 12 while they are worth less than 20 decisions of the baseline each."""
@@ -270,8 +282,8 @@ def test_counting_history_continues_after_a_failure(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(store, "search", failing)
     statistics = LoopStatistics(store, "default", loop.published.learned_through)
     with pytest.raises(StoreError, match="slow"):
-        statistics.count_history()
-    statistics.count_history()
+        statistics.count_history(clock())
+    statistics.count_history(clock())
     assert statistics.view(Window.ALL).total.decisions == 60
 
 

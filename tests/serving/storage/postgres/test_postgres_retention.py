@@ -71,7 +71,7 @@ def test_a_shared_partition_stays_until_both_loops_are_old(store: PostgresStore,
     assert (remaining(store), remaining(store, "news")) == ([], list(range(6, 16)))
     assert partitions(address) == [0, 10, 20]
     assert store.delete_log("news") == 10
-    assert partitions(address) == [10, 20]
+    assert partitions(address) == [20]
 
 
 def test_a_batch_larger_than_a_partition_is_written(store: PostgresStore, address: str) -> None:
@@ -93,6 +93,24 @@ def test_a_reader_delays_neither_partitions_nor_deletion(store: PostgresStore, a
         assert partitions(address) == [0, 10, 20, 30]
     assert store.delete_log("news") == 25
     assert partitions(address) == [30]
+
+
+def test_partitions_that_were_in_use_are_dropped_later(store: PostgresStore, address: str) -> None:
+    write(store, 12)
+    with psycopg.connect(address) as reader:
+        reader.execute("SELECT count(*) FROM decision_bodies")
+        assert store.delete_log("shop") == 12
+        assert partitions(address) == [0, 10]
+    assert store.delete_log("", 0) == 0
+    assert partitions(address) == [10]
+
+
+def test_a_stopped_deletion_keeps_the_rest(store: PostgresStore, address: str) -> None:
+    write(store, 12)
+    assert store.delete_log("shop", stop=lambda: True) == 4
+    assert remaining(store) == list(range(5, 13))
+    assert store.delete_log("shop") == 8
+    assert partitions(address) == [10]
 
 
 def test_a_dump_can_be_restored(postgres: PostgresServer, store: PostgresStore, address: str, tmp_path: Path) -> None:

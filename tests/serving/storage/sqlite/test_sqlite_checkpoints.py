@@ -81,6 +81,22 @@ def test_maintenance_does_not_wait_for_others(tmp_path: Path) -> None:
     store.close()
 
 
+def test_the_log_shrinks_after_a_long_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "MAX_PAGES", 20)
+    path = tmp_path / "events.db"
+    store, log_file = make(path, events=1), Path(f"{path}-wal")
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM decisions").fetchone()
+        for number in range(100):
+            store.append_blocking([decision(f"more {number}")])
+        assert log_file.stat().st_size > 100 * 4096
+    store.maintain()
+    store.append_blocking([decision("last")])
+    assert log_file.stat().st_size <= 20 * 4096
+    store.close()
+
+
 @pytest.mark.parametrize("damage", ["cut", "overwritten"])
 def test_a_damaged_log_end_loses_only_the_end(tmp_path: Path, damage: str) -> None:
     """A write-ahead log whose end did not reach the disk: what was committed before the damage is there, in order."""

@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -95,6 +96,25 @@ def test_check_finds_damage(tmp_path: Path, opened: list[sqlite3.Connection]) ->
     store = make(tmp_path / "events.db", events=3)
     opened[0].execute("DELETE FROM decisions WHERE event_id = '1'")
     assert store.check() == ["rewards of no decision"]
+    store.close()
+
+
+def test_check_finds_a_damaged_index(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
+    store = make(tmp_path / "events.db", events=3)
+    opened[0].execute("PRAGMA writable_schema = ON")
+    opened[0].execute("UPDATE sqlite_schema SET sql = sql || ' WHERE number > 5' WHERE name = 'decisions_of_loop'")
+    opened[0].execute("PRAGMA schema_version = 1000")  # connections read the schema again
+    assert store.check() == ["wrong # of entries in index decisions_of_loop"]
+    store.close()
+
+
+def test_check_reads_each_table_in_its_own_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long transaction would keep the write-ahead log from restarting."""
+    store = make(tmp_path / "events.db", events=1)
+    reading = Mock(side_effect=store._reading)
+    monkeypatch.setattr(store, "_reading", reading)
+    assert store.check() == []
+    assert reading.call_count > 5
     store.close()
 
 

@@ -4,12 +4,15 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import closing
 from socket import gethostname
+from typing import Any
 
 import msgspec
 
 from glbandits.errors import GlbanditsError, InvalidInput
+from glbandits.serving.domain.loop_config import SECOND
 from glbandits.serving.domain.policy_arguments import parse_arguments
 from glbandits.serving.http.http_messages import HttpError, Request, Response, as_datetime
 from glbandits.serving.http.personalizer.config_handlers import run_policy
@@ -18,17 +21,25 @@ from glbandits.serving.http.personalizer.config_schemas import (
     EvaluationContract,
     PolicyContract,
     PolicyReference,
+    PolicyResult,
 )
 from glbandits.serving.http.personalizer.iso8601 import as_microseconds
 from glbandits.serving.http.personalizer.schemas import check_ids
 from glbandits.serving.http.site import EvaluateLog, Site
+from glbandits.serving.runtime.background_process import Stopped, run_in_process
 from glbandits.serving.storage.event_store import EventStore
+from glbandits.serving.storage.open_store import open_store
 
 log = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 """The kind of the documents in the store."""
 NO_ESTIMATORS = "the server has no estimators; export the log and run `glb evaluate`"
+MAX_EVALUATIONS = 10
+"""Evaluations of a process that are running or waiting, at most."""
+LONGEST = 24 * 60 * 60 * SECOND
+"""Microseconds after which an evaluation counts as abandoned, also if its process is on another machine and cannot be
+checked."""
 ABANDONED = "the server ended before the evaluation finished; start it again"
 
 
@@ -85,6 +96,9 @@ async def _start(site: Site, request: Request, contract: EvaluationContract, eva
         raise InvalidInput(f"Evaluation ids must have no control characters; got {evaluation_id[:40]!r}.")
     for policy in contract.policies:
         parse_arguments(policy.arguments)
+    if len(site.tasks) >= MAX_EVALUATIONS:
+        message = f"{MAX_EVALUATIONS} evaluations are running or waiting. Retry when one has finished."
+        raise HttpError(429, "TooManyRequests", message, ((b"retry-after", b"60"),))
     evaluation = Evaluation(
         id=evaluation_id,
         name=contract.name,
@@ -95,21 +109,32 @@ async def _start(site: Site, request: Request, contract: EvaluationContract, eva
         creation_time=as_datetime(site.service.clock()),
     )
     pending = StoredEvaluation(evaluation_id, evaluation, Worker(gethostname(), os.getpid()))
-    await asyncio.to_thread(_save, site, loop_name, pending)
-    running = asyncio.create_task(_finish(site, site.evaluate_log, loop_name, evaluation, contract.policies))
-    site.tasks.add(running)  # the event loop keeps only a weak reference
-    running.add_done_callback(site.tasks.discard)
+    await _task(site, asyncio.to_thread(_save, site, loop_name, pending))
+    _task(site, _finish(site, site.evaluate_log, loop_name, pending, evaluation, contract.policies))
     return evaluation
 
 
+def _task(site: Site, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    task = asyncio.create_task(work)
+    site.tasks.add(task)  # the event loop keeps only a weak reference
+    task.add_done_callback(site.tasks.discard)
+    return task
+
+
 async def _finish(
-    site: Site, evaluate_log: EvaluateLog, loop_name: str, evaluation: Evaluation, policies: list[PolicyContract]
+    site: Site,
+    evaluate_log: EvaluateLog,
+    loop_name: str,
+    pending: StoredEvaluation,
+    evaluation: Evaluation,
+    policies: list[PolicyContract],
 ) -> None:
     start, end = (as_microseconds(time) for time in (evaluation.start_time, evaluation.end_time))
     try:
-        results = await asyncio.to_thread(
-            evaluate_log, site.service.store, loop_name, start=start, end=end, policies=policies
-        )
+        work = (_evaluate, evaluate_log, site.settings.store, loop_name, start, end, policies)
+        results = await asyncio.get_running_loop().run_in_executor(site.evaluator, run_in_process, site.stopping, *work)
+    except Stopped:
+        finished = msgspec.structs.replace(evaluation, status="failed", failure=ABANDONED)
     except Exception as error:
         log.exception("Evaluation %r of loop %s failed", evaluation.id, loop_name)
         why = str(error) if isinstance(error, GlbanditsError) else "the server's log has the error"
@@ -119,7 +144,15 @@ async def _finish(
         finished = msgspec.structs.replace(
             evaluation, status="completed", policy_results=results, optimal_policy=best.name if best else None
         )
-    await asyncio.to_thread(_save, site, loop_name, StoredEvaluation(evaluation.id, finished))
+    await asyncio.to_thread(_save_result, site, loop_name, pending, finished)
+
+
+def _evaluate(
+    evaluate_log: EvaluateLog, address: str, loop_name: str, start: int, end: int, policies: list[PolicyContract]
+) -> list[PolicyResult]:
+    with closing(open_store(address, durability="process")) as store:
+        results: list[PolicyResult] = evaluate_log(store, loop_name, start=start, end=end, policies=policies)
+        return results
 
 
 def get(site: Site, request: Request) -> Evaluation:
@@ -152,6 +185,24 @@ def _save(site: Site, loop_name: str, stored: StoredEvaluation) -> None:
     site.service.store.save_document(loop_name, EVALUATION, site.service.clock(), msgspec.json.encode(stored))
 
 
+def _latest(store: EventStore, loop_name: str) -> tuple[dict[str, StoredEvaluation], int]:
+    """Return the newest version of each evaluation by id, and the version of the newest document."""
+    documents = store.documents(loop_name, EVALUATION)
+    versions = [msgspec.json.decode(document.body, type=StoredEvaluation) for document in documents]
+    return {stored.id: stored for stored in versions}, documents[-1].version if documents else 0
+
+
+def _save_result(site: Site, loop_name: str, pending: StoredEvaluation, finished: Evaluation) -> None:
+    """Save the result of a pending evaluation, unless the evaluation was deleted or marked as failed meanwhile."""
+    store, body = site.service.store, msgspec.json.encode(StoredEvaluation(pending.id, finished))
+    while True:
+        latest, version = _latest(store, loop_name)
+        if latest[pending.id] != pending or store.save_documents(
+            loop_name, site.service.clock(), {EVALUATION: body}, expected_versions={EVALUATION: version}
+        ):
+            return
+
+
 def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
     for evaluation in list_all(site, request):
         if evaluation.id == evaluation_id:
@@ -162,8 +213,7 @@ def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
 def end_abandoned(store: EventStore, loop_names: Iterable[str], clock: Callable[[], int]) -> None:
     """Mark pending evaluations as failed at the start of a server.
 
-    Those of another running process of this machine stay pending. Those of other machines become failed, because their
-    processes cannot be checked.
+    Those of another running process stay pending.
     """
     for loop_name in loop_names:
         stored_evaluations(store, loop_name, clock, starting=True)
@@ -174,15 +224,17 @@ def stored_evaluations(
 ) -> list[Evaluation]:
     """Return the evaluations of a loop, the oldest first.
 
-    Pending ones whose process has ended become failed. `starting`: the server starts, see `end_abandoned`.
+    Pending ones whose process has ended become failed, and those that are older than `LONGEST`. `starting`: the server
+    starts, see `end_abandoned`.
     """
-    documents = store.documents(loop_name, EVALUATION)
-    versions = [msgspec.json.decode(document.body, type=StoredEvaluation) for document in documents]
-    latest = {stored.id: stored for stored in versions}
-    version = documents[-1].version if documents else 0
+    latest, version = _latest(store, loop_name)
     for stored in list(latest.values()):
         pending = stored.evaluation
-        if pending is not None and pending.status == "pending" and _is_abandoned(stored.worker, starting):
+        if (
+            pending is not None
+            and pending.status == "pending"
+            and (as_microseconds(pending.creation_time) < clock() - LONGEST or _is_abandoned(stored.worker, starting))
+        ):
             failed = StoredEvaluation(stored.id, msgspec.structs.replace(pending, status="failed", failure=ABANDONED))
             body = {EVALUATION: msgspec.json.encode(failed)}
             # If the worker has just finished it, there is a newer version, and nothing is saved.
@@ -194,7 +246,6 @@ def stored_evaluations(
 def _is_abandoned(worker: Worker | None, starting: bool) -> bool:
     if worker is None:
         return starting
-    if not starting:
-        return worker.has_ended()
     # After a restart this process may have the process id of the worker.
-    return worker.machine != gethostname() or worker.process == os.getpid() or worker.has_ended()
+    restarted = starting and worker == Worker(gethostname(), os.getpid())
+    return restarted or worker.has_ended()

@@ -117,14 +117,19 @@ async def reward(site: Site, request: Request, sent: RewardRequest) -> None:
 async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardRequest) -> None:
     """Store the rewards of slots.
 
-    If a slot is unknown, the rewards of the others are stored all the same.
+    If a slot is unknown or its reward is refused, the rewards of the others are stored all the same.
     """
     event_id, loop_name = _event_of(request), request.loop_name
-    statuses = await asyncio.gather(
-        *(site.service.reward(loop_name, event_id, reward.value, slot=reward.slot_id) for reward in sent.reward)
+    results = await asyncio.gather(
+        *(site.service.reward(loop_name, event_id, reward.value, slot=reward.slot_id) for reward in sent.reward),
+        return_exceptions=True,
     )
-    for reward, status in zip(sent.reward, statuses, strict=True):
-        _check_known(f"{event_id} with slot {reward.slot_id}", status)
+    for reward, result in zip(sent.reward, results, strict=True):
+        if isinstance(result, InvalidInput):
+            raise InvalidInput(f"Slot {reward.slot_id!r}: {result}")
+        if isinstance(result, BaseException):
+            raise result
+        _check_known(f"{event_id} with slot {reward.slot_id}", result)
 
 
 async def activate(site: Site, request: Request) -> None:

@@ -95,7 +95,9 @@ def change(site: Site, request: Request) -> schemas.CatalogueVersion:
     """Retire arms, and restore retired ones: all or none."""
     sent = parse_json(_arms_change, request.body)
     return _version(
-        _catalogue(site, request).retire_and_restore(sent.retire, sent.restore, expected_version=sent.after)
+        _catalogue(site, request).retire_and_restore(
+            sent.retire, sent.restore, max_arms=site.settings.max_catalogue, expected_version=sent.after
+        )
     )
 
 

@@ -40,7 +40,7 @@ async def batch(site: Site, request: Request) -> schemas.BatchReply:
         raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several batches")
     site.service.loop(loop_name)
     if sent.reward:
-        site.authenticator.authorize(request, "reward")
+        site.authenticator.check_scope(request, "reward")
     decisions = [_decided(site, loop_name, item) for item in sent.decide]
     rewards = [_rewarded(site, loop_name, item) for item in sent.reward]
     # The tasks start in this order, so the log has the decisions before the rewards.

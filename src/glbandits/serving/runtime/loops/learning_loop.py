@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ class Loop:
         monotonic: seconds of a clock that never steps.
         first_configuration: the configuration of a loop that is new in the store; None for the defaults.
         first_model: the model of a loop that is new in the store; None for one that has learned nothing.
+        stop: when it is set, `learn` and `delete_log` return after the present batch.
     """
 
     def __init__(
@@ -56,11 +57,12 @@ class Loop:
         monotonic: Callable[[], float] = time.monotonic,
         first_configuration: LoopConfig | None = None,
         first_model: FirstModel | None = None,
+        stop: Event | None = None,
     ) -> None:
         self.name, self._store, self._clock = name, store, clock
         self._watermarks = LogWatermarks(monotonic)
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
-        self._lock, self._hashings = Lock(), dict[int, Hashing]()
+        self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
         self.salt = self._documents.salt()
         self._adopt(self._read())
@@ -94,7 +96,7 @@ class Loop:
         """Adopt a newer configuration or model that another process has saved."""
         with self._lock:
             self._refresh()
-            self.statistics.count_history()
+            self.statistics.count_history(self._clock())
 
     def _refresh(self) -> None:
         snapshot = self._read()
@@ -205,13 +207,13 @@ class Loop:
         with self._lock:
             self._refresh()
             now, learned = self._clock(), 0
-            while batch := self._next_settled(now):
+            while not self._stop.is_set() and (batch := self._next_settled(now)):
                 self._learn_batch(batch)
                 self.learned_at = now
                 learned += len(batch)
-                self.statistics.add(batch)
+                self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
-            self.statistics.count_history()  # last, because it takes long after a start
+            self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
 
     def _next_settled(self, now: int) -> list[SettledDecision]:
@@ -403,12 +405,14 @@ class Loop:
         with self._lock:
             self._refresh()
             self._store.prune_catalogue(self.name, self._clock(), before=before)
-            while up_to := self._last_deletable(before):
+            while not self._stop.is_set() and (up_to := self._last_deletable(before)):
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
                 if self._commit(
                     self.published.bandit, learned_through=up_to, drops_older_bases=True, resets_counts=before is None
                 ):
-                    deleted = self._store.delete_log(self.name, up_to, reset_counts=before is None)
+                    deleted = self._store.delete_log(
+                        self.name, up_to, reset_counts=before is None, stop=self._stop.is_set
+                    )
                     self.statistics.catch_up(self.published.learned_through, self._clock())
                     return deleted
                 self._refresh()

@@ -82,20 +82,19 @@ class LoopCatalogue:
             if new:
                 served.check(new)
             replaced = [served.numbers[arm.id] for arm in new if arm.id in served]
-            count = len(served) + len(new) - len(replaced)
-            if count > max_arms:
-                raise InvalidInput(f"a catalogue may have {max_arms} arms; it would have {count}. Retire some first")
+            _check_count(len(served) + len(new) - len(replaced), max_arms)
             return new, replaced
 
         return self._change(changes, expected_version)
 
     def retire_and_restore(
-        self, retire: Collection[str], restore: Collection[str], *, expected_version: int | None = None
+        self, retire: Collection[str], restore: Collection[str], *, max_arms: int, expected_version: int | None = None
     ) -> int:
         """Retire arms, and restore retired arms with their features: all or none.
 
         Returns the version with the change. Arms that are already retired, or restored, are skipped. Raises
-        InvalidInput if an id is unknown, or if a retired arm was deleted.
+        InvalidInput if an id is unknown, if a retired arm was deleted, or if the catalogue would have more than
+        `max_arms` arms.
         """
         if both := set(retire).intersection(restore):
             raise InvalidInput(f"an arm can be retired or restored, not both; got {min(both)!r} in both lists")
@@ -107,9 +106,11 @@ class LoopCatalogue:
                 if arm not in known:
                     raise InvalidInput(f"the catalogue has no arm {arm!r}, also not a retired one; add it first")
             new = [_as_new(known[arm]) for arm in dict.fromkeys(restore) if arm in known]
+            retired = [served.numbers[arm] for arm in dict.fromkeys(retire) if arm in served]
             if new:
                 served.check(new)
-            return new, [served.numbers[arm] for arm in dict.fromkeys(retire) if arm in served]
+                _check_count(len(served) + len(new) - len(retired), max_arms)
+            return new, retired
 
         return self._change(changes, expected_version)
 
@@ -143,6 +144,11 @@ class LoopCatalogue:
                 if version is not None:
                     self.refresh()
                     return version
+
+
+def _check_count(count: int, max_arms: int) -> None:
+    if count > max_arms:
+        raise InvalidInput(f"a catalogue may have {max_arms} arms; it would have {count}. Retire some first")
 
 
 def _as_new(arm: CatalogueArm) -> NewArm:

@@ -56,14 +56,20 @@ class Timeline:
         self.width, self._max_buckets, self._is_sliding = width, max_buckets, is_sliding
         self.buckets: dict[int, DecisionTotals] = {}
 
-    def add(self, timestamp: int, totals: DecisionTotals) -> None:
-        """Add the totals of a decision, which need not be the newest."""
+    def add(self, timestamp: int, totals: DecisionTotals, now: int = END_OF_TIME) -> None:
+        """Add the totals of a decision, which need not be the newest.
+
+        A timestamp after `now` comes from a clock that was wrong. It counts as `now`. If the
+        buckets are sliding, those after `now` are dropped.
+        """
+        timestamp = min(timestamp, now)
         bucket = self.buckets.get(timestamp // self.width)
         if bucket is not None:
             bucket.add(totals)
             return
         self.buckets[timestamp // self.width] = _joined({0: totals}, 1)[0]
         if self._is_sliding:
+            self.buckets = {index: totals for index, totals in self.buckets.items() if index * self.width <= now}
             self.drop_before((max(self.buckets) - self._max_buckets + 1) * self.width)
         while len(self.buckets) > self._max_buckets:
             self.buckets, self.width = _joined(self.buckets, 2), 2 * self.width
@@ -119,12 +125,12 @@ class LoopStatistics:
         with self._lock:
             return self._timelines[window].view()
 
-    def add(self, batch: Sequence[SettledDecision]) -> None:
+    def add(self, batch: Sequence[SettledDecision], now: int) -> None:
         """Count decisions that the model has just learned.
 
         Decisions that were counted before are skipped: a model that another process has replaced may learn some again.
         """
-        self._count(settled for settled in batch if settled.sequence > self._counted_through)
+        self._count((settled for settled in batch if settled.sequence > self._counted_through), now)
         self._counted_through = max(self._counted_through, batch[-1].sequence)
 
     def catch_up(self, learned_through: int, now: int) -> None:
@@ -135,17 +141,17 @@ class LoopStatistics:
         self._drop_deleted()
         while self._counted_through < learned_through:
             batch = self._store.settled(self._loop_name, self._counted_through, now, PAGE)
-            self._count(settled for settled in batch if settled.sequence <= learned_through)
+            self._count((settled for settled in batch if settled.sequence <= learned_through), now)
             self._counted_through = min(learned_through, batch[-1].sequence) if batch else learned_through
 
-    def count_history(self) -> None:
+    def count_history(self, now: int) -> None:
         """Count the decisions in the log that were learned before the start.
 
         The first call takes long. If the store fails, the next call continues.
         """
         while self._history_left:  # the newest first, so that the oldest are left out
             page = self._store.search(self._loop_name, "", min(PAGE, self._history_left), self._history_end)
-            self._count(logged.settled() for logged in page)
+            self._count((logged.settled() for logged in page), now)
             self._history_left = self._history_left - len(page) if len(page) == PAGE else 0
             self._history_end = page[-1].sequence if page else 0
 
@@ -167,13 +173,13 @@ class LoopStatistics:
             for timeline in self._timelines.values():
                 timeline.drop_before(oldest[0].decision.timestamp)
 
-    def _count(self, decisions: Iterable[SettledDecision]) -> None:
+    def _count(self, decisions: Iterable[SettledDecision], now: int) -> None:
         for settled in decisions:
             totals = totals_of(settled)
             self._first = settled.sequence if self._first is None else min(self._first, settled.sequence)
             with self._lock:  # for each decision, so that `view` does not wait long
                 for timeline in self._timelines.values():
-                    timeline.add(settled.decision.timestamp, totals)
+                    timeline.add(settled.decision.timestamp, totals, now)
 
 
 def _empty_timelines() -> dict[Window, Timeline]:
