@@ -118,7 +118,7 @@ def test_a_failed_batch_is_not_learned_twice(tmp_path: Path, monkeypatch: pytest
     play_rounds(loop, store, clock, 10)
     clock.wait(11)
 
-    def out_of_memory(_: object) -> None:
+    def out_of_memory(*_: object) -> None:
         raise MemoryError
 
     def broken(learner: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> LearningOutcome:
