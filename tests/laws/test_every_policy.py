@@ -40,7 +40,7 @@ HORIZON = 100
 TRIALS = 1500
 """Draws for an estimated probability."""
 COMPILED = ("lin-ucb", "greedy")
-"""Policies that `make test` compiles; `make test-safety` compiles all others.
+"""Policies that `make test` compiles; `make test-safety` compiles all others, and `make test-slow` more of them.
 
 One of them keeps its state in place, the other one stores observations, so that its state grows."""
 PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
@@ -84,13 +84,15 @@ def allows(policy: Any, link: str) -> bool:
         return False
 
 
-def named(variants: dict[str, Policy], fast: Collection[str] | None = None) -> list[Any]:
+def named(
+    variants: dict[str, Policy], fast: Collection[str] | None = None, others: pytest.MarkDecorator = pytest.mark.safety
+) -> list[Any]:
     """Parameters with the names of the variants. tests/conftest.py reads the policy from the name.
 
-    `make test` runs those of `fast` only, or all; `make test-safety` runs the others.
+    `make test` runs all, or those of `fast` only. The others get a mark.
     """
     return [
-        pytest.param(policy, id=name, marks=() if fast is None or name in fast else pytest.mark.safety)
+        pytest.param(policy, id=name, marks=() if fast is None or name in fast else others)
         for name, policy in variants.items()
     ]
 
@@ -152,7 +154,7 @@ def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypat
 
 
 @pytest.mark.usefixtures("compiled_now")
-@every_compiled_policy
+@pytest.mark.parametrize("policy", named(VARIANTS, COMPILED, pytest.mark.slow))
 def test_compiled_choose_and_learn_equal_plain_ones(policy: Policy) -> None:
     bandit = Bandit(policy, dim=3, seed=11)
     bandit._choose.compiled()
