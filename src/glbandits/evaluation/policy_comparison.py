@@ -269,7 +269,7 @@ class _ComparisonWork:
             done += rows
             self._progress("learning curves", done, total)
 
-        self._progress("learning curves (compiling, if this is the first run)", 0, total)
+        self._progress("learning curves (the first run compiles each policy: 5 to 60 s)", 0, total)
         played = play_policies(
             list(learners.values()),
             self._log,

@@ -183,6 +183,9 @@ class SgdTs(Policy):
             return self.block_length
         return warm_up_length(self.block_factor, self.horizon, dim)
 
+    def random_start(self, dim: int) -> int:
+        return self.tau(dim)
+
     @derived
     def eta(self, dim: int) -> float:
         """The step size of block 1. That of block j is eta / j."""

@@ -199,6 +199,10 @@ class Policy:
         """
         return np.ones(len(features), dtype=bool)
 
+    def random_start(self, dim: int) -> int:
+        """The number of rewards before the first estimate. Until then, arms are chosen at random."""
+        return 0
+
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
         """The rule of the next decision if it can be written as a `BonusRule`, else None."""
         return None

@@ -85,6 +85,9 @@ class MlePolicy(ExplorationSettingsWithNoise):
         """The number of random pulls before the first fit."""
         return self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
 
+    def random_start(self, dim: int) -> int:
+        return self.tau(dim)
+
     def init(self, dim: int) -> Floats:
         return self.layout.allocate(dim, factor=self.precision(dim))
 

@@ -54,7 +54,7 @@ def test_given_feature_map_is_used() -> None:
     assert log.features()[2].tolist() == [[1, 5, 5], [2, 5, 10]]
     with pytest.raises(InvalidInput, match="the feature map needs column 'age', which is neither in the context"):
         read_table(TABLE, Columns(), arm_table=ARMS, features=features)
-    with pytest.raises(InvalidInput, match="missing applies to a feature map that is learned from the log"):
+    with pytest.raises(InvalidInput, match="already has a feature map, so missing cannot be used"):
         read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, features=features, missing="error")
 
 

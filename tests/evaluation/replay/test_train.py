@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import Bandit, InvalidInput, LinUcb, Optimist
+from glbandits import Bandit, InvalidInput, LinUcb, Optimist, SgdTs
 from glbandits.evaluation import Columns, evaluate, read_parquet, read_table, train
 from glbandits.features import FeatureMap
 from tests.cli.in_process import glb
@@ -102,3 +102,12 @@ def test_crosses_and_missing_values_are_options(tmp_path: Path) -> None:
         features = Bandit.load(tmp_path / "model.safetensors").features
         assert isinstance(features, FeatureMap)
         assert features.dim == dim
+
+
+def test_policy_that_still_chooses_at_random_is_reported() -> None:
+    small = {"arm": ["a", "b"] * 10, "reward": [0, 1] * 10, "propensity": [0.5] * 20}
+    with pytest.warns(
+        UserWarning, match="sgd-ts still chooses at random: it has learned 20 rewards and needs 30 for its first"
+    ):
+        train(read_table(small, Columns()), SgdTs(block_length=30))
+    train(read_table(small, Columns()), SgdTs(block_length=20))

@@ -59,7 +59,8 @@ def make_feature_map(table: pl.LazyFrame, request: MapRequest, options: LogOptio
     if len(options) > 1:
         other = next(name for name in options if name != "features")
         raise InvalidInput(
-            f"{other} applies to a feature map that is learned from the log. Leave out {other} or features"
+            f"a model or `features` already has a feature map, so {parameter(other)} cannot be used. Leave out "
+            f"{parameter(other)}, or the feature map"
         )
     if isinstance(features, TransformerFeatures) and request.columns.features is not None:
         raise InvalidInput(

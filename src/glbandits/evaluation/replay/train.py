@@ -1,5 +1,6 @@
 """train: create a Bandit that has learned all rewards of a log."""
 
+import warnings
 from collections.abc import Callable
 
 from glbandits.bandit import Bandit
@@ -15,7 +16,8 @@ def train(
     """Return a Bandit that has learned the rewards of all rows of a log, in their order.
 
     If the log was read from a table, the Bandit has its feature map and takes rows with the same columns. If the log
-    has sparse rows, the Bandit is sparse.
+    has sparse rows, the Bandit is sparse. A UserWarning says so if the policy needs more rewards for its first
+    estimate: it still chooses at random then.
 
     >>> from glbandits import Optimist
     >>> from glbandits.evaluation import Columns, read_table, train
@@ -38,4 +40,10 @@ def train(
         done += len(block)
         if progress is not None:
             progress(done, len(log))
+    if done < (needed := policy.random_start(log.dim)):
+        warnings.warn(
+            f"{policy.name} still chooses at random: it has learned {done:,} rewards and needs {needed:,} for its "
+            "first estimate. Set its block_length or warm_up to a smaller number, or use another policy",
+            stacklevel=2,
+        )
     return bandit
