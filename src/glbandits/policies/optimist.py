@@ -49,7 +49,7 @@ from glbandits.records import Floats, Generator
 LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
 """The range of Z: each decision multiplies the bonuses of all arms by one uniform number from this range."""
 ROUNDS_AHEAD = 1000.0
-"""The shortest horizon of exploration. An arm that is known as well as from this many rewards has a small bonus."""
+"""The shortest horizon of exploration, in rounds. See "The bonus" in docs/theory/optimist.md."""
 
 BLOCKS = 0.0
 """The packed value of covariance="blocks"."""
