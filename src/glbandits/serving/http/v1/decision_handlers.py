@@ -19,6 +19,7 @@ from glbandits.serving.domain.request_features import (
     JSON,
     RequestEncoder,
     arm_names,
+    check_arm_fields,
     check_arm_names,
     encode_json_request,
 )
@@ -101,6 +102,7 @@ def _rows_request(sent: DecideRequest, settings: Settings, encoder: RequestEncod
         raise InvalidInput(f"a decision may have {settings.max_actions} rows; got {len(rows)}. Send fewer")
     actions = [[row] for row in rows]
     if sent.ids is None:
+        check_arm_fields(actions, encoder)
         ids = _names_or_indices(arm_names(actions, encoder))
     else:
         ids = _ids(sent, len(rows))
