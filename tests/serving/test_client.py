@@ -155,10 +155,30 @@ def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
             client.decide([1.0, 2.0])
         with pytest.raises(InvalidInput, match="got nan"):
             client.reward("e", float("nan"))
+        for value in ("yes", None, [1.0, 2.0], 10**400):
+            with pytest.raises(InvalidInput, match="a reward must be a finite number; got"):
+                client.reward("e", value)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="like http://127.0.0.1:8711; got 'localhost:1'"):
         Client("localhost:1", "key")
     with pytest.raises(InvalidInput, match="tries must be a whole number of at least 1; got 0"):
         Client("http://localhost:1", "key", tries=0)
+
+
+@pytest.mark.parametrize("key", ["secret\n", " secret", "se cret", "secret\x00", "sécret", "", None])
+def test_an_unusable_key_is_refused_and_not_printed(key: Any) -> None:
+    with pytest.raises(InvalidInput, match="key must be text of printable ASCII characters") as refused:
+        Client("http://localhost:1", key)
+    assert "cret" not in str(refused.value)
+
+
+def test_the_error_without_a_response_names_the_address() -> None:
+    with Scripted([]) as server:
+        address = server.address
+    with (
+        Client(address.replace("//", "//user:password@"), "key", tries=1) as client,
+        pytest.raises(ServiceError, match=f"the service at {address} did not respond: ConnectionRefused"),
+    ):
+        client.status()
 
 
 def test_arms_may_be_a_tuple_of_dicts(live: Live) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from glbandits.cli.commands import serve
+from glbandits.serving.http import server as http_server
+from glbandits.serving.http.start_message import no_key_line
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
 from tests.serving.http.servers.server_process import ACTIONS, running
@@ -69,6 +71,35 @@ def test_wrong_settings_are_one_error_line(
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "missing.safetensors"), "there is no file missing.safetensors"),
+        (("--reward-window", "90d"), "reward_wait must be"),
+    ],
+)
+def test_a_failed_start_creates_no_store_and_no_key(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    run = glb("serve", "--port", "0", "--store", "a.db", *words, folder=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    monkeypatch.setattr(http_server, "run_server", lambda _app, _settings, _socket, announce: announce())
+    first, later = (glb("serve", "--port", "0", "--store", "a.db", folder=tmp_path).stdout for _ in range(2))
+    line = "`glb keys create NAME --scope rank --scope reward --store a.db`"
+    assert "\nKey: " in first
+    assert line not in first
+    assert "\nKey: " not in later
+    assert line in later
+    assert "secret" not in no_key_line("postgresql://me:secret@db/glb")
 
 
 WITHOUT_LAB = """

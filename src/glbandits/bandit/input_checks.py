@@ -23,7 +23,9 @@ def as_floats(name: str, values: Any) -> Floats:
     try:
         given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
-            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {value_text(values, 80)}")
+            is_text = given.dtype.kind in "UT"
+            kind = ("text in" if given.ndim else "the text") if is_text else str(given.dtype)
+            raise InvalidInput(f"{name} must hold plain numbers; got {kind} {value_text(values, 80)}")
         return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInput):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits import InvalidInput
-from glbandits.features import FeatureMap, Hashing
+from glbandits.features import Category, FeatureMap, Hashing
 from glbandits.records import Floats
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.request_features import (
@@ -19,6 +19,7 @@ from glbandits.serving.domain.request_features import (
     RequestHashing,
     RequestMap,
     arms_of,
+    check_arm_fields,
     encode_json_request,
 )
 from glbandits.serving.http.personalizer.handler_adapter import decode
@@ -119,3 +120,13 @@ def test_fields_that_are_no_objects_are_an_error(shared: Any, action: Any, messa
     encoder = RequestMap(FeatureMap(context={"age": "number"}))
     with pytest.raises(InvalidInput, match=message):
         encoder.arms(shared, [action], ["a"])
+
+
+def test_an_index_names_an_arm_only_if_no_field_is_misspelt() -> None:
+    arm = {"offer": Category(("0", "1"), other=False)}
+    encoder = RequestMap(FeatureMap(arm=arm, context={"age": "number"}, per_arm_block="offer"))
+    check_arm_fields([[{}], [{"age": 3}], [{"offer": "1"}]], encoder)
+    with pytest.raises(InvalidInput, match="row 1 has the unknown field 'ofer'; did you mean 'offer'"):
+        check_arm_fields([[{}], [{"ofer": "0"}]], encoder)
+    with pytest.raises(InvalidInput, match="row 2 has no"):
+        check_arm_fields([[{}], [{}], [{}]], encoder)

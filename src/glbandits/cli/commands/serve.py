@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glbandits.serving.http.start_message import EXAMPLE, curl_line, example_request, start_lines
+from glbandits.serving.http.start_message import EXAMPLE, curl_line, example_request, no_key_line, start_lines
 from glbandits.serving.runtime.logging_setup import set_up_logging
 from glbandits.serving.server_settings import (
     DEFAULTS,
@@ -36,14 +36,18 @@ def serve_command(**options: str | None) -> None:
     settings = read_settings({name: value for name, value in options.items() if value is not None}, os.environ, file)
     typer.echo(f"Opening store {settings.store}")
     from glbandits.serving.http.server import address_of, first_key, listen, run_server  # slow: they import NumPy
+    from glbandits.serving.http.site import new_loop_start
 
     set_up_logging(settings)
     with listen(settings.host, settings.port) as listening:
+        # Everything that can fail comes before `first_key`: the key is shown only if the server starts.
+        new_loop_start(settings)
+        example = example_request(settings.model) if settings.model else EXAMPLE
         key = first_key(settings)
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
         os.environ.update(as_environment(settings))  # each server process reads its settings from there
-        example = example_request(settings.model) if settings.model else EXAMPLE
-        on_start = partial(print_start, address_of(listening), key, start_lines(settings), example)
+        lines = start_lines(settings) if key is not None else [no_key_line(settings.store), *start_lines(settings)]
+        on_start = partial(print_start, address_of(listening), key, lines, example)
         run_server(WORKER_APP, settings, listening, on_start)
 
 

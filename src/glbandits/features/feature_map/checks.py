@@ -101,7 +101,7 @@ def check_row(row: Mapping[str, Any], groups: Mapping[str, Collection[str]], kin
     for group, names in groups.items():
         absent = [name for name in names if not _has_field(row, name)]
         for name in absent:
-            similar = _similar(name, row, kinds)
+            similar = similar_field(name, row, kinds)
             if similar is not None:
                 raise InvalidInput(
                     f"row {index} has the unknown field {similar!r}; did you mean {name!r}? {_advice(name)}"
@@ -125,7 +125,7 @@ def check_table(columns: Collection[str], kinds: Kinds) -> None:
     """
     for name in kinds:
         if name not in columns:
-            similar = _similar(name, columns, kinds)
+            similar = similar_field(name, columns, kinds)
             hint = "" if similar is None else f", but {similar!r}; did you mean {name!r}?"
             raise InvalidInput(f"the table has no column {name!r}{hint or '.'} {_advice(name)}")
 
@@ -142,7 +142,7 @@ def _has_field(row: Any, name: str) -> bool:
     return bool(inner) and isinstance(row.get(outer), Mapping) and _has_field(row[outer], inner)
 
 
-def _similar(name: str, fields: Iterable[str], kinds: Kinds) -> str | None:
+def similar_field(name: str, fields: Iterable[str], kinds: Kinds) -> str | None:
     """The unknown field that is most similar to an absent column; None if no field is similar.
 
     Names that differ only in case are similar.

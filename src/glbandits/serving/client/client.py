@@ -53,7 +53,7 @@ class Client:
 
     Args:
         address: the URL of the server, such as http://127.0.0.1:8711.
-        key: a key with the scopes rank and reward.
+        key: a key with the scopes rank and reward. Raises InvalidInput if it has spaces or line breaks.
         loop: the name of the loop.
         timeout: seconds to wait for a response.
         tries: how many times a request is sent, at most.
@@ -265,6 +265,10 @@ def _bodies(arms: Iterable[bytes]) -> Iterator[msgspec.Struct]:
 
 
 def _reward(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:
-    if not math.isfinite(value):
+    try:
+        is_finite = math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):  # text, several numbers, or an int that is no float
+        is_finite = False
+    if not is_finite:
         raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
     return EventRewardRequest(event_id=event_id, value=float(value), key=key or new_event_id())

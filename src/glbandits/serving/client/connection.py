@@ -1,6 +1,7 @@
 """A persistent connection to a service, which retries requests when the server is busy."""
 
 import http.client
+import re
 import time
 from threading import Lock
 from typing import TypeVar
@@ -13,6 +14,8 @@ from glbandits.errors import GlbanditsError, InvalidInput, check_int
 BUSY = (429, 503)
 """Statuses after which a retry of the request may succeed."""
 JSON, FLOATS = "application/json", "application/octet-stream"
+PRINTABLE = re.compile("[!-~]+")
+"""What a key consists of: other characters cannot be sent in a header."""
 LONGEST_PAUSE = 10.0
 """Seconds between two attempts, at most."""
 
@@ -42,6 +45,12 @@ class Connection:
         url = urlsplit(address)
         if url.scheme not in ("http", "https") or not url.hostname:
             raise InvalidInput(f"address must be like http://127.0.0.1:8711; got {address!r}")
+        if not isinstance(key, str) or not PRINTABLE.fullmatch(key):  # the message must not contain the key
+            raise InvalidInput(
+                "key must be text of printable ASCII characters without spaces or line breaks, as `glb keys create` "
+                "prints it. If it was read from a file, pass key.strip()"
+            )
+        self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(url.hostname, url.port, timeout=timeout)
         self._prefix = f"{url.path.rstrip('/')}/loops/{quote(loop, safe='')}/v1"
@@ -81,7 +90,9 @@ class Connection:
                 response, received = self._send(method, path, body, headers)
             except (http.client.HTTPException, OSError) as error:
                 if not retries_left:
-                    raise ServiceError(0, "Unreachable", f"the service did not respond: {error!r}") from error
+                    raise ServiceError(
+                        0, "Unreachable", f"the service at {self._address} did not respond: {error!r}"
+                    ) from error
                 time.sleep(0.1)
                 continue
             if response.status == 200:

@@ -14,9 +14,9 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, value_text
 from glbandits.features import FeatureMap, Hashing
-from glbandits.features.feature_map.checks import check_row
+from glbandits.features.feature_map.checks import check_row, similar_field
 from glbandits.features.feature_map.column_group import ColumnGroup
-from glbandits.features.kinds.categorical import as_category
+from glbandits.features.kinds.categorical import Category, as_category
 from glbandits.features.table_columns import table_columns
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.records import Floats, Ints
@@ -173,6 +173,22 @@ def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encode
                 f"action {index} has the id {action_id!r}, but its field {column!r} names the arm {name!r}. Send the "
                 "same name in both"
             )
+
+
+def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> None:
+    """Raise InvalidInput if an action without an id misspells or lacks the field that names its arm.
+
+    The index of the action stands for the name only if an arm has that name.
+    """
+    if not isinstance(encoder, RequestMap) or encoder.features.per_arm_block is None:
+        return
+    block, kinds = encoder.features.per_arm_block, encoder.features.kinds
+    arm_kind = kinds[block]
+    for index, parts in enumerate(actions):
+        fields = _fields(f"the features of action {index}", parts)
+        is_index = isinstance(arm_kind, Category) and str(index) in arm_kind.values
+        if block not in fields and not (is_index and similar_field(block, fields, kinds) is None):
+            check_row(fields, {"arm": (block,)}, kinds, index)
 
 
 def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:

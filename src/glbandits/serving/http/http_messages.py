@@ -104,7 +104,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     """A stable name of the error, for programs."""
     detail: str
-    """The requirement, the value received, and how to fix it: for people."""
+    """What is wrong, and where possible the value received and how to fix it: for people."""
     request: str
     """The x-request-id, which is also in the server's log."""
 

@@ -118,6 +118,7 @@ class Site:
 
     def _open(self) -> None:
         settings = self.settings
+        first_configuration, first_model = new_loop_start(settings)
         store = open_store(settings.store, durability=settings.durability)
         self._opened.callback(store.close)
         self._lock = store.learner_lock()
@@ -128,8 +129,8 @@ class Site:
             queue=settings.queue,
             queue_bytes=settings.queue_bytes,
             learns=self._lock.try_acquire,
-            first_configuration=LoopConfig(reward_wait=settings.reward_window_seconds),
-            first_model=FirstModel.load(settings.model) if settings.model else None,
+            first_configuration=first_configuration,
+            first_model=first_model,
         )
         self._opened.push_async_callback(service.close)
         warm_up(service)
@@ -152,6 +153,15 @@ class Site:
         await asyncio.gather(*self.tasks, return_exceptions=True)
         self.evaluator.shutdown(wait=False)
         await self._opened.aclose()
+
+
+def new_loop_start(settings: Settings) -> tuple[LoopConfig, FirstModel | None]:
+    """Return the configuration and the model with which new loops start.
+
+    Raises ModelFileError or InvalidInput if the settings `model` or `reward_window` cannot be used.
+    """
+    configuration = LoopConfig(reward_wait=settings.reward_window_seconds)
+    return configuration, FirstModel.load(settings.model) if settings.model else None
 
 
 def warm_up(service: Service) -> None:

@@ -48,6 +48,15 @@ def example_request(path: str) -> dict[str, Any]:
     }
 
 
+def no_key_line(store: str) -> str:
+    """Return the line for a start that creates no key. It omits a database address, which may have a password."""
+    address = "ADDRESS" if "://" in store else shlex.quote(store)
+    return (
+        "No key is created or shown, because this store already had one. Create another with "
+        f"`glb keys create NAME --scope rank --scope reward --store {address}`."
+    )
+
+
 def start_lines(settings: Settings) -> list[str]:
     """Return lines on the model and the reward window of the first loop.
 

@@ -76,7 +76,7 @@ class TestAdministration:
         [
             ({"exploration": 2}, "exploration must be a finite number"),
             ({"mode": "online"}, "Invalid enum value"),
-            ({"reward_wait": 2}, "unknown field `reward_wait`"),
+            ({"reward_wait": 2}, "unknown field `reward_wait`. Known: aggregation, autoOptimisation, "),
             ({"policy": "optimsit"}, "did you mean 'optimist'"),
             ({"settings": {"x": 1}}, "optimist cannot have the settings"),
             ([], "Expected `object`"),

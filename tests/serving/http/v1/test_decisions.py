@@ -75,7 +75,10 @@ class TestDecide:
             ({"arms": ARMS, "excluded": [0, 1, 2]}, "all actions are excluded"),
             ({"arms": ARMS, "eventId": ""}, "length >= 1"),
             ({"arms": ARMS, "eventId": "e" * 257}, "length <= 256"),
-            ({"arms": ARMS, "deferActivation": True}, "unknown field `deferActivation`"),
+            (
+                {"arms": ARMS, "deferActivation": True},
+                "unknown field `deferActivation`. Known: arms, context, deferred, ",
+            ),
             (b'{"arms": [[NaN, 1]]}', "malformed"),
             (b'{"arms": [[1e999, 1]]}', "out of range"),
             (b'{"arms": [[1, 2]', "truncated"),

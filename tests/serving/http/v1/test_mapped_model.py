@@ -106,6 +106,11 @@ def test_rows_without_ids_get_the_names_of_their_arms(site: ServedSite) -> None:
             "column 'offer', row 0: the value must be one of 'hat', 'shoe'; got 'coat'",
         ),
         ({"rows": [{"offer": "hat", "agee": 3}]}, "row 0 has the unknown field 'agee'; did you mean 'age'"),
+        (
+            {"rows": [{"offfer": "hat", "age": 3}]},
+            "row 0 has the unknown field 'offfer'; did you mean 'offer'? Send 'offer'",
+        ),
+        ({"rows": [{"offer": "hat"}, {}], "context": {"age": 3}}, "row 1 has no column 'offer'. Send 'offer'"),
         ({"rows": [{"offer": "hat", "age": "old"}]}, "column 'age', row 0: the value must be a number; got 'old'"),
     ],
 )

@@ -23,9 +23,9 @@ LARGEST_FIELDS = 16 * 1024
 MEMORY_OF_ARM, MEMORY_OF_FEATURE = 800, 12.5
 """Bytes of memory for an arm, and for each of its features: a float64, and a float32 with room for more arms."""
 
-_decide_request = msgspec.json.Decoder(schemas.CatalogueDecideRequest).decode
-_arms_request = msgspec.json.Decoder(schemas.ArmsRequest).decode
-_arms_change = msgspec.json.Decoder(schemas.ArmsChange).decode
+_decide_request = msgspec.json.Decoder(schemas.CatalogueDecideRequest)
+_arms_request = msgspec.json.Decoder(schemas.ArmsRequest)
+_arms_change = msgspec.json.Decoder(schemas.ArmsChange)
 
 
 async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:

@@ -19,9 +19,11 @@ from glbandits.serving.domain.request_features import (
     JSON,
     RequestEncoder,
     arm_names,
+    check_arm_fields,
     check_arm_names,
     encode_json_request,
 )
+from glbandits.serving.http.body_errors import body_error_text
 from glbandits.serving.http.http_messages import BYTES_TYPE, HttpError, Request
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
@@ -31,15 +33,15 @@ FLOAT32 = np.dtype("<f4")
 
 Content = TypeVar("Content")
 
-_decide_request = msgspec.json.Decoder(DecideRequest).decode
+_decide_request = msgspec.json.Decoder(DecideRequest)
 
 
-def parse_json(decode: Callable[[bytes], Content], body: bytes) -> Content:
+def parse_json(decoder: "msgspec.json.Decoder[Content]", body: bytes) -> Content:
     """Decode a JSON body. Raises HttpError 400 if it is invalid or of another type."""
     try:
-        return decode(body)
+        return decoder.decode(body)
     except msgspec.DecodeError as error:
-        raise HttpError(400, "BadRequest", f"the body is invalid: {error}") from None
+        raise HttpError(400, "BadRequest", f"the body is invalid: {body_error_text(error, decoder.type)}") from None
 
 
 async def decide(site: Site, request: Request) -> Decided:
@@ -101,6 +103,7 @@ def _rows_request(sent: DecideRequest, settings: Settings, encoder: RequestEncod
         raise InvalidInput(f"a decision may have {settings.max_actions} rows; got {len(rows)}. Send fewer")
     actions = [[row] for row in rows]
     if sent.ids is None:
+        check_arm_fields(actions, encoder)
         ids = _names_or_indices(arm_names(actions, encoder))
     else:
         ids = _ids(sent, len(rows))

@@ -16,6 +16,7 @@ from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import PublishedModel
 from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, next_look
 from glbandits.serving.domain.request_features import DENSE, encoder_of
+from glbandits.serving.http.body_errors import body_error_text
 from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response, as_datetime
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
@@ -37,7 +38,7 @@ MAX_RELEARNED = 10_000
 """Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
-_settings = msgspec.json.Decoder(dict[str, Any]).decode
+_settings = msgspec.json.Decoder(dict[str, Any])
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
@@ -99,7 +100,8 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
         try:
             configuration = msgspec.convert(settings, schemas.LoopConfiguration)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"the configuration is invalid: {error}") from None
+            text = body_error_text(error, schemas.LoopConfiguration)
+            raise InvalidInput(f"the configuration is invalid: {text}") from None
         return site.check_optimiser(LoopConfig(**msgspec.structs.asdict(configuration)))
 
     return _as_schema(loop.reconfigure(changed))

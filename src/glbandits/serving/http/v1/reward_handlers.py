@@ -16,9 +16,9 @@ from glbandits.serving.http.v1.decision_handlers import Content, decided, decisi
 LARGEST_BATCH = 1000
 """Decisions and rewards in a batch, at most."""
 
-_reward_request = msgspec.json.Decoder(schemas.EventRewardRequest).decode
-_activate_request = msgspec.json.Decoder(schemas.ActivateRequest).decode
-_batch_request = msgspec.json.Decoder(schemas.BatchRequest).decode
+_reward_request = msgspec.json.Decoder(schemas.EventRewardRequest)
+_activate_request = msgspec.json.Decoder(schemas.ActivateRequest)
+_batch_request = msgspec.json.Decoder(schemas.BatchRequest)
 
 
 async def reward(site: Site, request: Request) -> schemas.Rewarded:
