@@ -166,7 +166,7 @@ def test_a_run_stops_after_its_time_limit() -> None:
     timed = _TimedEnvironment(SIMULATION, limit=0.05)
     with pytest.raises(_LimitExceeded):
         spend_time(timed)
-    assert timed.rounds_done == 3
+    assert 1 <= timed.rounds_done <= 3  # each takes 20 ms of CPU, and more on a busy machine
 
 
 def test_policies_are_compared_on_common_seeds() -> None:
