@@ -1,3 +1,4 @@
+import gzip
 import json
 from pathlib import Path
 
@@ -55,3 +56,16 @@ def test_json_array_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(json.dumps(ROWS, indent=1))
     with pytest.raises(InvalidInput, match="^log.json contains a JSON array; write one object per line$"):
         open_log(tmp_path / "log.json", Columns())
+
+
+def test_compressed_lines_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert len(open_log(path)) == 3
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"5\n", bytes(range(256)), '{"arm": "a"}'.encode("utf-16")])
+def test_file_without_objects_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "log.jsonl").write_bytes(content)
+    with pytest.raises(InvalidInput, match="^log.jsonl must have one JSON object per line, as UTF-8; it starts with b"):
+        open_log(tmp_path / "log.jsonl")

@@ -17,6 +17,8 @@ from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.maths.links import Link
 
 Source: TypeAlias = str | PathLike[str]
+COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78")
+"""First bytes of gzip, zstd and zlib files, which polars reads."""
 
 
 def read_parquet(
@@ -91,7 +93,7 @@ def read_json_lines(
     """
     files = files_of(source, "jsonl", "ndjson", "json")
     for file in files:
-        _check_no_array(file)
+        _check_start(file)
     with convert_polars_errors():
         table = pl.scan_ndjson(files, infer_schema_length=None)
         names = table.collect_schema().names()
@@ -101,10 +103,13 @@ def read_json_lines(
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
 
 
-def _check_no_array(file: Path) -> None:
+def _check_start(file: Path) -> None:
     with file.open("rb") as content:
-        if content.read(1024).lstrip().startswith(b"["):
-            raise InvalidInput(f"{file.name} contains a JSON array; write one object per line")
+        start = content.read(1024).lstrip()
+    if start.startswith(b"["):
+        raise InvalidInput(f"{file.name} contains a JSON array; write one object per line")
+    if not start.startswith((b"{", *COMPRESSED)):
+        raise InvalidInput(f"{file.name} must have one JSON object per line, as UTF-8; it starts with {start[:20]!r}")
 
 
 def _nested_field(path: str) -> pl.Expr:

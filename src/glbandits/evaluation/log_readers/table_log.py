@@ -29,7 +29,7 @@ READ_AHEAD = 4
 
 
 class TableLog(DisplayedLog):
-    """A log in a table that is read anew for each iteration, one block of rows at a time.
+    """A log in a table that is read again for each iteration, one block of rows at a time.
 
     In memory are only the names of the arms and the feature map. Invalid values raise InvalidInput when their block is
     read. Open the log again if its file has changed.

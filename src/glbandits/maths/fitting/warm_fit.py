@@ -3,7 +3,7 @@
 A policy stores the last estimate and a `memory`: the Cholesky factor R of a recent Hessian, and data about it. A new
 observation changes the Hessian by one outer product, and the estimate only a little. `absorb` updates R by rotations
 and takes a first step from the new observation alone. `refit` takes steps of -(R'R)^-1 times the gradient of all
-observations. They converge faster the closer R'R is to the Hessian. `refit` computes R anew if that takes less time
+observations. They converge faster the closer R'R is to the Hessian. `refit` computes R again if that takes less time
 than the steps that it saves. If the steps do not converge, `refit` calls `likelihood.fit_or_diverge`.
 
 **When there is no maximum likelihood estimate** (see `likelihood`), the fit has ridge 1. To detect this by two
@@ -31,7 +31,7 @@ MAX_PASSES = 50
 TOLERANCE = 1e-8
 """The error of theta after the last step, in standard errors and relative to 1 + the largest coefficient."""
 SLOW = 0.5
-"""R is computed anew if a step does not reduce the error by this factor."""
+"""R is computed again if a step does not reduce the error by this factor."""
 FASTEST = 0.01
 """The smallest factor that is used to predict the next step. Smaller factors are coincidences."""
 FAR = 1e4
