@@ -1,7 +1,7 @@
 # make run     the main job: the whole paper on thin grids, with a page of figures at the end
 # make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
 # make test    the tests of all code; sets up .venv by itself from the lock file
-# make test-system   servers, commands and databases that are started, stopped and killed; the SDKs of Personalizer
+# make test-system   tests that start servers, browsers, databases or other processes; the SDKs of Personalizer
 # make test-safety   compiled code of every policy: bounds, memory, and the same results as plain Python
 # make check   lint, types, architecture, and the tests of test, test-system and test-safety
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name

@@ -23,6 +23,8 @@ from glbandits.evaluation.policy_comparison import (
 )
 from glbandits.parallel import run_parallel
 
+pytestmark = pytest.mark.system
+
 ROWS = 20_000
 SETTINGS = ComparisonSettings(estimators=("snips", "dr"), gate=GateSettings())
 COLUMNS = Columns(context=("age", "country"), probabilities="p_{arm}")

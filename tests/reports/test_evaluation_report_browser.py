@@ -9,6 +9,8 @@ from glbandits.reports.evaluation_report import write_evaluation_report
 from tests.browser import PHONE, WIDE, chromium, open_page
 from tests.evaluation.small_comparison import small_comparison
 
+pytestmark = pytest.mark.system
+
 CHARTS = ("estimates", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
 READY = """
 const charts = [...document.querySelectorAll('.plotly-graph-div')];

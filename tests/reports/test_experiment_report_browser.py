@@ -9,6 +9,8 @@ from glbandits.reports.experiment_report import write_experiment_report
 from tests.browser import PHONE, WIDE, chromium, open_page, wait, webdriver
 from tests.reports.small_results import small_results
 
+pytestmark = pytest.mark.system
+
 READY = """
 const charts = [...document.querySelectorAll('.plotly-graph-div')];
 return document.readyState == 'complete'

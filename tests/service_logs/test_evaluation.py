@@ -11,6 +11,8 @@ import pytest
 from glbandits.service_logs.evaluation import evaluate_log
 from tests.serving.http.personalizer.personalizer_site import PREVIEW, V1, Site
 
+pytestmark = pytest.mark.system
+
 PATH = f"{V1}/evaluations"
 SPAN = {"startTime": "2023-01-01T00:00:00Z", "endTime": "2024-01-01T00:00:00Z"}
 LIKED = {"morning": "juice", "night": "pasta"}

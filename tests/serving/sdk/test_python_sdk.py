@@ -16,6 +16,8 @@ from msrest.exceptions import HttpOperationError
 
 from tests.serving.http.servers.server_process import Running, running
 
+pytestmark = pytest.mark.system
+
 ACTIONS = [
     RankableAction(id="pasta", features=[{"taste": "salty", "spice": 2.5}, {"nutrition": {"calories": 400}}]),
     RankableAction(id="juice", features=[{"taste": "sweet"}]),

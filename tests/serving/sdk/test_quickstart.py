@@ -10,6 +10,8 @@ import pytest
 
 from tests.serving.http.servers.server_process import running
 
+pytestmark = pytest.mark.system
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "personalizer_quickstart.py"
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.browser import PHONE, WIDE, chromium, wait
 from tests.serving.http.servers.server_process import Running, ask, running
 
+pytestmark = pytest.mark.system
+
 HOSTILE = '<img src=x onerror="document.title=1">'
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 DECISIONS = 400

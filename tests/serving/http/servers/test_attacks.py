@@ -22,6 +22,8 @@ from glbandits.serving.server_settings import Settings
 from tests.serving.http.servers.live_server import live_server
 from tests.serving.http.servers.server_process import Running, running
 
+pytestmark = pytest.mark.system
+
 GET = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"
 POST = b"POST /echo HTTP/1.1\r\nhost: x\r\n"
 

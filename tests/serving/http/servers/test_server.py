@@ -26,6 +26,8 @@ from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
 from tests.serving.http.servers.server_process import ACTIONS, GLB, Running, ask, eventually, running
 
+pytestmark = pytest.mark.system
+
 
 def rank(event: str) -> dict[str, Any]:
     return {"eventId": event, "contextFeatures": [{"hour": "morning"}], "actions": ACTIONS}
@@ -81,7 +83,6 @@ def lost(store: Path, callers: list[Caller]) -> list[str]:
     return decisions + rewards
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_a_stop_loses_no_acknowledged_event(tmp_path: Path, durability: str) -> None:
     with running(tmp_path, "--durability", durability) as server:
@@ -158,7 +159,6 @@ def test_a_request_that_is_not_http_is_refused(site: Running) -> None:
     connection.close()
 
 
-@pytest.mark.system
 def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
     with running(tmp_path, "--shutdown-delay", "300") as server:
         assert server.ask("GET", "/readyz").status == 200
@@ -173,7 +173,6 @@ def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
         assert store.decision("default", "last") is not None
 
 
-@pytest.mark.system
 def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
     with running(tmp_path) as first:
         key = first.key
@@ -186,7 +185,6 @@ def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
         assert second.ask("GET", "/v1/loops", key=key).status == 200
 
 
-@pytest.mark.system
 def test_a_used_port_is_one_error_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -213,7 +211,6 @@ def test_evaluations_complete(site: Running) -> None:
     assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200
 
 
-@pytest.mark.system
 def test_evaluations_of_a_killed_server_fail(tmp_path: Path) -> None:
     began = as_datetime(0)
     left = Evaluation(
@@ -245,7 +242,6 @@ def test_file_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert "glb.db could not be opened" in run.stderr
 
 
-@pytest.mark.system
 def test_damaged_store_is_not_ready(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         key, connection = server.key, server.connect()
@@ -272,7 +268,6 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.system
 def test_reward_window_is_printed(tmp_path: Path) -> None:
     with running(tmp_path, "--reward-window", "5s") as server:
         assert "Opening store" in server.printed
