@@ -9,6 +9,7 @@ import pytest
 from benchmarks.drift import DEVELOPMENT, REPORTING, Drifting, final_regret, report
 
 
+@pytest.mark.slow
 def test_auto_is_near_the_best_half_life_on_jumps() -> None:
     # The ratio of 10 seeds is 0.90 with a standard deviation of 0.04: 1.3 is 10 deviations away (false alarms: < 1e-6).
     problem, seeds = Drifting(dim=4, arms=10, change="jumps", period=1000), range(1, 11)

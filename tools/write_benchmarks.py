@@ -97,6 +97,9 @@ def page(results: dict[str, Any]) -> str:
         parts.append(f"```text\n{result['output']}\n```")
         run = f"`{result['command']}`, {result['date']}. {result['machine']}; load before the run {result['load']}."
         parts.append(f"{run} {used}.")
+    missing = [f"`python -m benchmarks {name}`" for name in NAMES if name not in results]
+    if missing:
+        parts.append(f"## Not measured\n\nThese have no section, because no run was published: {', '.join(missing)}.")
     return "\n\n".join(parts) + "\n"
 
 

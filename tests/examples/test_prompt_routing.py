@@ -54,7 +54,7 @@ def test_router_keeps_the_limit_and_beats_the_best_mix() -> None:
 
 
 def test_mean_cost_is_bounded_by_the_trade_off() -> None:
-    traffic = simulated_prompts(300, seed=3)
+    traffic = simulated_prompts(150, seed=3)
     router = new_router(traffic, 0.1, 1, traffic.models)
     run = play(router, traffic)
     assert run.cost.mean() <= router.limit * (1 + router.trade_off / (router.step * len(traffic))) + 1e-12

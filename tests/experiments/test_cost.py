@@ -55,11 +55,12 @@ def test_curve_ends_where_the_budget_is_exceeded(monkeypatch: pytest.MonkeyPatch
     assert calls[-1] == (14.0, 14.0)
 
 
-@pytest.mark.usefixtures("compiled_now")
+@pytest.mark.usefixtures("plain_python")
 def test_memory_grows_with_t_only_with_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "POLICY_NAMES", ("sgd-ts", "ucb-glm"))
     monkeypatch.setattr(cost, "QUICK_HORIZONS", (128, 256, 512))
     monkeypatch.setattr(cost, "QUICK_DIMENSIONS", (3, 6))
+    monkeypatch.setattr(cost, "QUICK_BUDGET", 60.0)
     table = measure_cost(quick=True)
     assert not table.ended_early(table.curve("ucb-glm", "T"))
     assert table.curve("sgd-ts", "T").memory_slope == pytest.approx(0.0, abs=1e-9)

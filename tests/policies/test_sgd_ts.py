@@ -58,6 +58,7 @@ def test_three_blocks_match_a_manual_computation() -> None:
     assert bandit.choose([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]) == 2
 
 
+@pytest.mark.usefixtures("plain_python")
 def test_numpy_implementation_makes_the_same_choices() -> None:
     policy, problem, horizon, seed = SgdTs(horizon=600, exploration_a1=0.3), Synthetic(dim=4, arms=12), 600, 3
     rng = generator(seed)

@@ -67,7 +67,8 @@ class Box:
         self.X, self.y = np.vstack([self.X, x]), np.append(self.y, reward)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.usefixtures("plain_python")
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_choices_match_a_second_implementation(seed: int) -> None:
     problem = Synthetic(dim=3, arms=6)
     bandit, box, stages = Bandit(POLICY, dim=3, seed=seed), Box(3), set()

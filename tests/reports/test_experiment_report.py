@@ -61,19 +61,29 @@ def body_of(page: Path) -> str:
     return text.replace(plotly_script(), "")
 
 
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of two experiments and the paper."""
+    return write_experiment_report(small_results(), tmp_path_factory.mktemp("report"), COMMAND, paper=paper_summary())
+
+
+def test_report_has_a_page_and_figures(page: Path) -> None:
+    stems = ["forest-1", "forest-1-pulls", "news", "paper-figure-paper", "paper-figure-fresh"]
+    expected = {Path("figures") / f"{figure_stem}.{kind}" for figure_stem in stems for kind in ("png", "svg")}
+    written = {path.relative_to(page.parent) for path in page.parent.rglob("*") if path.is_file()}
+    assert written == expected | {Path("report.html")}
+
+
 def test_equal_results_give_equal_bytes(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
-        write_experiment_report(small_results(), folder, COMMAND, paper=paper_summary())
+        write_experiment_report(small_results()[:1], folder, COMMAND)
     written = [{path.relative_to(f): path.read_bytes() for path in f.rglob("*") if path.is_file()} for f in folders]
     assert written[0] == written[1]
-    stems = ["forest-1", "forest-1-pulls", "news", "paper-figure-paper", "paper-figure-fresh"]
-    expected = {Path("figures") / f"{figure_stem}.{kind}" for figure_stem in stems for kind in ("png", "svg")}
-    assert set(written[0]) == expected | {Path("report.html")}
 
 
-def test_page_needs_no_network_and_has_all_experiments(tmp_path: Path) -> None:
-    body = body_of(write_experiment_report(small_results(), tmp_path, COMMAND))
+def test_page_needs_no_network_and_has_all_experiments(page: Path) -> None:
+    body = body_of(page)
     assert not re.search(r"https?://|<script[^>]+src|<link|@import|url\(|<iframe", body)
     assert "Five fixed arms &lt;&amp; no forest&gt;" in body
     assert "A note with &lt;b&gt;letters&lt;/b&gt; to escape." in body
@@ -87,7 +97,7 @@ def test_page_needs_no_network_and_has_all_experiments(tmp_path: Path) -> None:
     targets = re.findall(r'href="([^"]+)"', body)
     assert targets
     for target in targets:
-        assert f'id="{target[1:]}"' in body if target.startswith("#") else (tmp_path / target).is_file()
+        assert f'id="{target[1:]}"' in body if target.startswith("#") else (page.parent / target).is_file()
 
 
 def test_page_states_the_thin_grid(tmp_path: Path) -> None:
@@ -97,8 +107,8 @@ def test_page_states_the_thin_grid(tmp_path: Path) -> None:
     )
 
 
-def test_conclusions_come_before_the_figures(tmp_path: Path) -> None:
-    body = body_of(write_experiment_report(small_results(), tmp_path, COMMAND))
+def test_conclusions_come_before_the_figures(page: Path) -> None:
+    body = body_of(page)
     conclusions, figure = body.index('id="conclusions"'), body.index("<figure>")
     assert conclusions < body.index('class="card"') < figure
     assert body[:figure].count("On fresh seeds") >= 2

@@ -13,7 +13,7 @@ from glbandits.evaluation import Columns, read_parquet, tune
 from glbandits.evaluation.replay.learning_curve import Learn
 from tests.cli.in_process import glb
 
-ROWS = 4000
+ROWS = 1200
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
     policy = EpsilonGreedy(link="logistic", exploration=10.0)
     expected = tune(policy, log, grid={"exploration": (0.1, 1.0)})
     record = json.loads((folder / "found.json").read_text(encoding="utf-8"))
-    assert record["rows"] == [2000, 2000]
+    assert record["rows"] == [600, 600]
     assert [played["settings"] for played in record["candidates"]] == [
         {"exploration": value} for value in (10.0, 0.1, 1.0)
     ]

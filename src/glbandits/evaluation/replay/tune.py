@@ -148,10 +148,10 @@ def tune(
     >>> from glbandits import EpsilonGreedy
     >>> from glbandits.evaluation import FixedArms, LoggedData, tune
     >>> rng = np.random.default_rng(1)
-    >>> chosen = rng.integers(2, size=4000)
-    >>> rewards = rng.random(4000) < np.where(chosen == 1, 0.6, 0.4)
+    >>> chosen = rng.integers(2, size=1000)
+    >>> rewards = rng.random(1000) < np.where(chosen == 1, 0.6, 0.4)
     >>> log = LoggedData(
-    ...     chosen=chosen, rewards=rewards, propensities=np.full(4000, 0.5), arms=FixedArms(np.eye(2), rows=4000)
+    ...     chosen=chosen, rewards=rewards, propensities=np.full(1000, 0.5), arms=FixedArms(np.eye(2), rows=1000)
     ... )
     >>> result = tune(EpsilonGreedy(exploration=10.0), log, grid={"exploration": (0.1, 1.0)})
     >>> [played.policy.exploration for played in result.candidates], result.best.exploration, result.gain > 0

@@ -1,0 +1,15 @@
+"""The laws run as plain Python, where compiling every policy would take longest.
+
+`make test-safety` compares machine code with plain Python, and `make test-slow` repeats the laws on machine code.
+"""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def plain_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile nothing, unless the environment asks for it. A test may still ask for `compiled_now`."""
+    if os.environ["GLBANDITS_COMPILE"] == "on-demand":
+        monkeypatch.setenv("GLBANDITS_COMPILE", "never")
