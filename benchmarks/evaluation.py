@@ -15,7 +15,7 @@ from glbandits.evaluation import Columns, Log, LoggedData, evaluate, read_parque
 from glbandits.evaluation.logs.arm_features import copy_with
 from glbandits.evaluation.logs.logged_data import BLOCK
 
-ARMS, SIZES = ("a", "b", "c", "d", "e"), (1_000_000, 4_000_000)
+ARMS, SIZES = ("a", "b", "c", "d", "e"), (1_000_000, 10_000_000)
 COLUMNS = Columns(context=("age",), probabilities="p_{arm}")
 REPEATS = 2
 
