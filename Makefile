@@ -37,7 +37,7 @@ test-slow: .venv/ready-dev
 
 # Every policy with bounds checks, with freed memory overwritten, and compared with plain Python.
 test-safety: .venv/ready-dev
-	$(BIN)/python -m pytest -m safety --numprocesses=logical --dist=loadgroup tests
+	$(BIN)/python -m pytest -m "safety and not slow" --numprocesses=logical --dist=loadgroup tests
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check $(SOURCES)
@@ -75,7 +75,7 @@ lock:
 
 clean:
 	rm -rf .venv out
-	find . -name '*.nb[ic]' -delete
+	find . -name '*.nb[ic]' -delete -o -name 'glbandits-*.compiled' -delete
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

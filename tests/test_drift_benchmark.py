@@ -17,6 +17,7 @@ def test_auto_is_near_the_best_half_life_on_jumps() -> None:
     assert final_regret("auto", problem, 4000, seeds).mean() <= 1.3 * min(fixed)
 
 
+@pytest.mark.slow
 def test_auto_costs_little_if_nothing_changes() -> None:
     # The ratio of 60 seeds is 1.006 with a standard deviation of 0.010 (false alarms: less than 1e-4).
     problem, seeds = Drifting(dim=4, arms=10), range(1, 61)

@@ -154,6 +154,7 @@ def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypat
 
 
 @pytest.mark.usefixtures("compiled_now")
+@pytest.mark.safety
 @pytest.mark.parametrize("policy", named(VARIANTS, COMPILED, pytest.mark.slow))
 def test_compiled_choose_and_learn_equal_plain_ones(policy: Policy) -> None:
     bandit = Bandit(policy, dim=3, seed=11)
