@@ -51,7 +51,7 @@ class ColumnKind(ABC):
     kind: ClassVar[str]
     """The name of the kind in model files and in `FeatureMap.learn(kinds=...)`."""
     optional: ClassVar[frozenset[str]] = frozenset()
-    """Boolean fields that a model file stores only if they are True."""
+    """Fields that a model file stores only if they are neither False nor 0."""
 
     @property
     @abstractmethod
