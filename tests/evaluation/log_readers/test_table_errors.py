@@ -19,7 +19,8 @@ WRONG = [
     (
         changed("propensity", 1, 0.0),
         {},
-        "row 1.*got 0.0. If the propensities are not known, set Columns.propensity=None.",
+        "row 1.*got 0.0. The arm was chosen, so its probability was above 0. Log it without rounding, or drop such "
+        "rows. If the propensities are not known, set Columns.propensity=None. .* Rows are counted from 0, without the",
     ),
     (
         changed("reward", 2, None),
@@ -221,7 +222,8 @@ def test_context_must_not_contain_the_probability_of_an_arm() -> None:
         ("reward", ["0", "Y"], "got 'Y'. Write 1 for yes and 0 for no"),
         ("propensity", ["0,5", "0.5"], "got '0,5'. Write numbers with a decimal point, such as 0.12"),
         ("propensity", [50.0, 50.0], "at most 1; got 50.0. Divide percentages by 100. If the propensities"),
-        ("propensity", [0.5, 0.0], "at most 1; got 0.0. If the propensities"),
+        ("propensity", [0.5, 0.0], "at most 1; got 0.0. The arm was chosen"),
+        ("propensity", [0.5, -0.1], "at most 1; got -0.1. If the propensities"),
     ],
 )
 def test_errors_of_rewards_and_propensities_give_advice(column: str, values: list[Any], message: str) -> None:
