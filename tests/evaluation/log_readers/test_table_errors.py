@@ -8,6 +8,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, RowArms, read_table
+from glbandits.features import FeatureMap
 from tests.evaluation.log_readers.table_data import ARMS, LISTS, TABLE, changed
 
 WRONG = [
@@ -246,3 +247,10 @@ def test_commas_that_may_separate_thousands_are_refused() -> None:
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(InvalidInput, match="croses does not apply to a table. Known options: crosses, expansions"):
         read_table(TABLE, Columns(), croses=())  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_errors_of_an_arm_table_name_its_row(sparse: bool) -> None:
+    arms = {"name": ["c", "b", "a"], "price": ["1", "2", "cheap"]}
+    with pytest.raises(InvalidInput, match="column 'price', row 2: the value must be a number; got 'cheap'"):
+        read_table(TABLE, Columns(), arm_table=arms, features=FeatureMap(arm={"price": "number"}), sparse=sparse)
