@@ -5,7 +5,13 @@ from glbandits import Bandit, LinUcb, Optimist
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import evaluate, play_log
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
-from glbandits.evaluation.policy_comparison import CURVE_POINTS, ComparisonSettings, GateSettings, compare_policies
+from glbandits.evaluation.policy_comparison import (
+    CURVE_POINTS,
+    Candidate,
+    ComparisonSettings,
+    GateSettings,
+    compare_policies,
+)
 from tests.evaluation.small_comparison import ROWS, VALUES, small_comparison, small_log
 
 
@@ -82,7 +88,8 @@ def test_progress_names_the_policy_that_compiles() -> None:
             assert done == 0
             labels.append(label.partition(" (")[0])
 
-    candidates = {"first": Optimist(link="logistic"), "uniform": UniformTarget(), "second": LinUcb()}
+    learner = Optimist(link="logistic")
+    candidates: dict[str, Candidate] = {"first": learner, "uniform": UniformTarget(), "second": LinUcb()}
     settings = ComparisonSettings(gate=GateSettings(), reward_range=(0.0, 1.0))
     compare_policies(small_log()[:1024], candidates, settings, progress=report)
     assert labels[:2] == ["promotion gate: training first", "promotion gate: training second"]
