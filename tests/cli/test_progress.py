@@ -19,3 +19,10 @@ def test_progress_in_a_pipe_goes_to_stderr_only(
     assert piped.getvalue() == ""
     assert "row [1]" in (printed := capsys.readouterr().err)
     assert "25%" in printed
+
+
+def test_each_step_prints_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with work_bar(Console(file=io.StringIO())) as report:
+        for label, done in (("a", 0), ("b", 0), ("b plays", 5), ("b plays", 6), ("c", 6), ("c plays", 7)):
+            report(label, done, 10)
+    assert capsys.readouterr().err.splitlines() == ["a: 0%", "b: 0%", "c: 60%"]

@@ -1,56 +1,18 @@
-"""A small problem with known expected rewards, logs of it, and simple policies."""
+"""A small problem with known expected rewards, and logs of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from glbandits import Bandit, Policy, Uniform
+from glbandits import Bandit, Policy
 from glbandits.evaluation import LoggedData, RowArms
 from glbandits.features import Features
-from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import any_index
-from glbandits.maths.vectors import best_arm
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Generator
+from glbandits.records import Floats
 
 DIM = 4
 REWARD_PROBABILITIES = np.array([0.1, 0.35, 0.6, 0.9])
 """Probability of a reward of 1, for each arm of the problem."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counting(Uniform):
-    """The weight of a feature is its total reward. One time in five, pull a random arm. Cheap to compile."""
-
-    name: ClassVar[str] = "counting"
-
-    def init(self, dim: int) -> Floats:
-        return np.zeros(dim)
-
-    @staticmethod
-    @jittable
-    def choose(state: Floats, _settings: Floats, arms: Floats, rng: Generator, _link: LinkFunctions) -> int:
-        if any_index(rng, 5) == 0:
-            return any_index(rng, arms.shape[0])
-        return best_arm(arms, state)
-
-    @staticmethod
-    @jittable
-    def learn(
-        state: Floats, _settings: Floats, x: Floats, reward: float, _rng: Generator, _link: LinkFunctions
-    ) -> Floats:
-        for i in range(len(x)):
-            state[i] += (reward - 0.5) * x[i]
-        return state
-
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, _settings: Floats, arms: Floats, _link: LinkFunctions, out: Floats) -> bool:
-        out[:] = 0.2 / arms.shape[0]
-        out[best_arm(arms, state)] += 0.8
-        return True
 
 
 def draw_arms(rng: np.random.Generator) -> Floats:

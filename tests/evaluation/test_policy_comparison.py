@@ -1,11 +1,17 @@
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Optimist
+from glbandits import Bandit, LinUcb, Optimist
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import evaluate, play_log
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
-from glbandits.evaluation.policy_comparison import CURVE_POINTS, ComparisonSettings, compare_policies
+from glbandits.evaluation.policy_comparison import (
+    CURVE_POINTS,
+    Candidate,
+    ComparisonSettings,
+    GateSettings,
+    compare_policies,
+)
 from tests.evaluation.small_comparison import ROWS, VALUES, small_comparison, small_log
 
 
@@ -70,9 +76,25 @@ def test_progress_reaches_the_end_of_every_step() -> None:
         last[label] = done / total
 
     compare_policies(small_log(), {"optimist": Optimist(link="logistic")}, ComparisonSettings(), progress=report)
-    compiling = last.pop("learning curves (the first run compiles each policy: 5 to 60 s)")
-    assert compiling == 0
-    assert last == {"learning curves": 1.0, "training optimist": 1.0, "evaluating optimist": 1.0}
+    steps = ("learning curves", "training optimist", "evaluating optimist")
+    assert {label: done for label, done in last.items() if "compiles" not in label} == dict.fromkeys(steps, 1.0)
+
+
+def test_progress_names_the_policy_that_compiles() -> None:
+    labels: list[str] = []
+
+    def report(label: str, done: float, total: float) -> None:  # noqa: ARG001
+        if "the first run compiles" in label:
+            assert done == 0
+            labels.append(label.partition(" (")[0])
+
+    learner = Optimist(link="logistic")
+    candidates: dict[str, Candidate] = {"first": learner, "uniform": UniformTarget(), "second": LinUcb()}
+    settings = ComparisonSettings(gate=GateSettings(), reward_range=(0.0, 1.0))
+    compare_policies(small_log()[:1024], candidates, settings, progress=report)
+    assert labels[:2] == ["promotion gate: training first", "promotion gate: training second"]
+    assert labels[2:4] == ["learning curve of first", "learning curve of second"]
+    assert labels[4:] == ["training first", "evaluating first", "training second", "evaluating second"]
 
 
 def test_learning_curve_of_few_rows_has_a_note() -> None:

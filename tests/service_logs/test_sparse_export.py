@@ -74,10 +74,25 @@ def test_command_evaluates_a_sparse_loop(tmp_path: Path) -> None:
         run = glb("evaluate", log, "--policy", "uniform", "--estimator", "ips", folder=tmp_path)
         assert run.returncode == 0, run.stderr
         assert "uniform: evaluated on all 200 rows" in run.stdout
-    run = glb("evaluate", "log", "--features", "features", "--policy", "uniform", folder=tmp_path)
+    run = glb("evaluate", "log", "--context", "age", "--policy", "uniform", folder=tmp_path)
     assert run.returncode != 0
-    assert "leave out options of columns" in run.stderr
+    assert "--context does not apply to log, whose format defines its columns and arms. Leave it out" in run.stderr
     assert pl.read_parquet(tmp_path / "log/*.parquet")["feature_indices"].list.max().max() < WIDE  # type: ignore[operator]
+
+
+def test_commands_with_fixed_columns_read_a_sparse_export(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE, exploration=1.0)
+    play_rounds(loop, store, clock, 20)
+    export_loop(store, "default", tmp_path / "log")
+    store.close()
+    run = glb("train", "log", "--policy", "uniform", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "(20 rows learned)" in run.stdout
+    run = glb("slates", "log", "--policy", "uniform", "--estimator", "slate-ips", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("uniform")
+    run = glb("slates", "log", "--policy", "uniform", "--slate", "event", folder=tmp_path)
+    assert "no column 'event'" in run.stderr
 
 
 def test_folder_without_an_export_is_refused(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ import pytest
 from glbandits import Bandit, InvalidInput, Uniform
 from glbandits.environments import r6a, read_events, write_simulated_news
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import any_index
-from glbandits.maths.vectors import best_arm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator, Ints
 from glbandits.simulation import R6aReplay, replay_r6a
+from tests.counting_policy import Counting
 
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
 FEATURES = np.concatenate([np.ones((5, 1)), np.eye(5)], axis=1)
@@ -36,32 +35,6 @@ class Largest(Uniform):
             if arms[arm, 2] > arms[best, 2]:
                 best = arm
         return best
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counting(Uniform):
-    """Take the clicks of each feature so far as its weight; one time in ten, pull any arm."""
-
-    name: ClassVar[str] = "counting"
-
-    def init(self, dim: int) -> Floats:
-        return np.zeros(dim)
-
-    @staticmethod
-    @jittable
-    def choose(state: Floats, _settings: Floats, arms: Floats, rng: Generator, _link: LinkFunctions) -> int:
-        if any_index(rng, 10) == 0:
-            return any_index(rng, arms.shape[0])
-        return best_arm(arms, state)
-
-    @staticmethod
-    @jittable
-    def learn(
-        state: Floats, _settings: Floats, x: Floats, reward: float, _rng: Generator, _link: LinkFunctions
-    ) -> Floats:
-        for i in range(len(x)):
-            state[i] += (reward - 0.5) * x[i]
-        return state
 
 
 def write_log(path: Path, displayed: Ints, clicks: Ints, features: Floats = FEATURES) -> Path:

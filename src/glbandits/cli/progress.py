@@ -18,7 +18,8 @@ LINE_SECONDS = 20.0
 def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     """Show a progress bar. Yields a function of a label, the work done and the total work.
 
-    If the output is not a terminal, a line is printed to stderr at the start and every `LINE_SECONDS` instead.
+    If the output is not a terminal, a line is printed to stderr at the start of each step and every `LINE_SECONDS`
+    instead. A step starts with a new label, and with no work done or as much as before.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -29,12 +30,14 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
-        lines, printed = Console(stderr=True), -math.inf
+        lines, printed, previous = Console(stderr=True), -math.inf, ("", 0.0)
 
         def report(label: str, done: float, total: float) -> None:
-            nonlocal printed
+            nonlocal printed, previous
             bar.update(task, completed=done, total=max(total, 1e-9), description=escape(label))
-            if not console.is_terminal and time.monotonic() - printed >= LINE_SECONDS:
+            starts = label != previous[0] and done in (0.0, previous[1])
+            previous = (label, done)
+            if not console.is_terminal and (starts or time.monotonic() - printed >= LINE_SECONDS):
                 printed = time.monotonic()
                 lines.print(f"{label}: {done / max(total, 1e-9):.0%}", soft_wrap=True, markup=False, highlight=False)
 

@@ -29,6 +29,8 @@ Candidate: TypeAlias = Policy | Bandit | Target
 Progress: TypeAlias = Callable[[str, float, float], None]
 """Called with a label, the work done and the total work."""
 
+COMPILES = "(the first run compiles: 5 to 60 s)"
+"""Note on a label of progress, at the start of a step that may compile the policy."""
 CURVE_POINTS = 500
 """Points of a learning curve: more than a screen shows."""
 
@@ -269,7 +271,7 @@ class _ComparisonWork:
             done += rows
             self._progress("learning curves", done, total)
 
-        self._progress("learning curves (the first run compiles each policy: 5 to 60 s)", 0, total)
+        names = list(learners)
         played = play_policies(
             list(learners.values()),
             self._log,
@@ -277,6 +279,7 @@ class _ComparisonWork:
             self._settings.learning_curve_rules(),
             report,
             size=size,
+            starting=lambda index: self._progress(f"learning curve of {names[index]} {COMPILES}", 0, total),
         )
         return {label: curve for label, [curve] in zip(learners, played, strict=True)}
 
@@ -313,9 +316,11 @@ class _ComparisonWork:
             reward_range=settings.reward_range,
             seed=settings.seed,
             progress=lambda done, total: self._progress("promotion gate", done, total),
+            starting=lambda label: self._progress(f"promotion gate: training {label} {COMPILES}", 0, len(self._log)),
         )
 
     def _train(self, label: str, policy: Policy, rows: Log) -> Bandit:
+        self._progress(f"training {label} {COMPILES}", 0, len(rows))
         return train(
             rows,
             policy,
@@ -326,6 +331,8 @@ class _ComparisonWork:
     def _evaluate(self, label: str, candidate: Bandit | Target, rows: Log) -> Evaluation:
         """Evaluate a candidate that no longer learns."""
         settings = self._settings
+        note = f" {COMPILES}" if isinstance(candidate, Bandit) else ""
+        self._progress(f"evaluating {label}{note}", 0, len(rows))
         target = FrozenTarget(candidate, settings.seed) if isinstance(candidate, Bandit) else candidate
         arguments: dict[str, Any] = {
             "embeddings": self._embeddings,

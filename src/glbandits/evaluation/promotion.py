@@ -114,6 +114,7 @@ def promotion(
     exploration: float = 0.0,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    starting: Callable[[str], None] | None = None,
 ) -> Promotion:
     """Decide whether a candidate should replace the logging policy: promote, keep, or wait.
 
@@ -135,6 +136,7 @@ def promotion(
             seem better only because the running policy explores.
         seed: seed of the candidates.
         progress: called with the number of rows done, and of all rows.
+        starting: called with the name of each `Policy` before it is compiled and learns.
     """
     if not candidates:
         raise InvalidInput("candidates is empty. Name at least one candidate.")
@@ -169,7 +171,11 @@ def promotion(
     index = int(math.log2(len(log) / (2 * FIRST_SPLIT)))
     split = FIRST_SPLIT << index
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
-    targets = {name: _frozen(candidate, LogSlice(log, 0, split), log, seed) for name, candidate in candidates.items()}
+    targets = {}
+    for name, candidate in candidates.items():
+        if starting is not None and isinstance(candidate, Policy):
+            starting(name)
+        targets[name] = _frozen(candidate, LogSlice(log, 0, split), log, seed)
     sequences = {
         name: AnytimeIntervals(log.dim, link, bounds, least_propensity, sparse=log.sparse) for name in candidates
     }

@@ -12,6 +12,7 @@ import polars as pl
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, Log, LoggedData, SparseArms, read_parquet
 from glbandits.evaluation.log_readers.column_values import cluster_ids
+from glbandits.evaluation.log_readers.columns import check_present
 from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
@@ -61,6 +62,8 @@ class SparseExport:
             yield from self._read(pl.read_parquet(file)).blocks(size)
 
     def _read(self, table: pl.DataFrame) -> LoggedData:
+        if self.cluster is not None:
+            check_present([self.cluster], table.columns)
         counts = table["probabilities"].list.len().to_numpy().astype(np.int64)
         sizes = table["feature_counts"].explode().to_numpy()
         arms = SparseRows(

@@ -102,7 +102,7 @@ def open_store_log(source: LogSource) -> Log:
         from glbandits.service_logs.loop_export import export_loop
         from glbandits.serving.storage.open_store import open_existing_store
 
-    _check_store_settings(source)
+    _check_export_settings(source)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory())) / "log"
         with closing(open_existing_store(source.address)) as store:
@@ -117,8 +117,8 @@ def open_store_log(source: LogSource) -> Log:
     return log
 
 
-def _check_store_settings(source: LogSource) -> None:
-    """Raise InvalidInput for settings that cannot apply to a store, whose export has fixed columns and features."""
+def _check_export_settings(source: LogSource) -> None:
+    """Raise InvalidInput for settings that cannot apply to an export, which has fixed columns and features."""
     given, exported = source.columns, Columns(features="features")
     renamed = [
         f"Columns.{each.name}"
@@ -160,7 +160,8 @@ def _open_any(source: LogSource) -> Log:
         with needed_for("an export with sparse rows", "serve"):
             from glbandits.service_logs.exported_log import open_export
 
-        return _open_format_with_columns(open_export, source)
+        _check_export_settings(source)
+        return open_export(source.path, source.link or "identity", cluster=source.columns.cluster)
     if is_open_bandit(source.path):
         return _open_format_with_columns(read_open_bandit, source)
     settings = source.reader_settings()

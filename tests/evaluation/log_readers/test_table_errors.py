@@ -8,6 +8,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, RowArms, read_table
+from glbandits.features import FeatureMap
 from tests.evaluation.log_readers.table_data import ARMS, LISTS, TABLE, changed
 
 WRONG = [
@@ -19,7 +20,8 @@ WRONG = [
     (
         changed("propensity", 1, 0.0),
         {},
-        "row 1.*got 0.0. If the propensities are not known, set Columns.propensity=None.",
+        "row 1.*got 0.0. The arm was chosen, so its probability was above 0. Log it without rounding, or drop such "
+        "rows. If the propensities are not known, set Columns.propensity=None. .* Rows are counted from 0, without the",
     ),
     (
         changed("reward", 2, None),
@@ -221,7 +223,8 @@ def test_context_must_not_contain_the_probability_of_an_arm() -> None:
         ("reward", ["0", "Y"], "got 'Y'. Write 1 for yes and 0 for no"),
         ("propensity", ["0,5", "0.5"], "got '0,5'. Write numbers with a decimal point, such as 0.12"),
         ("propensity", [50.0, 50.0], "at most 1; got 50.0. Divide percentages by 100. If the propensities"),
-        ("propensity", [0.5, 0.0], "at most 1; got 0.0. If the propensities"),
+        ("propensity", [0.5, 0.0], "at most 1; got 0.0. The arm was chosen"),
+        ("propensity", [0.5, -0.1], "at most 1; got -0.1. If the propensities"),
     ],
 )
 def test_errors_of_rewards_and_propensities_give_advice(column: str, values: list[Any], message: str) -> None:
@@ -244,3 +247,10 @@ def test_commas_that_may_separate_thousands_are_refused() -> None:
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(InvalidInput, match="croses does not apply to a table. Known options: crosses, expansions"):
         read_table(TABLE, Columns(), croses=())  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_errors_of_an_arm_table_name_its_row(sparse: bool) -> None:
+    arms = {"name": ["c", "b", "a"], "price": ["1", "2", "cheap"]}
+    with pytest.raises(InvalidInput, match="column 'price', row 2: the value must be a number; got 'cheap'"):
+        read_table(TABLE, Columns(), arm_table=arms, features=FeatureMap(arm={"price": "number"}), sparse=sparse)

@@ -19,6 +19,7 @@ from glbandits.evaluation import (
     read_parquet,
     read_table,
 )
+from glbandits.features import Category, FeatureMap
 from tests.evaluation.log_readers.table_data import COLUMNS, LISTS, TABLE, assert_same_log
 
 
@@ -258,3 +259,35 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         rows, used[copies] = map(int, out.stdout.split())
         assert rows == copies * 100_000
     assert used[150] < used[40] + 80_000  # kilobytes: to hold the 11 million more rows would take 400,000
+
+
+def write_codes(path: Path, codes: list[str]) -> Path:
+    rows = (f"{'ab'[index % 2]},{index % 2},0.5,{code}\n" for index, code in enumerate(codes))
+    path.write_text("arm,reward,propensity,code\n" + "".join(rows))
+    return path
+
+
+def test_codes_that_lost_their_zeros_keep_their_category(tmp_path: Path) -> None:
+    columns = Columns(context=("code",))
+    first = read_csv(write_codes(tmp_path / "1", ["04109", "4111", "04110"]), columns, kinds={"code": "category"})
+    second = read_csv(write_codes(tmp_path / "2", ["4109", "4111", "4110"]), columns, features=first.feature_map)
+    np.testing.assert_array_equal(second.read().arms.features(), first.read().arms.features())
+
+
+def test_ids_of_18_digits_are_different_categories(tmp_path: Path) -> None:
+    ids = ["123456789012345678", "123456789012345679", "", "7"]
+    for codes in (ids, ids[:2]):
+        log = read_csv(write_codes(tmp_path / "log", codes), Columns(context=("code",)), kinds={"code": "category"})
+        assert isinstance(log.feature_map, FeatureMap)
+        kind = log.feature_map.kinds["code"]
+        assert isinstance(kind, Category)
+        assert set(ids[:2]) <= set(kind.values)
+
+
+def test_percentages_without_a_sign_are_an_error_in_a_later_file(tmp_path: Path) -> None:
+    columns = Columns(context=("code",))
+    first = read_csv(write_codes(tmp_path / "1", ["24.7%", "3%", "0"]), columns, kinds={"code": "number"})
+    second = read_csv(write_codes(tmp_path / "2", ["24.7", "3", "0"]), columns, features=first.feature_map)
+    message = "column 'code', row 0: the value must have a percent sign, .* Rows are counted from 0, without the header"
+    with pytest.raises(InvalidInput, match=message):
+        second.read()

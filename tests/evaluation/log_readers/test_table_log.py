@@ -102,12 +102,12 @@ def test_missing_values_of_the_context_are_marked() -> None:
 
 
 def test_numbers_as_text_need_a_kind() -> None:
-    odd = {**TABLE, "age": ["12%", "3%", 5]}
+    odd = {**TABLE, "age": ["$12", "1,300.5", 5]}
     with pytest.raises(InvalidInput, match=r"column 'age' contains numbers written as text .*kinds={'age': 'num"):
         read_table(odd, Columns(context=("age",)))
     log = read_table(odd, Columns(context=("age",)), kinds={"age": "number"})
     assert isinstance(log.arms, CrossedArms)
-    assert log.arms.contexts.argmax() == 2
+    assert log.arms.contexts.argmax() == 1
 
 
 def test_context_without_crosses_is_appended() -> None:
@@ -194,7 +194,7 @@ def test_many_arms_are_sorted_quickly() -> None:
     """A linear search for each name would take 10 seconds; a dict lookup takes less than one."""
     names = [f"item {number}" for number in reversed(range(40_000))]
     start = perf_counter()
-    arm_names, arm_values = read_arms(pl.DataFrame({"name": names, "price": np.arange(40_000.0)}))
+    arm_names, arm_values, _ = read_arms(pl.DataFrame({"name": names, "price": np.arange(40_000.0)}))
     assert perf_counter() - start < 4.0
     assert arm_names[:2] == ("item 0", "item 1")
     assert arm_values["price"][:2].tolist() == [39_999.0, 39_998.0]

@@ -9,7 +9,8 @@ from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedDa
 from glbandits.evaluation.replay.log_player import THINNING_STREAM
 from glbandits.maths.philox import generator, uniform
 from glbandits.records import Floats, Ints
-from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Counting, Stream, live_reward, write_log
+from tests.counting_policy import Counting
+from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Stream, live_reward, write_log
 
 pytestmark = pytest.mark.usefixtures("plain_python")
 few = pytest.mark.filterwarnings("ignore:the effective sample size of")

@@ -11,7 +11,8 @@ from glbandits.evaluation.logs.log_slice import split
 from glbandits.maths.links import LinkFunctions
 from glbandits.policy import Grid
 from glbandits.records import Floats, Generator, Ints
-from tests.evaluation.learning_problem import Counting, Stream, write_log
+from tests.counting_policy import Counting
+from tests.evaluation.learning_problem import Stream, write_log
 
 few = pytest.mark.filterwarnings("ignore:the effective sample size of")
 

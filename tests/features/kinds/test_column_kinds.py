@@ -27,6 +27,13 @@ def test_true_and_1_are_different_categories_of_a_context() -> None:
     assert encoded(Category(("true", "1")), 1, True).tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
+def test_number_prefers_the_category_without_leading_zeros() -> None:
+    assert encoded(Category(("07", "7")), 7, "07", "7").argmax(axis=1).tolist() == [1, 0, 1]
+    assert encoded(Category(("07", "007", "00")), 7, 0).argmax(axis=1).tolist() == [3, 2]  # 7 may be either
+    with pytest.raises(InvalidInput, match="must be one of '07'; got 7"):
+        encoded(Category(("07",), other=False), 7)
+
+
 def test_numbers_are_scaled_and_missing_ones_marked() -> None:
     values = (20.0, 40, None, float("nan"), np.int64(1), np.float32(60), Decimal(20), "30", " NA ")
     np.testing.assert_allclose(
@@ -57,6 +64,12 @@ def test_numbers_are_scaled_and_missing_ones_marked() -> None:
             "must be a number with a decimal comma, as the column has; got '3256.10'. Send a number instead of text, "
             "or write it as '3256,10'",
         ),
+        (
+            Number(percent=True),
+            "5.5",
+            "column 'c', row 1: the value must have a percent sign, .*; got '5.5'. If it is a percentage, write '5.5%'",
+        ),
+        (Number(from_text=True), "5%", "the value must have no percent sign, .*; got '5%'. Write it without the sign"),
         (Number(), float("inf"), "row 1: the value must be a finite number between -1e+50 and 1e+50; got inf"),
         (Number(), [1], r"row 1: the value must be a number; got \[1\]"),
         (Boolean(), "perhaps", "row 1: the value must be true or false; got 'perhaps'"),

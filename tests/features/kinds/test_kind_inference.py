@@ -106,12 +106,59 @@ def test_problems_of_all_columns_are_reported_together() -> None:
 def test_numbers_as_text_are_parsed_if_declared() -> None:
     table = {"p": ["12%", "1,200.0%", "", "NA"], "q": ["$1,234.50", "3", "-2", None]}
     features = FeatureMap.learn(table, context=("p", "q"), kinds={"p": "number", "q": "number"}, crosses=())
-    assert features.kinds["p"] == Number(6.06, 5.94, "indicator", from_text=True)
+    assert features.kinds["p"] == Number(6.06, 5.94, "indicator", from_text=True, percent=True)
     np.testing.assert_allclose(features.transform(table)[:, :2], [[-1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
     with pytest.raises(
-        InvalidInput, match="column 'c': each value must be a number; got 'a'. Correct it, or use kinds="
+        InvalidInput, match="column 'c', row 2: each value must be a number; got 'a'. Correct it, or use kinds="
     ):
-        learned(["1", "a"], kinds={"c": "number"})
+        learned(["1", None, "a"], kinds={"c": "number"})
+
+
+@pytest.mark.parametrize("kind", ["number", "raw", "decimal_comma"])
+def test_percentages_and_other_numbers_are_not_mixed(kind: str) -> None:
+    message = (
+        "column 'c', row 2: each value must have a percent sign, because others such as '24,7%' have one; got '5,5'"
+    )
+    with pytest.raises(InvalidInput, match=message):
+        learned(["24,7%", None, "5,5", "3 %"], kinds={"c": kind})
+    message = "row 1: each value must have no percent sign, because others such as '24,7' have none; got '5,5%'"
+    with pytest.raises(InvalidInput, match=message):
+        learned(["24,7", "5,5%", "3"], kinds={"c": kind})
+    with pytest.raises(InvalidInput, match="row 0: each value must have a percent sign, .* got 0.2"):
+        learned([0.2, "20%"], kinds={"c": kind})
+    percentages = learned(["24,7%", "0", "NA"], kinds={"c": kind})
+    assert isinstance(percentages, Number)
+    assert percentages.percent
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["12", "NA"], "number"),
+        (["12%", "-"], "raw"),
+        (["yes", "no", "NA"], "boolean"),
+        (["2025-01-31", "NA"], "date"),
+        (["a", ""], "category"),
+    ],
+)
+def test_missing_texts_are_treated_as_missing_values(values: list[str], kind: str) -> None:
+    treatments = [
+        getattr(learned(values, kinds={"c": kind}, missing=way), "missing", None) for way in ("indicator", "impute")
+    ]
+    assert treatments == ["indicator", "impute"]
+    with pytest.raises(InvalidInput, match="column 'c' has 1 missing values"):
+        learned(values, kinds={"c": kind}, missing="error")
+
+
+@pytest.mark.parametrize("count", [3, 60])
+def test_number_is_the_code_with_leading_zeros(count: int) -> None:
+    codes = [f"{code:05}" for code in range(4100, 4100 + count)]
+    features = FeatureMap.learn({"c": codes}, context=("c",), kinds={"c": "category"})
+    assert isinstance(features.kinds["c"], Category if count == 3 else Hashed)
+    for number in (4101, 4101.0, np.int64(4101)):
+        np.testing.assert_array_equal(features.transform([{"c": number}]), features.transform([{"c": "04101"}]))
+    assert (features.transform([{"c": "4101"}]) != features.transform([{"c": "04101"}])).any()
+    assert FeatureMap.from_document(features.document()) == features
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from glbandits.features.kinds.numeric import FALSE, TRUE, parse_decimal_comma
 from glbandits.records import Floats, Ints
 
 DECIMAL_COMMA, THOUSANDS_COMMA = r"^[+-]?\d*,\d+$", r"^[+-]?[1-9]\d{0,2},\d{3}$"
+MAX_EXACT = 2**53
+"""The largest integer up to which float64 represents all integers."""
 NUMBER_ADVICE = "Write it as a plain number, 0.12 for 12%"
 
 RowNumbers: TypeAlias = int | Ints
@@ -112,10 +114,19 @@ def _number_advice(text: str) -> str:
 
 
 def column_values(series: pl.Series) -> Any:
-    """Return the input for a feature map: an array of numbers with NaN, or a list."""
+    """Return the input for a feature map: an array of numbers with NaN, or a list.
+
+    Integers that float64 cannot represent, such as ids of 18 digits, stay integers in a list.
+    """
+    if series.dtype.is_integer() and max(_limit(series.max()), -_limit(series.min())) > MAX_EXACT:
+        return series.to_list()
     if series.dtype.is_numeric():
         return np.ascontiguousarray(series.cast(pl.Float64).to_numpy(), dtype=np.float64)
     return (series.cast(pl.String) if is_text(series.dtype) else series).to_list()
+
+
+def _limit(value: Any) -> int:
+    return 0 if value is None else int(value)
 
 
 def int_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Ints:

@@ -13,6 +13,7 @@ from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 from glbandits.features.kinds.kind_inference import learn_kinds
+from glbandits.features.kinds.numeric import Number
 from glbandits.features.transformer_features import as_features
 
 LEARN_ROWS = 100_000
@@ -33,9 +34,16 @@ class LogOptions(MapOptions, total=False):
 
 
 def declared_texts(options: LogOptions) -> list[str]:
-    """The columns whose declared kind needs the text of a CSV file: "1.234" is 1234 with decimal commas."""
+    """The columns whose declared kind needs the text of a CSV file.
+
+    "1.234" is 1234 with decimal commas, and "12" is an error in a column of percentages.
+    """
     kinds = {**getattr(options.get("features"), "kinds", {}), **options.get("kinds", {})}
-    return [name for name, kind in kinds.items() if kind == "decimal_comma" or getattr(kind, "decimal_comma", False)]
+    return [
+        name
+        for name, kind in kinds.items()
+        if kind == "decimal_comma" or (isinstance(kind, Number) and (kind.decimal_comma or kind.percent))
+    ]
 
 
 class MapRequest(NamedTuple):
@@ -96,7 +104,7 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
         raise InvalidInput(
             f"kinds has {unknown[0]!r}, which is not a column of features. Columns of features: {', '.join(values)}"
         )
-    learned = learn_kinds(values, kinds, missing)
+    learned = learn_kinds(values, kinds, missing, dict.fromkeys(columns.context, _sample_step(request)))
     return FeatureMap(
         arm=arm | {name: learned[name] for name in request.arm_values if name in learned},
         context={name: learned[name] for name in columns.context if name in learned},
@@ -119,13 +127,17 @@ def _sample(table: pl.LazyFrame, request: MapRequest) -> dict[str, Any]:
     names = list(dict.fromkeys([*columns.context, *(name for group in groups for name in group)]))
     if not names:
         return {}
-    every = -(-request.rows // LEARN_ROWS)
-    rows = table.select(names).gather_every(every).collect(engine="streaming")
+    rows = table.select(names).gather_every(_sample_step(request)).collect(engine="streaming")
     context = {name: column_values(rows[name]) for name in columns.context}
     return context | {
         own: _joined([column_values(rows[name]) for name in group])
         for own, group in zip(columns.per_arm_names, groups, strict=True)
     }
+
+
+def _sample_step(request: MapRequest) -> int:
+    """The distance between two sampled rows."""
+    return -(-request.rows // LEARN_ROWS)
 
 
 def _joined(columns: list[Any]) -> Any:

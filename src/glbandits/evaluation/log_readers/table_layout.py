@@ -38,6 +38,8 @@ class TableLayout:
     """Names of all arms, over all rows; empty if arms have no names."""
     arm_values: Mapping[str, Any]
     """The columns of the arm table, in the order of `arm_names`, and the names in the column of the arm."""
+    arm_rows: Sequence[int]
+    """The row of each arm in the arm table, in the order of `arm_names`."""
     features: Features
     """The map from columns to features."""
     has_arm_table: bool
@@ -59,13 +61,13 @@ class TableLayout:
     def arm_features(self) -> Floats:
         """Features of each named arm, (K, q)."""
         assert isinstance(self.features, FeatureMap)
-        return self.features.arm.encode(self.arm_values, len(self.arm_names))
+        return self.features.arm.encode(self.arm_values, len(self.arm_names), self.arm_rows)
 
     @cached_property
     def arm_entries(self) -> Entries:
         """Nonzero features of each named arm."""
         assert isinstance(self.features, FeatureMap)
-        return self.features.arm.encode_sparse(self.arm_values, len(self.arm_names))
+        return self.features.arm.encode_sparse(self.arm_values, len(self.arm_names), self.arm_rows)
 
     @property
     def wanted(self) -> list[str]:
@@ -188,9 +190,10 @@ def inspect_table(
             f"{parameter('arm_id', columns.arm)}"
         )
     if arm_table is not None:
-        names, arm_values = read_arms(arm_table, arm_id)
+        names, arm_values, arm_rows = read_arms(arm_table, arm_id)
     else:
         names, arm_values = natural_order({*sizes.get("names", []), *struct_names}), {}
+        arm_rows = list(range(len(names)))
     per_arm = [name for group in columns.of_arms(names) for name in group]
     check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
     if columns.probability_of_arm is not None:
@@ -206,6 +209,7 @@ def inspect_table(
         max_arms=sizes.get("max_arms") or len(names),
         arm_names=names,
         arm_values={**arm_values, columns.arm: list(names)},
+        arm_rows=arm_rows,
         features=features,
         has_arm_table=arm_table is not None,
         sparse=features.dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
@@ -253,8 +257,8 @@ def _scan_table(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[s
     return first.row(0, named=True) | {"names": names}
 
 
-def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the names of the arms of an arm table, sorted, and its other columns in that order.
+def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str, ...], dict[str, Any], list[int]]:
+    """Return the names of the arms of an arm table, sorted, and in that order its other columns and row numbers.
 
     The names are in the column `arm_id`, by default the first one.
     """
@@ -270,5 +274,6 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str
             raise column_error(table[arm_id], row, 0, f"must name each arm of {parameter('arm_table')} once", advice)
     indices = {name: index for index, name in enumerate(ids)}
     names = natural_order(indices)
-    in_order = table[[indices[name] for name in names]]
-    return names, {name: column_values(in_order[name]) for name in table.columns if name != arm_id}
+    rows = [indices[name] for name in names]
+    in_order = table[rows]
+    return names, {name: column_values(in_order[name]) for name in table.columns if name != arm_id}, rows

@@ -1,5 +1,6 @@
 """`TableLog`, a log streamed from a table, and `read_table` for a table in memory."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from glbandits.maths.links import Link
 
 SPARSE_FEATURES = 256
 """Assumed number of nonzero features of a sparse row, for the number of rows of a block."""
+ROW_NUMBER = re.compile(r", row \d+:")
 READ_AHEAD = 4
 """Number of blocks of a Parquet file that polars may decode ahead. Without a limit it keeps a dozen row groups."""
 
@@ -53,7 +55,7 @@ class TableLog(DisplayedLog):
                 f"{', '.join(sorted(LogOptions.__optional_keys__))}"
             )
         arms = None if arm_table is None else read_arm_table(arm_table, texts=declared_texts(options))
-        with convert_polars_errors():
+        with convert_polars_errors(), explain_row_numbers():
             columns = check_columns(columns).without_absent_defaults(table.collect_schema().names())
             table = prepare_table(table, columns)
             self._layout = inspect_table(table, columns, arm_table=arms, arm_id=arm_id, link=link, options=options)
@@ -85,7 +87,7 @@ class TableLog(DisplayedLog):
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """Yield all rows in order, in blocks of at most `size` rows."""
         size, first_row = self._block_size(size), 0
-        with convert_polars_errors():
+        with convert_polars_errors(), explain_row_numbers():
             for part in self._parts():
                 for rows in part.collect_batches(chunk_size=size, maintain_order=True):
                     yield read_rows(rows, self._layout, first_row)
@@ -105,7 +107,7 @@ class TableLog(DisplayedLog):
 
     def read(self) -> LoggedData:
         """Read all rows into memory."""
-        with convert_polars_errors():
+        with convert_polars_errors(), explain_row_numbers():
             return read_rows(self._table.collect(), self._layout)
 
 
@@ -116,6 +118,17 @@ def convert_polars_errors() -> Iterator[None]:
         yield
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"the table could not be read: {error}") from None
+
+
+@contextmanager
+def explain_row_numbers() -> Iterator[None]:
+    """Add to an InvalidInput that names a row how rows are counted."""
+    try:
+        yield
+    except InvalidInput as error:
+        if ROW_NUMBER.search(error.template) is None:
+            raise
+        raise InvalidInput(f"{error.template}. Rows are counted from 0, without the header") from None
 
 
 def read_table(

@@ -26,6 +26,7 @@ from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 from glbandits.records import Floats, Ints
 
 NOT_KNOWN = f"If the propensities are not known, set {parameter('Columns.propensity', None)} and estimate them"
+CHOSEN_WITH_ZERO = "The arm was chosen, so its probability was above 0. Log it without rounding, or drop such rows"
 PAIRS = 2**16
 """Number of pairs of row and arm whose sparse features are computed together."""
 
@@ -68,7 +69,11 @@ def _propensities(series: pl.Series, first_row: int) -> Floats:
     outside = ~((propensities > 0.0) & (propensities <= 1.0))
     if outside.any():
         row = int(np.argmax(outside))
-        advice = f"Divide percentages by 100. {NOT_KNOWN}" if 1.0 < propensities[row] <= 100.0 else NOT_KNOWN
+        advice = NOT_KNOWN
+        if propensities[row] == 0.0:
+            advice = f"{CHOSEN_WITH_ZERO}. {NOT_KNOWN}"
+        elif 1.0 < propensities[row] <= 100.0:
+            advice = f"Divide percentages by 100. {NOT_KNOWN}"
         raise column_error(series, row, first_row, "must be a probability above 0 and at most 1", advice)
     return propensities
 

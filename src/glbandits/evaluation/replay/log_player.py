@@ -63,18 +63,24 @@ def play_policies(
     progress: Callable[[int], None] | None = None,
     *,
     size: int | None = None,
+    starting: Callable[[int], None] | None = None,
 ) -> list[list[LearningCurve]]:
     """Return the learning curves of each policy with each seed.
 
     The results are those of separate runs, but the log is checked once and read once for all. `progress` is called with
     the number of rows just played, summed over policies and seeds. `size` is the number of rows of a block, by default
-    `block_rows(policies)`. Rounding errors of sums depend on it.
+    `block_rows(policies)`. Rounding errors of sums depend on it. `starting` is called with the index of each policy
+    before that policy is compiled, which may take a minute.
     """
     min_propensity, length = _check(log, policies)
     check_duration(policies, log, length, settings.learn, seeds=len(seeds))
     if settings.learn == "matched" and settings.least_propensity is None:
         settings = replace(settings, least_propensity=min_propensity)
-    players = [[LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse) for seed in seeds] for policy in policies]
+    players = []
+    for index, policy in enumerate(policies):
+        if starting is not None:
+            starting(index)
+        players.append([LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse) for seed in seeds])
     for block in log.blocks(size or block_rows(policies)):
         rows = BlockArrays.from_block(block)
         for player in (player for same_policy in players for player in same_policy):

@@ -16,5 +16,5 @@ def experiment() -> Experiment:
         horizon=HORIZON,
         entries=paper_policies(HORIZON),
         extras=later_policies(),
-        note="Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], drawn anew for each seed.",
+        note="Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], and different for each seed.",
     )

@@ -1,7 +1,7 @@
 """ColumnGroup: columns that are encoded together, such as those of the context."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ DEDUPLICATE_FROM = 1000
 """The number of values of a column from which on each distinct value is encoded only once."""
 DEDUPLICATE_WIDTH = 64
 """The largest number of features of a column with this optimisation."""
+RowNumbers: TypeAlias = int | Sequence[int]
+"""Row numbers for error messages: of the first row, or of each row."""
 SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -48,20 +50,24 @@ class ColumnGroup:
         return names + [name for expansion in self.expansions for name in expansion.feature_names()]
 
     def encode(
-        self, columns: Mapping[str, Values], rows: int, first_row: int = 0, labels: Mapping[str, str] | None = None
+        self,
+        columns: Mapping[str, Values],
+        rows: int,
+        row_numbers: RowNumbers = 0,
+        labels: Mapping[str, str] | None = None,
     ) -> Floats:
         """The features of all rows, (rows, width). All values of an absent column are missing.
 
         Args:
             columns: the values of each column.
             rows: the number of rows.
-            first_row: the number of the first row in error messages.
+            row_numbers: the number of the first row, or of each row, in error messages.
             labels: names of columns in error messages, where they differ.
 
         Raises:
             InvalidInput: if a column cannot hold one of its values.
         """
-        indices, numbers, dense = self._encode_columns(columns, rows, first_row, labels or {})
+        indices, numbers, dense = self._encode_columns(columns, rows, row_numbers, labels or {})
         width = self._column_width
         sums: Any = np.bincount(indices, weights=numbers, minlength=rows * width)
         # Without any index, bincount returns integers.
@@ -70,13 +76,13 @@ class ColumnGroup:
             out[:, start : start + block.shape[1]] = block
         return self.with_expansions(out)
 
-    def encode_sparse(self, columns: Mapping[str, Values], rows: int, first_row: int = 0) -> Entries:
+    def encode_sparse(self, columns: Mapping[str, Values], rows: int, row_numbers: RowNumbers = 0) -> Entries:
         """As `encode`, but returns only the non-zero features."""
         if self.expansions:
-            features = self.encode(columns, rows, first_row)
+            features = self.encode(columns, rows, row_numbers)
             at_rows, at_columns = np.nonzero(features)
             return Entries(at_rows, at_columns, features[at_rows, at_columns])
-        indices, numbers, dense = self._encode_columns(columns, rows, first_row, {})
+        indices, numbers, dense = self._encode_columns(columns, rows, row_numbers, {})
         for start, block in dense:
             at_row, at_column = np.nonzero(block)
             indices += (at_row * self._column_width + start + at_column).tolist()
@@ -103,7 +109,7 @@ class ColumnGroup:
         return True
 
     def _encode_columns(
-        self, columns: Mapping[str, Values], rows: int, first_row: int, labels: Mapping[str, str]
+        self, columns: Mapping[str, Values], rows: int, row_numbers: RowNumbers, labels: Mapping[str, str]
     ) -> tuple[list[int], list[float], list[tuple[int, Floats]]]:
         """Encode all columns.
 
@@ -129,7 +135,7 @@ class ColumnGroup:
                     continue
                 kind.encode(values, start, self._column_width, indices, numbers)
             except BadValue as bad:
-                raise bad.as_invalid_input(labels.get(name, name), first_row) from None
+                raise bad.as_invalid_input(labels.get(name, name), row_numbers) from None
         return indices, numbers, dense
 
     def with_expansions(self, encoded: Floats) -> Floats:

@@ -181,7 +181,9 @@ class FeatureMap:
         if any(name not in columns for name in names):
             check_present(names, table_columns(table))
         closed = {name: closed_category(name, columns[name]) for name in blocks}
-        learned = closed | learn_kinds({name: columns[name] for name in names if name not in closed}, kinds, missing)
+        learned = closed | learn_kinds(
+            {name: columns[name] for name in names if name not in closed}, kinds, missing, dict.fromkeys(names, 1)
+        )
         return cls(
             arm={name: learned[name] for name in (*blocks, *arm) if name in learned},
             context={name: learned[name] for name in context if name in learned},

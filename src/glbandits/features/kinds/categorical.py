@@ -1,6 +1,7 @@
 """Kinds of columns with known categories: one category per row, or a list of them."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -20,6 +21,8 @@ from glbandits.features.kinds.column_kind import (
 from glbandits.records import set_validated
 
 SEPARATORS = re.compile(r"[,;|]")
+CODE = re.compile(r"0\d+", re.ASCII)
+"""Digits with leading zeros, such as the postal code 01067."""
 
 
 def as_category(value: Any) -> str | None:
@@ -45,6 +48,9 @@ def as_category(value: Any) -> str | None:
 class Category(ColumnKind):
     """One of a few known values, with a 0-or-1 feature for each of them (one-hot encoding).
 
+    If unknown values are no errors, a number is also the code with leading zeros that has its value, if there is
+    exactly one: 4109 is "04109".
+
     >>> Category(("de", "fr"), missing="indicator").feature_names("country")
     ['country=de', 'country=fr', 'country=other', 'country=missing']
     """
@@ -56,13 +62,18 @@ class Category(ColumnKind):
     missing: Missing = "impute"
     """With "impute", a missing value counts as unknown. With "indicator", it has its own feature."""
     _slots: dict[str | None, int] = field(init=False, repr=False, compare=False)
+    _slots_of_numbers: dict[str | None, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         missing = lookup("way to treat missing values", self.missing, MISSING)
         values, other = _texts("values", self.values), bool(self.other)
         slots: dict[str | None, int] = {value: slot for slot, value in enumerate(values)}
         slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[missing]
+        codes = {value: value.lstrip("0") or "0" for value in values if other and CODE.fullmatch(value)}
+        counts = Counter(codes.values())
+        of_codes = {number: slots[code] for code, number in codes.items() if counts[number] == 1}
         set_validated(self, values=values, other=other, missing=missing, _slots=slots)
+        set_validated(self, _slots_of_numbers={**of_codes, **slots} if of_codes else slots)
 
     @property
     def width(self) -> int:
@@ -81,9 +92,13 @@ class Category(ColumnKind):
         return [f"{column}={value}" for value in (*self.values, *more)]
 
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
-        slot_of, other, at = self._slots.get, len(self.values) if self.other else -1, start
+        slot_of, slot_of_number = self._slots.get, self._slots_of_numbers.get
+        other, at = len(self.values) if self.other else -1, start
         for value in values:
-            slot = slot_of(value if type(value) is str and value else as_category(value), other)
+            if type(value) is str and value:
+                slot = slot_of(value, other)
+            else:
+                slot = (slot_of if isinstance(value, str) else slot_of_number)(as_category(value), other)
             if slot < 0:
                 requirement = NOT_MISSING if is_missing(value) else f"must be one of {_first_values(self.values)}"
                 raise BadValue((at - start) // stride, requirement, value)

@@ -31,13 +31,14 @@ class BadValue(Exception):
     def __init__(self, row: int, requirement: str, value: object, advice: str = "") -> None:
         self.row, self.requirement, self.value, self.advice = row, requirement, value, advice
 
-    def as_invalid_input(self, column: str, first_row: int) -> InvalidInput:
-        """Return the error for the user. `first_row` is the number of the row with index 0."""
+    def as_invalid_input(self, column: str, row_numbers: int | Sequence[int]) -> InvalidInput:
+        """Return the error for the user. `row_numbers` is the number of the row with index 0, or of each row."""
         problem = f"{self.requirement}; got {value_text(self.value)}"
         if is_missing(self.value):
             problem = "is missing" if self.requirement == NOT_MISSING else f"{self.requirement}, but it is missing"
         advice = f". {self.advice}" if self.advice else ""
-        return InvalidInput(f"column {column!r}, row {first_row + self.row}: the value {problem}{advice}")
+        number = row_numbers + self.row if isinstance(row_numbers, int) else row_numbers[self.row]
+        return InvalidInput(f"column {column!r}, row {number}: the value {problem}{advice}")
 
 
 NOT_MISSING = "must not be missing"
@@ -51,7 +52,7 @@ class ColumnKind(ABC):
     kind: ClassVar[str]
     """The name of the kind in model files and in `FeatureMap.learn(kinds=...)`."""
     optional: ClassVar[frozenset[str]] = frozenset()
-    """Boolean fields that a model file stores only if they are True."""
+    """Fields that a model file stores only if they are neither False nor 0."""
 
     @property
     @abstractmethod

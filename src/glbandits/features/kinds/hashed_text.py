@@ -13,6 +13,7 @@ from glbandits.features.kinds.column_kind import LARGEST_WIDTH, ColumnKind
 from glbandits.records import set_validated
 
 DEFAULT_WIDTH = 256
+MAX_DIGITS = 100
 MAX_CACHED = 100_000
 """The largest number of texts whose hashes a column caches."""
 WORD = re.compile(r"\w+")
@@ -59,10 +60,20 @@ class Hashed(_HashedKind):
     """One of many values, hashed to one feature. Values that were never seen are hashed too."""
 
     kind: ClassVar[str] = "hashed"
+    digits: int = 0
+    """The number of digits of codes with leading zeros, such as 5: the number 4109 is then the code "04109"."""
+    optional: ClassVar[frozenset[str]] = frozenset({"digits"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_validated(self, digits=check_int("digits", self.digits, at_least=0, at_most=MAX_DIGITS))
 
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
         for row, value in enumerate(values):
-            index, sign = self._hashed_index(as_category(value) or "")
+            text = as_category(value) or ""
+            if self.digits and text.isdigit() and not isinstance(value, str):
+                text = text.zfill(self.digits)
+            index, sign = self._hashed_index(text)
             indices.append(start + row * stride + index)
             numbers.append(sign)
 

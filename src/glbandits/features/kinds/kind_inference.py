@@ -6,6 +6,7 @@ Ambiguous values, such as numbers written as text, raise an error that asks the 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date
 from numbers import Real
 from typing import Any, TypeAlias
@@ -25,6 +26,7 @@ from glbandits.features.kinds.numeric import (
     Boolean,
     Number,
     Vector,
+    has_percent_sign,
     parse_decimal_comma,
     parse_number,
 )
@@ -46,10 +48,13 @@ Kinds: TypeAlias = Mapping[str, str | ColumnKind]
 """Kinds of columns by the name of the column: the name of a kind, "skip", or a ColumnKind."""
 
 
-def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -> dict[str, ColumnKind]:
+def learn_kinds(
+    columns: Mapping[str, Values], kinds: Kinds, missing: Missing, row_steps: Mapping[str, int] | None = None
+) -> dict[str, ColumnKind]:
     """The kind of each column that is not skipped.
 
-    Raises one InvalidInput with the problems of all columns.
+    Raises one InvalidInput with the problems of all columns. It names the row of a value if `row_steps` has the column:
+    value i is in row i * step of the table.
     """
     learned: dict[str, ColumnKind] = {}
     problems: list[str] = []
@@ -59,7 +64,9 @@ def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -
             continue
         try:
             learned[name] = (
-                declared if isinstance(declared, ColumnKind) else learn_kind(name, values, declared, missing)
+                declared
+                if isinstance(declared, ColumnKind)
+                else learn_kind(name, values, declared, missing, (row_steps or {}).get(name))
             )
         except InvalidInput as problem:
             problems.append(problem.template)
@@ -68,7 +75,9 @@ def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -
     return learned
 
 
-def learn_kind(name: str, values: Values, declared: str | None, missing: Missing) -> ColumnKind:
+def learn_kind(
+    name: str, values: Values, declared: str | None, missing: Missing, row_step: int | None = None
+) -> ColumnKind:
     """Learn the settings of the kind of a column: of the declared or the inferred kind."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         absent: Any = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
@@ -79,23 +88,44 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
         present = [value for value in values if not is_missing(value)]
     if not len(present):
         raise InvalidInput(f"column {name!r} has no values. Leave it out")
-    has_missing = len(present) < len(values)
-    if missing == "error" and has_missing:
-        raise InvalidInput(
-            f"column {name!r} has {len(values) - len(present)} missing values. Fill them in, or use "
-            f"{parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
-        )
-    treatment: Missing = "impute" if missing == "indicator" and not has_missing else missing
+    absent_count = len(values) - len(present)
+    if missing == "error" and absent_count:
+        raise _missing_values(name, absent_count)
     kind = infer_kind(name, present) if declared is None else declared
     try:
-        return lookup_kind(kind, LEARNERS, SKIP)(present, treatment)
+        learned = lookup_kind(kind, LEARNERS, SKIP)(present, missing)
     except UnclearComma as unclear:
         raise InvalidInput(_unclear_comma(name, unclear.texts)) from None
     except BadValue as bad:
+        index = [index for index, value in enumerate(values) if not is_missing(value)][bad.row]
+        row = "" if row_step is None else f", row {index * row_step}"
         raise InvalidInput(
-            f"column {name!r}: each value {bad.requirement}; got {_shown(bad.value)}. Correct it, or use "
+            f"column {name!r}{row}: each value {bad.requirement}; got {_shown(bad.value)}. Correct it, or use "
             f"{_kind(name, 'category')}"
         ) from None
+    if isinstance(learned, Number | Boolean | Category | Date):
+        absent_count += _missing_texts(present, learned)
+        if missing == "error" and absent_count:
+            raise _missing_values(name, absent_count)
+        if missing == "indicator" and not absent_count:
+            return replace(learned, missing="impute")
+    return learned
+
+
+def _missing_values(name: str, count: int) -> InvalidInput:
+    return InvalidInput(
+        f"column {name!r} has {count} missing values. Fill them in, or use {parameter('missing', 'indicator')} or "
+        f"{parameter('missing', 'impute')}"
+    )
+
+
+def _missing_texts(values: Values, kind: ColumnKind) -> int:
+    """The number of texts that mean a missing value in a column of this kind."""
+    if isinstance(values, np.ndarray):
+        return 0
+    if isinstance(kind, Category):
+        return sum(value == "" for value in values if isinstance(value, str))
+    return sum(value.strip() in MISSING_TEXTS for value in values if isinstance(value, str))
 
 
 def infer_kind(name: str, values: Values) -> str:
@@ -295,31 +325,50 @@ def _thousands_comma(values: Values, missing: Missing) -> Number:
 
 def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool) -> Number:
     from_text = not isinstance(values, np.ndarray) and any(isinstance(value, str) for value in values)
+    percent = from_text and any(isinstance(value, str) and has_percent_sign(value) for value in values)
     if isinstance(values, np.ndarray):
         amounts = values.astype(np.float64)
     else:
-        parser, parsed = Number(missing="impute", from_text=from_text, decimal_comma=decimal_comma), list[float]()
+        if percent:
+            _check_percent(values)
+        parser = Number(missing="impute", from_text=from_text, decimal_comma=decimal_comma, percent=percent)
+        parsed: list[float] = []
         parser.encode(values, 0, 0, [], parsed)
         amounts = np.array(parsed)
-        if len(amounts) < len(values) and missing == "impute":
-            missing = "indicator"
     if not np.isfinite(amounts).all():
-        raise BadValue(0, "must be a finite number", float(amounts[~np.isfinite(amounts)][0]))
+        row = int(np.argmin(np.isfinite(amounts)))
+        raise BadValue(row, "must be a finite number", float(amounts[row]))
     deviation = float(amounts.std()) if len(amounts) else 0.0
     scale = deviation if deviation > 1e-12 * max(1.0, float(np.abs(amounts).max(initial=0.0))) else 1.0
     mean = float(amounts.mean()) if len(amounts) else 0.0
-    return Number(mean, scale, missing, from_text, decimal_comma and from_text)
+    return Number(mean, scale, missing, from_text, decimal_comma and from_text, percent)
+
+
+def _check_percent(values: Sequence[Any]) -> None:
+    """Raise BadValue unless all values have a percent sign, except 0, missing values and texts that are no numbers."""
+    with_sign: list[int] = []
+    without: list[int] = []
+    for row, value in enumerate(values):
+        if isinstance(value, str) and (parse_decimal_comma(value) or parse_number(value)):
+            (with_sign if has_percent_sign(value) else without).append(row)
+        elif isinstance(value, Real) and value:
+            without.append(row)
+    if not with_sign or not without:
+        return
+    if len(without) <= len(with_sign):
+        requirement = f"must have a percent sign, because others such as {_shown(values[with_sign[0]])} have one"
+        raise BadValue(without[0], requirement, values[without[0]])
+    requirement = f"must have no percent sign, because others such as {_shown(values[without[0]])} have none"
+    raise BadValue(with_sign[0], requirement, values[with_sign[0]])
 
 
 def _raw(values: Sequence[Any], missing: Missing) -> Number:
-    learned = _number(values, missing)
-    return Number(0.0, 1.0, learned.missing, learned.from_text, learned.decimal_comma)
+    return replace(_number(values, missing), mean=0.0, scale=1.0)
 
 
 def _category(values: Sequence[Any], missing: Missing) -> Category | Hashed:
     counts = Counter(map(as_category, values))
-    if counts.pop(None, 0) and missing == "impute":
-        missing = "indicator"
+    counts.pop(None, None)
     if len(counts) > MAX_ONE_HOT:
         return _hashed(values, missing)
     return Category(natural_order(text for text in counts if text is not None), missing=missing)
@@ -327,7 +376,15 @@ def _category(values: Sequence[Any], missing: Missing) -> Category | Hashed:
 
 def _hashed(values: Sequence[Any], missing: Missing) -> Hashed:  # noqa: ARG001  (missing values are hashed too)
     distinct = len(set(map(as_category, values)))
-    return Hashed(min(max(1 << (2 * distinct - 1).bit_length(), NARROWEST), WIDEST))
+    width = min(max(1 << (2 * distinct - 1).bit_length(), NARROWEST), WIDEST)
+    return Hashed(width, digits=_code_digits(values))
+
+
+def _code_digits(values: Sequence[Any]) -> int:
+    """The number of digits of codes with leading zeros; 0 if none has a leading zero, or their lengths differ."""
+    codes = {value for value in values if isinstance(value, str) and value.isdigit()}
+    lengths = set(map(len, codes))
+    return lengths.pop() if len(lengths) == 1 and any(map(LEADING_ZERO.match, codes)) else 0
 
 
 def _text(values: Sequence[Any], missing: Missing) -> Text:  # noqa: ARG001  (the features of a missing text are 0)
@@ -335,18 +392,13 @@ def _text(values: Sequence[Any], missing: Missing) -> Text:  # noqa: ARG001  (th
 
 
 def _boolean(values: Sequence[Any], missing: Missing) -> Boolean:
-    parsed: list[float] = []
-    Boolean("impute").encode(values, 0, 0, [], parsed)
-    if len(parsed) < len(values) and missing == "impute":
-        missing = "indicator"
+    Boolean("impute").encode(values, 0, 0, [], [])
     return Boolean(missing)
 
 
 def _date(values: Sequence[Any], missing: Missing) -> Date:
     Date(missing="impute").encode(values, 0, 0, [], [])
     moments = [moment for moment in map(parse_date, values) if moment is not None and moment != "missing"]
-    if len(moments) < len(values) and missing == "impute":
-        missing = "indicator"
     if len({moment.tzinfo is None for moment in moments}) > 1:
         row = next(row for row, value in enumerate(values) if getattr(parse_date(value), "tzinfo", UTC) is None)
         raise BadValue(row, "must have a UTC offset, because others have one", values[row])

@@ -77,15 +77,18 @@ class Number(ColumnKind):
     missing: Missing = "indicator"
     """A missing value is replaced by the mean. With "indicator", a second feature is 1 for missing values."""
     from_text: bool = False
-    """Whether text such as "12%" or "1,234.5" is parsed as a number."""
+    """Whether text such as "$12" or "1,234.5" is parsed as a number."""
     decimal_comma: bool = False
     """Whether commas in text are decimal commas, and points separate thousands: "5,78" is 5.78, "1.234" is 1234."""
-    optional: ClassVar[frozenset[str]] = frozenset({"decimal_comma"})
+    percent: bool = False
+    """Whether texts have a percent sign: "12%" is 0.12, and "12" is an error. If False, "12%" is an error. The text "0"
+    and values that are numbers need no sign: 0.12 is 12%."""
+    optional: ClassVar[frozenset[str]] = frozenset({"decimal_comma", "percent"})
 
     def __post_init__(self) -> None:
         scale = check_float("scale", self.scale, above=0)
         set_validated(self, mean=check_float("mean", self.mean), scale=scale, from_text=bool(self.from_text))
-        set_validated(self, decimal_comma=bool(self.decimal_comma))
+        set_validated(self, decimal_comma=bool(self.decimal_comma), percent=bool(self.percent))
         set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
@@ -141,11 +144,13 @@ class Number(ColumnKind):
                 parse_decimal_comma(text)
                 if self.decimal_comma
                 else parse_number(text)
-                if self.from_text
+                if self.from_text or self.percent
                 else _parse_float(text)
             )
             if amount is None:
                 raise self._bad_text(row, value, text)
+            if amount and has_percent_sign(text) != self.percent:
+                raise self._bad_percent(row, value)
             return amount
         if is_missing(value):
             return None
@@ -155,9 +160,17 @@ class Number(ColumnKind):
             return float(value)
         raise BadValue(row, "must be a number", value)
 
+    def _bad_percent(self, row: int, value: str) -> BadValue:
+        """The error of a text with a percent sign in a column without them, or the reverse."""
+        if self.percent:
+            advice = f"If it is a percentage, write {value.strip() + '%'!r}"
+            return BadValue(row, "must have a percent sign, as the others of the column", value, advice)
+        advice = "Write it without the sign, in the unit of the other values"
+        return BadValue(row, "must have no percent sign, as the others of the column", value, advice)
+
     def _bad_text(self, row: int, value: str, text: str) -> BadValue:
         """The error of a text that is no number, or one in a format that the column does not have."""
-        if not self.from_text and parse_number(text) is not None:
+        if not (self.from_text or self.percent) and parse_number(text) is not None:
             advice = "Send it without signs and separators, in the unit of the other values"
             return BadValue(row, "must be a plain number, such as 12.5", value, advice)
         if self.decimal_comma and parse_number(text) is not None:
@@ -168,6 +181,11 @@ class Number(ColumnKind):
             return BadValue(row, "must be a number with a decimal point", value, advice)
         advice = "Correct it, leave it empty, or declare the column as a category"
         return BadValue(row, "must be a number", value, advice)
+
+
+def has_percent_sign(text: str) -> bool:
+    """Whether a text ends with a percent sign."""
+    return text.rstrip().endswith("%")
 
 
 def _parse_float(text: str) -> float | None:

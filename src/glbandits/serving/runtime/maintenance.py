@@ -81,7 +81,7 @@ def delete_old_events(service: Service) -> None:
     Decisions that the model has not learned stay, even if the retention is shorter than the reward window.
     """
     with ExitStack() as calls:
-        calls.callback(service.store.delete_log, "", 0)  # drops partitions that were in use at an earlier deletion
+        calls.callback(service.store.drop_empty_partitions)
         for loop in service.loops.values():
             days = loop.configuration.retention_days
             if days > 0:

@@ -368,6 +368,13 @@ class EventStore(CatalogueStore):
             return next((SavedModel(*row) for row in self._execute(connection, query, loop_name, sequence)), None)
 
     @abstractmethod
+    def drop_empty_partitions(self) -> None:
+        """Drop partitions without decisions that were in use when `delete_log` deleted their last decision.
+
+        A store without partitions does nothing.
+        """
+
+    @abstractmethod
     def learner_lock(self) -> LearnerLock:
         """Return a handle of the learner lock. The system releases the lock when the process ends."""
 

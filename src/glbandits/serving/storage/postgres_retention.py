@@ -45,9 +45,15 @@ def delete_log(begin: Begin, loop_name: str, up_to: int, stop: Callable[[], bool
         deleted += count
         if stop():
             return deleted
-    if not all(_drop(begin, first) for first, _ in partitions):
-        log.warning("Partitions are in use, for example by pg_dump. The next deletion drops them.")
+    _drop_all(begin, partitions)
     return deleted
+
+
+def drop_empty_partitions(begin: Begin) -> None:
+    """Drop the full partitions without any decision that could not be dropped when their decisions were deleted."""
+    with begin() as connection:
+        partitions = connection.execute(COMPLETE, {"loop": "", "up_to": 0}).fetchall()  # any decision counts
+    _drop_all(begin, partitions)
 
 
 def _delete_oldest(begin: Begin, loop_name: str, up_to: int, partitions: list[tuple[int, int]]) -> int:
@@ -67,6 +73,12 @@ def _delete_oldest(begin: Begin, loop_name: str, up_to: int, partitions: list[tu
                 query = f"DELETE FROM {table} WHERE {column} BETWEEN %s AND %s AND {column} = ANY(%s)"
                 connection.execute(query.encode(), span)
     return len(rows)
+
+
+def _drop_all(begin: Begin, partitions: list[tuple[int, int]]) -> None:
+    """Drop partitions, except those that a long transaction uses."""
+    if not all(_drop(begin, first) for first, _ in partitions):
+        log.warning("Partitions are in use, for example by pg_dump. The next deletion drops them.")
 
 
 def _drop(begin: Begin, first: int) -> bool:

@@ -159,6 +159,9 @@ class PostgresStore(EventStore):
     def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
         return postgres_retention.delete_log(self._writing, loop_name, last, stop)
 
+    def drop_empty_partitions(self) -> None:
+        postgres_retention.drop_empty_partitions(self._writing)
+
     def learner_lock(self) -> PostgresLearnerLock:
         return PostgresLearnerLock(self._address)
 

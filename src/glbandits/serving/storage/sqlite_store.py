@@ -241,6 +241,10 @@ class SqliteStore(EventStore):
             deleted += count
         return deleted
 
+    def drop_empty_partitions(self) -> None:
+        """See `EventStore.drop_empty_partitions`. SQLite has no partitions."""
+        self._check_open()
+
     def learner_lock(self) -> FileLearnerLock:
         return FileLearnerLock(self._path)
 

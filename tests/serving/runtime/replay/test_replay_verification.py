@@ -64,11 +64,11 @@ def test_a_new_epoch_during_verification_is_ignored(
     loop, store = small_loop(tmp_path, clock := Clock())
     play_rounds(loop, store, clock, 40)
 
-    def begin_anew() -> None:
+    def start_new_epoch() -> None:
         loop.reset()
         play_rounds(loop, store, clock, 20, first=1000)
 
-    with meanwhile(monkeypatch, store, read, call, begin_anew):
+    with meanwhile(monkeypatch, store, read, call, start_new_epoch):
         result = verify(store, "default")
     assert (result.sound, result.unchecked) == (True, 0)
     assert result.decisions in (40, 60)

@@ -76,6 +76,15 @@ def test_deletion_frees_names_but_not_numbers(store: EventStore) -> None:
     assert store.decision("other", "a") is not None
 
 
+def test_dropping_empty_partitions_keeps_all_decisions(store: EventStore) -> None:
+    store.append_blocking([decision("a"), decision("b"), decision("a", loop="other"), reward("b")])
+    store.delete_log("shop", up_to=1)
+    store.drop_empty_partitions()
+    assert [each.decision.event_id for each in store.search("shop", "", 9)] == ["b"]
+    assert store.decision("other", "a") is not None
+    assert store.append_blocking([decision("a")]) == [Receipt(EventStatus.ACCEPTED, 5)]
+
+
 def test_data_survives_reopening(opened: Callable[[], EventStore]) -> None:
     store = opened()
     store.append_blocking([decision("a"), reward("a", value=0.1), activation("a")])
@@ -113,6 +122,8 @@ def test_a_closed_store_raises(opened: Callable[[], EventStore]) -> None:
         store.summary("shop")
     with pytest.raises(StoreError, match="is closed; open it again"):
         store.maintain()
+    with pytest.raises(StoreError, match="is closed; open it again"):
+        store.drop_empty_partitions()
 
 
 def test_many_threads_write_and_read(store: EventStore) -> None:

@@ -101,7 +101,7 @@ def test_partitions_that_were_in_use_are_dropped_later(store: PostgresStore, add
         reader.execute("SELECT count(*) FROM decision_bodies")
         assert store.delete_log("shop") == 12
         assert partitions(address) == [0, 10]
-    assert store.delete_log("", 0) == 0
+    store.drop_empty_partitions()
     assert partitions(address) == [10]
 
 
