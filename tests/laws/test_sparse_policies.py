@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -233,8 +234,9 @@ def test_invalid_states_are_rejected(policy: Policy) -> None:
             broken[position] = 1e9  # if the state is valid, compiled code must not crash
             if form.is_valid_state(broken, DIM):
                 bandit.state = broken
-                bandit.choose(np.eye(DIM)[:3])
-                bandit.learn(np.eye(DIM)[4], 1.0)
+                with suppress(OverflowError):  # of plain Python, where machine code continues with inf
+                    bandit.choose(np.eye(DIM)[:3])
+                    bandit.learn(np.eye(DIM)[4], 1.0)
 
 
 def test_policy_without_a_sparse_form_is_an_error() -> None:
