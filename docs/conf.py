@@ -6,9 +6,13 @@ import re
 from importlib import metadata
 from typing import Any
 
+from numpy.typing import ArrayLike
 from sphinx.util import logging
+from sphinx.util.typing import stringify_annotation
 
 LOGGER = logging.getLogger(__name__)
+ARRAY_LIKE = stringify_annotation(ArrayLike, "smart")
+ARRAY = r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[[\w~.]+\]\]"
 PUBLIC = ["glbandits"] + [
     f"glbandits.{name}"
     for name in (
@@ -66,14 +70,19 @@ def escape_markdown(_app: Any, _what: str, _name: str, _obj: Any, _options: Any,
 
 
 def shorten_signature(
-    _app: Any, what: str, _name: str, obj: Any, _options: Any, signature: str | None, _returns: str | None
-) -> tuple[str, None] | None:
-    """Leave out the types of parameters whose types have bounds. The attributes below show them."""
-    if what != "class" or "Annotated[" not in (signature or ""):
-        return None
-    parameters = inspect.signature(obj).parameters.values()
-    texts = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
-    return f"({', '.join(texts)})", None
+    _app: Any, what: str, _name: str, obj: Any, _options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Shorten the types of arrays, and leave out types with bounds: the attributes of the class show them."""
+    if what == "class" and "Annotated[" in (signature or ""):
+        parameters = inspect.signature(obj).parameters.values()
+        texts = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
+        return f"({', '.join(texts)})", None
+    return shorten_types(signature), shorten_types(returns)
+
+
+def shorten_types(text: str | None) -> str | None:
+    """Write ArrayLike for what NumPy accepts as an array, and ndarray for an array of numbers of any type."""
+    return text and re.sub(ARRAY, "~numpy.ndarray", text.replace(ARRAY_LIKE, "ArrayLike"))
 
 
 def remove_generated_text(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
