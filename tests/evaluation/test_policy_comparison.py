@@ -150,7 +150,7 @@ def test_equal_candidates_have_difference_zero() -> None:
 
 
 def test_unknown_reference_is_rejected_and_ips_has_no_differences() -> None:
-    targets = {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}
+    targets: dict[str, Candidate] = {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}
     with pytest.raises(UnknownName, match="unknown reference 'unifrom'; did you mean 'uniform'"):
         compare_policies(small_log(), targets, ComparisonSettings(reference="unifrom"))
     assert not compare_policies(small_log(), targets, ComparisonSettings(estimators=("ips",))).differences

@@ -347,7 +347,8 @@ class _ComparisonWork:
             candidate = self._trained_reference if label == self._reference else self._train(label, candidate)
         if isinstance(candidate, Bandit):
             return FrozenTarget(candidate, self._settings.seed)
-        if isinstance(candidate, GivenTarget) and isinstance(rows, LogSlice | ClusterSlice):
+        if isinstance(candidate, GivenTarget) and rows is not self._log:
+            assert isinstance(rows, LogSlice | ClusterSlice)
             return target_of_part(candidate, rows)
         return candidate
 
@@ -369,7 +370,9 @@ class _ComparisonWork:
     def _evaluate(self, label: str, rows: Log, reference: str | None) -> Evaluation:
         """Evaluate a candidate, and its difference from the reference if there is a headline."""
         settings, target = self._settings, self._target(label, rows)
-        has_headline = settings.select or any(ESTIMATORS[name]().needs_model for name in settings.estimators)
+        has_headline = settings.select or any(
+            lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators
+        )
         arguments: dict[str, Any] = {
             "embeddings": self._embeddings,
             "level": settings.level,

@@ -99,14 +99,14 @@ class AnytimeIntervals:
         predicted = self._model.predict_then_learn(block) if predicted is None else predicted
         predicted = np.clip((predicted - self._lowest) / self._scale, 0.0, 1.0)
         predicted[~block.arm_mask] = 0.0
-        logged = _probabilities(block)
+        logged, propensities = _probabilities(block), block.propensities
 
         def add_to(sequence: ConfidenceSequence, measure: Floats, offset: Floats | float = 0.0) -> None:
             sequence.add(
                 measure=measure,
                 reach=self._weight_bounds(block, measure, logged),
                 chosen=block.chosen,
-                weights=_chosen(measure, block) / block.propensities,
+                weights=_chosen(measure, block) / propensities,
                 rewards=rewards,
                 predicted=predicted,
                 offset=offset,

@@ -96,10 +96,12 @@ class HeadlineSums:
         predicted, chosen = np.where(block.arm_mask, predicted, 0.0), (np.arange(len(block)), block.chosen)
         of_chosen, variances = predicted[chosen], self._variances(predicted)
         residuals = block.rewards - of_chosen
-        rewards, logged = RewardRows(residuals * residuals, variances, variances[chosen], units), block.probabilities
+        rewards = RewardRows(residuals * residuals, variances, variances[chosen], units)
+        logged, propensities = block.probabilities, block.propensities
+        assert propensities is not None
 
         def rows_of(measure: Floats) -> MeasureRows:
-            weights = measure[chosen] / block.propensities
+            weights = measure[chosen] / propensities
             expected: Floats = np.einsum("ra,ra->r", measure, predicted)
             squares = None
             if logged is not None:

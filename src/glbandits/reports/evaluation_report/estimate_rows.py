@@ -48,7 +48,7 @@ def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
     ]
 
 
-def difference_rows(comparison: PolicyComparison) -> list[tuple[str, str, str, str]]:
+def difference_rows(comparison: PolicyComparison) -> list[tuple[str, ...]]:
     """Return the difference of each candidate from the reference: the texts of `DIFFERENCE_COLUMNS`."""
     return [
         (label, UNKNOWN, difference, difference)
