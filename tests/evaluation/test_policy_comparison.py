@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from glbandits import Bandit, LinUcb, Optimist
-from glbandits.errors import InvalidInput
-from glbandits.evaluation import evaluate, play_log
+from glbandits import Bandit, LinUcb, Optimist, SgdTs
+from glbandits.errors import InvalidInput, UnknownName
+from glbandits.evaluation import AnytimeInterval, DoublyRobustEstimate, evaluate, play_log
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (
     CURVE_POINTS,
+    OTHER_ROWS,
     Candidate,
     ComparisonSettings,
     GateSettings,
@@ -122,3 +123,51 @@ def test_invalid_settings_are_rejected(settings: dict[str, object], message: str
 def test_comparison_without_candidates_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="name at least one policy"):
         compare_policies(small_log(), {}, ComparisonSettings())
+
+
+def test_candidates_are_compared_with_the_first() -> None:
+    comparison = small_comparison()
+    assert comparison.reference == "optimist"
+    assert list(comparison.differences) == ["sgd-ts:step=0.5", "arm:new", "uniform", "a <model>"]
+    evaluated = {policy.label: policy.evaluation for policy in comparison.policies}
+    for label, difference in comparison.differences.items():
+        if label == "a <model>":
+            assert difference == OTHER_ROWS  # it is evaluated on rows that optimist learned
+            continue
+        assert isinstance(difference, DoublyRobustEstimate)
+        assert difference.value == pytest.approx(evaluated[label]["dr"].value - evaluated["optimist"]["dr"].value)
+        assert isinstance(difference.anytime, AnytimeInterval)
+        assert difference.anytime.level == pytest.approx(1 - 0.05 / 10)  # ten pairs of five candidates
+    assert "uniform minus optimist -0." in repr(comparison)
+    assert "uniform minus optimist" in comparison._repr_html_()
+
+
+def test_saved_model_can_be_the_reference_of_a_policy() -> None:
+    log = small_log()[:400]
+    candidates: dict[str, Candidate] = {
+        "optimist": Optimist(link="logistic"),
+        "model": Bandit(Optimist(link="logistic"), log.dim, seed=3),
+        "given": GivenTarget(np.full((400, 3), 1 / 3)),
+    }
+    comparison = compare_policies(log, candidates, ComparisonSettings(estimators=("dr",), reference="model"))
+    assert list(comparison.differences) == ["optimist", "given"]
+    assert all(isinstance(difference, DoublyRobustEstimate) for difference in comparison.differences.values())
+    swapped = compare_policies(log, candidates, ComparisonSettings(estimators=("dr",), reference="given"))
+    model, given = swapped.differences["model"], comparison.differences["given"]
+    assert isinstance(model, DoublyRobustEstimate)  # on all rows; that of `given` on the second half
+    assert isinstance(given, DoublyRobustEstimate)
+
+
+def test_equal_candidates_have_difference_zero() -> None:
+    log = small_log()[:400]
+    candidates = {name: SgdTs(link="logistic", step=0.5) for name in ("one", "other")}  # its decisions are drawn
+    [difference] = compare_policies(log, candidates, ComparisonSettings()).differences.values()
+    assert isinstance(difference, DoublyRobustEstimate)
+    assert difference.value == 0.0
+
+
+def test_unknown_reference_is_rejected_and_ips_has_no_differences() -> None:
+    targets: dict[str, Candidate] = {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}
+    with pytest.raises(UnknownName, match="unknown reference 'unifrom'; did you mean 'uniform'"):
+        compare_policies(small_log(), targets, ComparisonSettings(reference="unifrom"))
+    assert not compare_policies(small_log(), targets, ComparisonSettings(estimators=("ips",))).differences

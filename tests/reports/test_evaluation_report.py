@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from glbandits.cli.evaluation_tables import estimates_table
-from glbandits.evaluation import Interval, RowArms
+from glbandits.cli.evaluation_tables import differences_table, estimates_table
+from glbandits.evaluation import DoublyRobustEstimate, Interval, RowArms
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.estimators.targets import UniformTarget
 from glbandits.evaluation.logs.arm_features import copy_with
@@ -21,7 +21,7 @@ from glbandits.reports.evaluation_report.charts import (
     running_chart,
     weights_chart,
 )
-from glbandits.reports.evaluation_report.estimate_rows import INTERVAL_LEGEND
+from glbandits.reports.evaluation_report.estimate_rows import INTERVAL_LEGEND, difference_rows
 from glbandits.reports.plotly_helpers import plotly_script
 from glbandits.reports.series_styles import SeriesStyles, styles_in_order
 from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison, small_log
@@ -66,6 +66,23 @@ def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> N
 def test_page_and_terminal_explain_the_intervals(written: tuple[Path, Path]) -> None:
     assert INTERVAL_LEGEND in unescape(page_text(written[0]))
     assert estimates_table(small_comparison()).caption == INTERVAL_LEGEND
+
+
+def test_page_terminal_and_record_have_the_differences(written: tuple[Path, Path]) -> None:
+    text, record = unescape(page_text(written[0])), json.loads(written[1].read_text(encoding="utf-8"))
+    difference = small_comparison().differences["uniform"]
+    assert isinstance(difference, DoublyRobustEstimate)
+    assert isinstance(difference.fixed_n, Interval)
+    cells = (f"{difference.value:+.5f}", f"{difference.fixed_n.low:+.5f} to {difference.fixed_n.high:+.5f}")
+    assert re.search(r">uniform</th>.*{}.*{}".format(*map(re.escape, cells)), text)
+    assert "The mean reward of each policy minus that of optimist." in text
+    assert "whichever policy is the reference" in text
+    assert record["reference"] == "optimist"
+    uniform = next(policy for policy in record["policies"] if policy["policy"] == "uniform")
+    assert uniform["headline"]["difference"]["value"] == difference.value
+    table = differences_table(small_comparison())
+    assert table.row_count == 4
+    assert list(table.columns[1].cells) == [row[1] for row in difference_rows(small_comparison())]
 
 
 def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ from rich.table import Table
 from glbandits.display.displayed import percent
 from glbandits.evaluation.policy_comparison import EvaluatedPolicy, PolicyComparison
 from glbandits.reports.evaluation_report.estimate_rows import (
+    DIFFERENCE_COLUMNS,
     INTERVAL_LEGEND,
+    difference_legend,
+    difference_rows,
     estimate_rows,
     format_interval,
     format_value,
@@ -40,6 +43,17 @@ def estimates_table(comparison: PolicyComparison) -> Table:
         table.add_row(
             f"the log itself{where}", "", format_value(part.logged), format_interval(logged_interval(part)), ""
         )
+    return table
+
+
+def differences_table(comparison: PolicyComparison) -> Table:
+    """Return the difference of each candidate from the reference, with its intervals."""
+    title = f"Difference in mean reward: policy minus {escape(comparison.reference)}"
+    table = Table(title=title, title_justify="left", caption=difference_legend(comparison), caption_justify="left")
+    for column in DIFFERENCE_COLUMNS:
+        table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")
+    for row in difference_rows(comparison):
+        table.add_row(*map(escape, row))
     return table
 
 

@@ -46,6 +46,8 @@ def evaluate(
     level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
+    reference: TargetLike | None = None,
+    comparisons: int = 1,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
@@ -64,6 +66,10 @@ def evaluate(
         least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
             choose. Set it if it is known and the log does not have the probabilities of all arms: anytime-valid
             intervals become narrower, and there is a note if the largest weights are rarely observed.
+        reference: another target. `Headline.difference` is then the value of the target minus that of the reference,
+            with intervals from the differences of the same rows. Needs an estimator with a reward model, such as `dr`.
+        comparisons: number of differences that share the error probability 1 - level (Bonferroni). Then all their
+            intervals hold at once with probability `level`, whichever of them is looked at.
         seed: seed of the draws of `replay`.
         progress: called with the number of rows done, and of all rows to do.
 
@@ -85,24 +91,28 @@ def evaluate(
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     head = _first_row(log)
     evaluated, size = as_target(target, log), _block_rows(head)
+    compared = None if reference is None else as_target(reference, log)
+    difference_level = 1.0 - (1.0 - level) / check_int("comparisons", comparisons, at_least=1)
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
     needs_embeddings = any(estimator.needs_embeddings for estimator in instances)
     categories = as_embeddings(embeddings, head, len(log)) if needs_embeddings else None
     passes = 2 if any(estimator.needs_model for estimator in instances) else 1
+    if compared is not None and passes == 1:
+        raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
     anytime = why_no_anytime_interval(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least, sparse=log.sparse)
     headline = HeadlineSums(anytime, bounds)
     log_pass = _EvaluationPass(
-        instances, head, evaluated, fitted, headline, bounds, np.random.default_rng(seed), categories
+        instances, head, evaluated, compared, fitted, headline, bounds, np.random.default_rng(seed), categories
     )
     for block in log.blocks(size):
         log_pass.add(block)
         report.add(len(block))
     support = log_pass.support.support(log_pass.weights.moments().standard_error(np.ones(1)), least)
-    return _evaluation(log_pass, support, level, head, log.arm_names)
+    return _evaluation(log_pass, support, level, difference_level, head, log.arm_names)
 
 
 def _first_row(log: Log) -> LoggedData:
@@ -171,6 +181,7 @@ class _EvaluationPass:
         estimators: Iterable[Estimator],
         head: LoggedData,
         target: Target,
+        reference: Target | None,
         fitted: tuple[RewardModel, CrossFitted] | None,
         headline: HeadlineSums,
         bounds: tuple[float, float],
@@ -186,8 +197,8 @@ class _EvaluationPass:
         self.support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
         self.equal_probabilities = True
         self.headline = headline if fitted is not None else None
-        self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng
-        self._embeddings = embeddings
+        self._target, self._reference, self._fitted = target, reference, fitted
+        self._bounds, self._rng, self._embeddings = bounds, rng, embeddings
         self._row_units, self._rows = _RowUnits(), 0
 
     def add(self, block: LoggedData) -> None:
@@ -207,7 +218,9 @@ class _EvaluationPass:
             expected = np.einsum("ak,ak->a", np.where(block.arm_mask, rewards, 0.0), probabilities)
             predicted = rewards[index]
             assert self.headline is not None
-            self.headline.add(block, probabilities, rewards, weights, units)
+            reference = self._reference
+            compared = None if reference is None else target_probabilities(reference, block, self._rows)
+            self.headline.add(block, probabilities, rewards, units, compared)
             self.differences.add(np.stack([expected - weights * predicted, weights], axis=1), units)
         if self._embeddings is not None:
             marginal = self._embeddings.weights(block, probabilities, self._rows)
@@ -243,6 +256,7 @@ def _evaluation(
     log_pass: _EvaluationPass,
     support: Support,
     level: float,
+    difference_level: float,
     head: LoggedData,
     arm_names: tuple[str, ...] | None,
 ) -> Evaluation:
@@ -271,7 +285,7 @@ def _evaluation(
     logged = log_pass.logged.moments()
     notes, headline = _notes(log_pass, estimates, support, head, logged), None
     if log_pass.headline is not None:
-        headline = log_pass.headline.headline(level, support.effective_sample_size)
+        headline = log_pass.headline.headline(level, difference_level)
         notes += agreement_notes(log_pass.differences.moments(), headline, support)
     return Evaluation(
         estimates=tuple(estimates),

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import comb
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
 from glbandits.display.displayed import Displayed
-from glbandits.errors import InvalidInput, check_float, check_int
+from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
+from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.targets import GivenTarget, Target
 from glbandits.evaluation.evaluate import evaluate
@@ -33,6 +37,8 @@ COMPILES = "(the first run compiles: 5 to 60 s)"
 """Note on a label of progress, at the start of a step that may compile the policy."""
 CURVE_POINTS = 500
 """Points of a learning curve: more than a screen shows."""
+OTHER_ROWS = "the reference learned some of the rows; choose a saved model as the reference"
+"""Why a saved model, which is evaluated on all rows, has no difference from a policy that learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +64,7 @@ class ComparisonSettings:
             clusters of the log interleave: the share of clusters.
         level: confidence level of the intervals.
         reward_range: lowest and highest possible reward; None takes the range of the link.
+        reference: label of the candidate that all others are compared with; None takes the first.
         learn: which rows a policy learns while its learning curve is computed, as in `play_log`.
         gate: settings of the promotion gate; None skips it.
         seed: of all random numbers.
@@ -68,6 +75,7 @@ class ComparisonSettings:
     train: float = 0.5
     level: float = DEFAULT_LEVEL
     reward_range: tuple[float, float] | None = None
+    reference: str | None = None
     learn: Learn = "matched"
     gate: GateSettings | None = None
     seed: int = 0
@@ -120,12 +128,26 @@ class PolicyComparison(Displayed):
     """None if arms differ from row to row."""
     settings: ComparisonSettings
     policies: tuple[EvaluatedPolicy, ...]
+    reference: str
+    """Label of the candidate that all others are compared with."""
     by_cluster: bool = False
     """Whether clusters interleave, so that policies learned from some clusters and were evaluated on the others."""
     promotion: Promotion | None = None
     """Verdict of the promotion gate, if it was enabled."""
     notes: tuple[str, ...] = ()
     """Remarks about the log itself."""
+
+    @property
+    def differences(self) -> dict[str, DoublyRobustEstimate | str]:
+        """The value of each candidate minus that of the reference; or the reason why it is unknown.
+
+        All intervals of one kind hold at once with probability `settings.level`, whichever candidate is the reference.
+        """
+        return {
+            policy.label: policy.evaluation.headline.difference or OTHER_ROWS
+            for policy in self.policies
+            if policy.label != self.reference and policy.evaluation.headline is not None
+        }
 
     @property
     def evaluation_by_first_row(self) -> dict[int, Evaluation]:
@@ -143,7 +165,10 @@ class PolicyComparison(Displayed):
 
     def _values(self) -> dict[str, object]:
         policies = ", ".join(policy.label for policy in self.policies)
-        return {"log": self.source, "rows": self.rows, "features": self.dim, "policies": policies}
+        values = {"log": self.source, "rows": self.rows, "features": self.dim, "policies": policies}
+        for label, difference in self.differences.items():
+            values[f"{label} minus {self.reference}"] = difference
+        return values
 
 
 def compare_policies(
@@ -162,7 +187,8 @@ def compare_policies(
 
     A policy learns the logged rewards of the first rows (of some clusters, if clusters interleave). It is then frozen
     and evaluated on the rest. If any candidate learns, targets are evaluated on the same rest. A Bandit, which has
-    learned elsewhere, is evaluated on all rows. A policy also gets a learning curve over the whole log.
+    learned elsewhere, is evaluated on all rows. A policy also gets a learning curve over the whole log. All
+    candidates are compared with a reference, on the same rows (`PolicyComparison.differences`).
 
     Args:
         log: with propensities.
@@ -179,11 +205,15 @@ def compare_policies(
     check_engine(engine, jobs)
     if not candidates:
         raise InvalidInput("name at least one policy to evaluate")
+    reference = next(iter(candidates)) if settings.reference is None else settings.reference
+    lookup("reference", reference, candidates)
     learners = [label for label, candidate in candidates.items() if isinstance(candidate, Policy)]
     parts = split(log, settings.train) if learners else None
     report = progress or _no_progress
     one_process = is_one_process(jobs, engine)
-    work = _ComparisonWork(log, parts, candidates, settings, embeddings, report if one_process else _no_progress)
+    work = _ComparisonWork(
+        log, parts, candidates, reference, settings, embeddings, report if one_process else _no_progress
+    )
     # One process computes all learning curves in one pass over the log.
     curve_groups = [tuple(learners)] if one_process and learners else [(label,) for label in learners]
     steps = [] if settings.gate is None else [GATE]
@@ -207,6 +237,7 @@ def compare_policies(
         arm_names=log.arm_names,
         settings=settings,
         policies=tuple(policies),
+        reference=reference,
         by_cluster=parts is not None and isinstance(parts[0], ClusterSlice),
         promotion=results.get(GATE),
         notes=tuple(notes),
@@ -242,12 +273,13 @@ class _ComparisonWork:
         log: Log,
         parts: tuple[LogSlice, LogSlice] | tuple[ClusterSlice, ClusterSlice] | None,
         candidates: Mapping[str, Candidate],
+        reference: str,
         settings: ComparisonSettings,
         embeddings: Mapping[str, Any] | None,
         progress: Progress,
     ) -> None:
         self._log, self._parts, self._settings, self._progress = log, parts, settings, progress
-        self._candidates, self._embeddings = candidates, embeddings
+        self._candidates, self._reference, self._embeddings = candidates, reference, embeddings
 
     def run(self, step: _Step) -> Promotion | dict[str, LearningCurve] | EvaluatedPolicy:
         """Run one step, in this process or in a worker."""
@@ -285,22 +317,15 @@ class _ComparisonWork:
 
     def _evaluate_candidate(self, label: str) -> EvaluatedPolicy:
         """Train the candidate if it learns, and evaluate it on its rows."""
-        candidate = self._candidates[label]
+        candidate, reference = self._candidates[label], self._candidates[self._reference]
         train_part, test_part = self._parts or (None, LogSlice(self._log, 0, len(self._log)))
-        rows: Log = test_part
-        learned_rows = None
-        if isinstance(candidate, GivenTarget):
-            candidate = target_of_part(candidate, test_part)
-        if isinstance(candidate, Bandit):
-            rows = self._log
-        elif isinstance(candidate, Policy):
-            assert train_part is not None
-            candidate, learned_rows = self._train(label, candidate, train_part), len(train_part)
+        rows = self._log if isinstance(candidate, Bandit) else test_part
+        has_difference = label != self._reference and (rows is test_part or not isinstance(reference, Policy))
         return EvaluatedPolicy(
             label=label,
-            evaluation=self._evaluate(label, candidate, rows),
+            evaluation=self._evaluate(label, rows, self._reference if has_difference else None),
             first_row=len(self._log) - len(rows),
-            learned_rows=learned_rows,
+            learned_rows=len(train_part) if train_part is not None and isinstance(candidate, Policy) else None,
             learning_curve=None,
         )
 
@@ -319,25 +344,48 @@ class _ComparisonWork:
             starting=lambda label: self._progress(f"promotion gate: training {label} {COMPILES}", 0, len(self._log)),
         )
 
-    def _train(self, label: str, policy: Policy, rows: Log) -> Bandit:
-        self._progress(f"training {label} {COMPILES}", 0, len(rows))
+    def _target(self, label: str, rows: Log) -> Target:
+        """The candidate, trained if it learns, as a target for these rows."""
+        candidate = self._candidates[label]
+        if isinstance(candidate, Policy):
+            candidate = self._trained_reference if label == self._reference else self._train(label, candidate)
+        if isinstance(candidate, Bandit):
+            return FrozenTarget(candidate, self._settings.seed)
+        if isinstance(candidate, GivenTarget) and rows is not self._log:
+            assert isinstance(rows, LogSlice | ClusterSlice)
+            return target_of_part(candidate, rows)
+        return candidate
+
+    @cached_property
+    def _trained_reference(self) -> Bandit:
+        candidate = self._candidates[self._reference]
+        assert isinstance(candidate, Policy)
+        return self._train(self._reference, candidate)
+
+    def _train(self, label: str, policy: Policy) -> Bandit:
+        assert self._parts is not None
+        self._progress(f"training {label} {COMPILES}", 0, len(self._parts[0]))
         return train(
-            rows,
+            self._parts[0],
             policy,
             seed=self._settings.seed,
             progress=lambda done, total: self._progress(f"training {label}", done, total),
         )
 
-    def _evaluate(self, label: str, candidate: Bandit | Target, rows: Log) -> Evaluation:
-        """Evaluate a candidate that no longer learns."""
-        settings = self._settings
-        note = f" {COMPILES}" if isinstance(candidate, Bandit) else ""
+    def _evaluate(self, label: str, rows: Log, reference: str | None) -> Evaluation:
+        """Evaluate a candidate, and its difference from the reference if there is a headline."""
+        settings, target = self._settings, self._target(label, rows)
+        note = f" {COMPILES}" if isinstance(target, FrozenTarget) else ""
         self._progress(f"evaluating {label}{note}", 0, len(rows))
-        target = FrozenTarget(candidate, settings.seed) if isinstance(candidate, Bandit) else candidate
+        has_headline = settings.select or any(
+            lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators
+        )
         arguments: dict[str, Any] = {
             "embeddings": self._embeddings,
             "level": settings.level,
             "reward_range": settings.reward_range,
+            "reference": self._target(reference, rows) if reference is not None and has_headline else None,
+            "comparisons": max(comb(len(self._candidates), 2), 1),
             "seed": settings.seed,
             "progress": lambda done, total: self._progress(f"evaluating {label}", done, total),
         }

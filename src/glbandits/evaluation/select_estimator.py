@@ -77,6 +77,8 @@ def select_estimator(
     embeddings: EmbeddingsLike | None = None,
     level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
+    reference: TargetLike | None = None,
+    comparisons: int = 1,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Selection:
@@ -92,6 +94,8 @@ def select_estimator(
         embeddings: as in `evaluate`.
         level: as in `evaluate`.
         reward_range: as in `evaluate`.
+        reference: as in `evaluate`.
+        comparisons: as in `evaluate`.
         seed: seed of the splits and of `evaluate`.
         progress: as in `evaluate`.
 
@@ -120,6 +124,8 @@ def select_estimator(
         embeddings=embeddings,
         level=level,
         reward_range=reward_range,
+        reference=reference,
+        comparisons=comparisons,
         seed=seed,
         progress=progress,
     )

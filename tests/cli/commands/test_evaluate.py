@@ -171,3 +171,16 @@ def test_error_names_the_option_and_the_fix(words: tuple[str, ...], message: str
     assert message in run.stderr
     assert "Traceback" not in run.stderr
     assert [path.name for path in folder.iterdir()] == ["log.parquet"]
+
+
+def test_reference_option_names_the_compared_policy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    words = ("evaluate", "log.parquet", *NAMES, "--link", "logistic", "--policy", "arm:new", "--policy", "arm:old")
+    run = glb(*words, "--estimator", "dr", "--reference", "arm:old", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "Difference in mean reward: policy minus arm:old" in run.stdout
+    assert re.search(r"arm:new\s+\S?\s*\+0\.\d{5}\s+\S?\s*\+0\.\d{5} to \+0\.\d{5}", run.stdout)
+    assert "whichever policy is the reference" in " ".join(run.stdout.split())
+    run = glb(*words, "--reference", "arm:olt", folder=folder)
+    assert run.returncode == 2
+    assert "unknown reference 'arm:olt'" in run.stderr

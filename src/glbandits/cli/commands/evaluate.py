@@ -15,7 +15,7 @@ from glbandits.cli.common_options import (
     SeedOption,
     command_line,
 )
-from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
+from glbandits.cli.evaluation_tables import differences_table, estimates_table, learning_table, support_lines
 from glbandits.cli.log_options import (
     LEARN_MODES,
     ColumnOptions,
@@ -50,6 +50,9 @@ def evaluate_command(
         "snips",
         "dr",
     ],
+    reference: Annotated[
+        str | None, typer.Option(help="The policy or model that all others are compared with: by default the first.")
+    ] = None,
     select: Annotated[
         bool, typer.Option("--select", help="Also select one of the estimators by cross-validation. A note names it.")
     ] = False,
@@ -97,6 +100,7 @@ def evaluate_command(
         train=train,
         level=level,
         reward_range=parse_reward_range(reward_range),
+        reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
         gate=GateSettings(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
         seed=seed,
@@ -132,6 +136,8 @@ def evaluate_command(
 
 def _print(console: Console, comparison: PolicyComparison) -> None:
     print_table(console, estimates_table(comparison))
+    if comparison.differences:
+        print_table(console, differences_table(comparison))
     for line in support_lines(comparison):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     curves = learning_table(comparison)

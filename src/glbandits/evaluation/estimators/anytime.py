@@ -40,7 +40,7 @@ class AnytimeInterval:
 
 
 class AnytimeIntervals:
-    """Anytime-valid intervals of the value and the gain of a target, updated block by block.
+    """Anytime-valid intervals of value, gain and difference from a reference, updated block by block.
 
     Args:
         dim: number of features of an arm.
@@ -64,14 +64,21 @@ class AnytimeIntervals:
         self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
         self._least = least_propensity
         entry_point(add_recipe).compiled()  # compile now: many rows follow
-        self._value, self._gain = ConfidenceSequence(0.0), ConfidenceSequence(-1.0)
+        self._value, self._gain, self._difference = (ConfidenceSequence(low) for low in (0.0, -1.0, -1.0))
 
     @property
     def rows(self) -> int:
         """Number of rows so far."""
         return self._value.rows
 
-    def add(self, block: LoggedData, target: Floats, predicted: Floats | None = None) -> None:
+    def add(
+        self,
+        block: LoggedData,
+        target: Floats,
+        predicted: Floats | None = None,
+        *,
+        reference: Floats | None = None,
+    ) -> None:
         """Add the next rows.
 
         Args:
@@ -79,6 +86,7 @@ class AnytimeIntervals:
             target: the target's probabilities of the arms, (rows, max_arms).
             predicted: expected rewards of the arms, (rows, max_arms), by a model that had learned only earlier rows. By
                 default an internal model. Targets on the same log can share the predictions of one model.
+            reference: the reference's probabilities of the arms, (rows, max_arms); in all blocks, or in none.
         """
         assert block.propensities is not None
         rewards = (block.rewards - self._lowest) / self._scale
@@ -91,48 +99,42 @@ class AnytimeIntervals:
         predicted = self._model.predict_then_learn(block) if predicted is None else predicted
         predicted = np.clip((predicted - self._lowest) / self._scale, 0.0, 1.0)
         predicted[~block.arm_mask] = 0.0
-        weights = target[np.arange(len(block)), block.chosen] / block.propensities
-        logged, chosen = _probabilities(block), block.chosen
-        weight_bounds = self._weight_bounds(block, target, logged)
-        self._value.add(
-            measure=target, reach=weight_bounds, chosen=chosen, weights=weights, rewards=rewards, predicted=predicted
-        )
-        if logged is None:
-            self._gain.add(
-                measure=target,
-                reach=weight_bounds,
-                chosen=chosen,
-                weights=weights,
+        logged, propensities = _probabilities(block), block.propensities
+
+        def add_to(sequence: ConfidenceSequence, measure: Floats, offset: Floats | float = 0.0) -> None:
+            sequence.add(
+                measure=measure,
+                reach=self._weight_bounds(block, measure, logged),
+                chosen=block.chosen,
+                weights=_chosen(measure, block) / propensities,
                 rewards=rewards,
                 predicted=predicted,
-                offset=-rewards,
-            )
-        else:
-            difference = target - logged
-            self._gain.add(
-                measure=difference,
-                reach=_ratio(np.abs(difference), logged),
-                chosen=chosen,
-                weights=weights - 1.0,
-                rewards=rewards,
-                predicted=predicted,
+                offset=offset,
             )
 
-    def _weight_bounds(self, block: LoggedData, target: Floats, logged: Floats | None) -> Floats | None:
-        """Upper bounds of the weights of all arms, (rows, max_arms); None if unknown."""
+        add_to(self._value, target)
+        if logged is None:
+            add_to(self._gain, target, offset=-rewards)
+        else:
+            add_to(self._gain, target - logged)
+        if reference is not None:
+            add_to(self._difference, target - reference)
+
+    def _weight_bounds(self, block: LoggedData, measure: Floats, logged: Floats | None) -> Floats | None:
+        """Upper bounds of |measure| / p of all arms, (rows, max_arms); None if unknown."""
         if logged is not None:
-            return _ratio(target, logged)
+            return _ratio(np.abs(measure), logged)
         if self._least is None:
             return None
         assert block.propensities is not None
-        may_choose = target[np.arange(len(block)), block.chosen] > 0.0
+        may_choose = _chosen(measure, block) != 0.0
         smallest = block.propensities.min(where=may_choose, initial=1.0)
         if smallest < self._least:
             raise InvalidInput(
                 f"propensities must be at least least_propensity, {self._least:g}; got {smallest:.3g}. "
                 "Set a smaller least_propensity, or leave it out."
             )
-        return target / self._least
+        return np.abs(measure) / self._least
 
     def value(self, level: float) -> AnytimeInterval:
         """Return the interval of the value of the target."""
@@ -147,9 +149,17 @@ class AnytimeIntervals:
 
     def gain(self, level: float) -> AnytimeInterval:
         """Return the interval of the gain: the value of the target minus that of the log."""
-        low, high = self._gain.interval(level)
+        return self._scaled(self._gain, level)
+
+    def difference(self, level: float) -> AnytimeInterval:
+        """Return the interval of the difference: the value of the target minus that of the reference."""
+        return self._scaled(self._difference, level)
+
+    def _scaled(self, sequence: ConfidenceSequence, level: float) -> AnytimeInterval:
+        """The interval of a difference of values, in units of the rewards."""
+        low, high = sequence.interval(level)
         return AnytimeInterval(
-            value=self._scale * self._gain.mean,
+            value=self._scale * sequence.mean,
             low=self._scale * low,
             high=self._scale * high,
             rows=self.rows,
@@ -178,6 +188,12 @@ def _probabilities(block: LoggedData) -> Floats | None:
     assert block.propensities is not None
     of_first = np.where(block.chosen == 0, block.propensities, 1.0 - block.propensities)
     return np.stack([of_first, 1.0 - of_first], axis=1)
+
+
+def _chosen(measure: Floats, block: LoggedData) -> Floats:
+    """The measure of the chosen arms, (rows,)."""
+    chosen: Floats = measure[np.arange(len(block)), block.chosen]
+    return chosen
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

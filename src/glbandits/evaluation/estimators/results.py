@@ -119,6 +119,7 @@ class Evaluation:
             f"{'':12s} {'value':>10s} {'error':>9s}   {every:^22s} {this:^22s}",
             line("the target", headline.value, ""),
             line("gain", headline.gain, "+"),
+            *([] if headline.difference is None else [line("difference", headline.difference, "+")]),
             "",
         ]
 
@@ -156,7 +157,11 @@ class Evaluation:
         return rows + [_Row(each.name, each.value, each.standard_error, each.normal) for each in named]
 
     def _gain_rows(self) -> list["_Row"]:
-        return [] if self.headline is None else _doubly_robust_rows("gain", self.headline.gain)
+        if self.headline is None:
+            return []
+        difference = self.headline.difference
+        rows = [] if difference is None else _doubly_robust_rows("difference", difference)
+        return _doubly_robust_rows("gain", self.headline.gain) + rows
 
 
 class _Row(NamedTuple):

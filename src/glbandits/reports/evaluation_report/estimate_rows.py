@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from scipy.special import ndtri
 
+from glbandits.display.displayed import percent
 from glbandits.evaluation import AnytimeInterval, Evaluation, Interval
 from glbandits.evaluation.policy_comparison import PolicyComparison
 
@@ -14,6 +15,8 @@ INTERVAL_LEGEND = (
     "you look once. The other estimators are checks of dr."
 )
 """Explains the names of the rows, if the comparison has a headline."""
+DIFFERENCE_COLUMNS = ("policy", "difference", "interval at every n", "interval at this n only")
+"""The columns of `difference_rows`."""
 
 
 class EstimateRow(NamedTuple):
@@ -43,6 +46,31 @@ def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
         for estimate in evaluation.estimates
         if evaluation.headline is None or estimate.name != "dr"
     ]
+
+
+def difference_rows(comparison: PolicyComparison) -> list[tuple[str, ...]]:
+    """Return the difference of each candidate from the reference: the texts of `DIFFERENCE_COLUMNS`."""
+    return [
+        (label, UNKNOWN, difference, difference)
+        if isinstance(difference, str)
+        else (
+            label,
+            format_value(difference.value, sign=True),
+            *(
+                format_interval(_plain_interval(interval), sign=True)
+                for interval in (difference.anytime, difference.fixed_n)
+            ),
+        )
+        for label, difference in comparison.differences.items()
+    ]
+
+
+def difference_legend(comparison: PolicyComparison) -> str:
+    """Return what the intervals of the differences mean."""
+    return (
+        f"Both policies on the same rows. With probability {percent(comparison.settings.level)}, all intervals of a "
+        "column hold at once, whichever policy is the reference: you may choose it after you have seen the results."
+    )
 
 
 def has_headline(comparison: PolicyComparison) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.reports.evaluation_report import charts, tables
-from glbandits.reports.evaluation_report.estimate_rows import INTERVAL_LEGEND, has_headline
+from glbandits.reports.evaluation_report.estimate_rows import INTERVAL_LEGEND, difference_legend, has_headline
 from glbandits.reports.evaluation_report.record import write_record
 from glbandits.reports.html_page import Section, paragraph, reproduce_section, table_of_contents, write_page
 from glbandits.reports.plotly_helpers import Chart, chart_html
@@ -30,6 +30,7 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
         sections.append(Section("gate", "Promote a policy?", _gate(comparison.promotion)))
     sections += [
         Section("estimates", "Estimates", _estimates(comparison, styles)),
+        *([Section("differences", "Differences", _differences(comparison))] if comparison.differences else []),
         Section("support", "Support of the estimates", _support(comparison, styles)),
         Section("arms", "Arms", _arms(comparison, styles)),
         Section("time", "Estimates over the rows", _estimates_over_rows(comparison, styles)),
@@ -78,6 +79,15 @@ def _estimates(comparison: PolicyComparison, styles: SeriesStyles) -> str:
     )
     chart = _figure(charts.forest_chart(comparison, styles), "estimates", charts.forest_height(comparison))
     return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison)])
+
+
+def _differences(comparison: PolicyComparison) -> str:
+    about = (
+        f"The mean reward of each policy minus that of {comparison.reference}. Estimates from one log are correlated, "
+        "so two policies may differ although the intervals of their mean rewards overlap."
+    )
+    legend = difference_legend(comparison)
+    return "\n".join([paragraph(about), tables.differences_table(comparison), paragraph(legend)])
 
 
 def _notes(comparison: PolicyComparison) -> list[str]:

@@ -41,6 +41,7 @@ def as_record(comparison: PolicyComparison, command: str) -> JsonObject:
         "questions": asdict(comparison.settings),
         "split_by_cluster": comparison.by_cluster,
         "notes": comparison.notes,
+        "reference": comparison.reference,
         "promotion": None if comparison.promotion is None else asdict(comparison.promotion),
         "weight_edges": WEIGHT_EDGES.tolist(),
         "policies": [_policy(policy) for policy in comparison.policies],

@@ -7,6 +7,8 @@ from glbandits.display.displayed import percent
 from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.reports.evaluation_report.estimate_rows import (
+    DIFFERENCE_COLUMNS,
+    difference_rows,
     estimate_rows,
     format_interval,
     format_value,
@@ -32,6 +34,11 @@ def estimates_table(comparison: PolicyComparison) -> str:
         where = comparison.describe_rows(first_row)
         rows.append(["the log itself", where, format_value(evaluation.logged), interval, NO_VALUE])
     return DataTable(columns, rows).to_html()
+
+
+def differences_table(comparison: PolicyComparison) -> str:
+    """Return the difference of each candidate from the reference, with its intervals."""
+    return DataTable(DIFFERENCE_COLUMNS, difference_rows(comparison)).to_html()
 
 
 def gains_table(promotion: Promotion) -> str:

@@ -1,0 +1,343 @@
+"""Fixed-n intervals of doubly robust estimates: they hold if they are computed once.
+
+An estimate has a measure m(a) over the arms of a row: the probabilities pi(a) of a target for its value, pi(a) - p(a)
+for its gain over the logging policy p, and pi(a) - rho(a) for its difference from a reference rho. The term of a row is
+sum_a m(a) q(a) + m / p (r - q), with the predicted rewards q.
+
+The sample variance is too small if rows with large weights exist but were not drawn. If the log has the probabilities
+p(a) of all arms, the expected variance of a term is known, except for the variance of rewards:
+
+    sum_a m(a)^2 / p(a) Var(r | a), plus the variance of sum_a m(a) q(a) over rows.
+
+Var(r | a) comes from the reward model, times the ratio of squared residuals to the variance of the model. Rows with a
+larger weight count more in the ratio, because they contribute more to the variance: rewards may be noisier where
+propensities are small. If the log has few such rows, the ratio moves towards that of the other rows.
+
+The interval uses a weighted mean of both variances: the expected variance has the weight `PRIOR_ROWS`, the sample
+variance the number of effective rewards, which is smaller than the effective sample size if rewards are rare. Rare
+rewards also make the distribution of the estimate skewed. So bounded rewards have Wilson's interval, in which the
+variance depends on the value: its upper half is longer if the value is near the lowest reward.
+
+Effective sample size and rewards are those of the decisions that the estimate is about: those of the target for value
+and gain. A difference is about two kinds of decisions, those that only the target makes, max(pi(a) - rho(a), 0), and
+those that only the reference makes, max(rho(a) - pi(a), 0). Rows in which both agree have no information about it. The
+two kinds are combined as two independent samples are: degrees of freedom by Welch and Satterthwaite, Wilson's intervals
+by Newcombe (1998). So the difference in the other direction has the same interval with the opposite sign.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
+from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.records import Floats, Ints
+
+PRIOR_ROWS = 100.0
+"""Number of effective rewards at which the sample variance has the same weight as the expected one."""
+PRIOR_RESIDUALS = 10.0
+"""Number of effective rewards at which residuals with larger weights count as much as those with smaller weights."""
+MIN_SAMPLE_SIZE = 10.0
+"""Effective sample size below which there is no fixed-n interval."""
+MIN_RELATIVE_HALF_WIDTH = 1e-12
+"""Minimum half-width of an interval relative to the value, for rounding errors if target and logging policy agree."""
+
+
+class MeasureRows(NamedTuple):
+    """The terms of rows for a measure, and what their variance needs."""
+
+    terms: Floats
+    """Doubly robust terms, (rows,)."""
+    measure: Floats
+    """m(a), (rows, arms)."""
+    weights: Floats
+    """m / p of the chosen arms, (rows,)."""
+    squared_weights: Floats | None
+    """m(a)^2 / p(a), and 0 for arms with p(a) = 0, (rows, arms); None if p(a) is unknown."""
+    expected: Floats
+    """Sums of m(a) q(a), (rows,)."""
+
+
+class RewardRows(NamedTuple):
+    """What the log and the reward model say about rows, for all measures."""
+
+    squared_residuals: Floats
+    """(r - q)^2 of the chosen arms, (rows,)."""
+    variances: Floats
+    """Variances of rewards by the model, up to a factor, (rows, arms)."""
+    chosen_variances: Floats
+    """Those of the chosen arms, (rows,)."""
+    units: Ints | None
+    """Cluster number of each row; None if rows are independent."""
+
+
+class Evidence(NamedTuple):
+    """The evidence of a log on the decisions of a target, or on those that only one of two targets makes."""
+
+    sample_size: float
+    """Effective sample size: expected if all p(a) are known, else realised."""
+    effective_rewards: float
+    residual_ratio: float
+    """Ratio of squared residuals to the variances of the model."""
+    noise: float
+    """Sum of the variances of the weighted rewards, up to a factor."""
+    decisions: float
+    """Decisions per row: 1 for a target."""
+    value: float | None
+    """Mean reward of the decisions, moved away from the bounds of rewards; None without bounds."""
+    reward_range: tuple[float, float]
+
+    def half_widths(self, error: float, quantile: float) -> tuple[float, float]:
+        """Return the half-widths of Wilson's interval below and above an estimate, in standard errors."""
+        if self.value is None or not error > 0.0:
+            return quantile, quantile
+        return _wilson_half_widths(self.value, error / self.decisions, quantile, self.reward_range)
+
+
+class PairEvidence(NamedTuple):
+    """The evidence of a log on the decisions in which a target and a reference differ."""
+
+    target: Evidence
+    """On the decisions that only the target makes."""
+    reference: Evidence
+    """On the decisions that only the reference makes."""
+
+    @property
+    def sample_size(self) -> float:
+        """Effective sample size."""
+        return self._welch_satterthwaite(self.target.sample_size, self.reference.sample_size)
+
+    @property
+    def effective_rewards(self) -> float:
+        """Effective rewards."""
+        return self._welch_satterthwaite(self.target.effective_rewards, self.reference.effective_rewards)
+
+    @property
+    def residual_ratio(self) -> float:
+        """Ratio of squared residuals to the variances of the model."""
+        share, other = self._shares()
+        return share * self.target.residual_ratio + other * self.reference.residual_ratio
+
+    def half_widths(self, error: float, quantile: float) -> tuple[float, float]:
+        """Return the half-widths of Newcombe's interval below and above an estimate, in standard errors.
+
+        They are at least the quantile. Otherwise the shorter half missed the truth too often in simulations of a very
+        good and a very bad arm.
+        """
+        share, other = map(math.sqrt, self._shares())
+        below, above = self.target.half_widths(share * error, quantile)
+        reference_below, reference_above = self.reference.half_widths(other * error, quantile)
+        return (
+            max(quantile, math.sqrt((share * below) ** 2 + (other * reference_above) ** 2)),
+            max(quantile, math.sqrt((share * above) ** 2 + (other * reference_below) ** 2)),
+        )
+
+    def _shares(self) -> tuple[float, float]:
+        """Shares of the variance of the difference."""
+        noise = self.target.noise + self.reference.noise
+        return (self.target.noise / noise, self.reference.noise / noise) if noise > 0.0 else (0.5, 0.5)
+
+    def _welch_satterthwaite(self, target: float, reference: float) -> float:
+        if not (target > 0.0 and reference > 0.0):
+            return 0.0
+        share, other = self._shares()
+        return 1.0 / (share * share / target + other * other / reference)
+
+
+class EvidenceSums:
+    """Accumulates the evidence on the decisions of a measure that is not negative.
+
+    Args:
+        reward_range: lowest and highest possible reward, which may be infinite.
+    """
+
+    def __init__(self, reward_range: tuple[float, float]) -> None:
+        self._range = reward_range
+        self._rows, self._decisions, self._terms, self._expected = 0, 0.0, 0.0, 0.0
+        self._weights, self._squared_weights, self._noise = 0.0, 0.0, 0.0
+        self._residuals, self._weighted_residuals = _VarianceRatio(), _VarianceRatio()
+
+    def add(self, rows: MeasureRows, rewards: RewardRows) -> None:
+        """Add the next rows."""
+        self._rows += len(rows.terms)
+        self._decisions += float(rows.measure.sum())
+        self._terms += float(rows.terms.sum())
+        self._expected += float(rows.expected.sum())
+        self._residuals.add(np.ones_like(rows.weights), rewards)
+        self._weighted_residuals.add(rows.weights, rewards)
+        if rows.squared_weights is None:
+            self._weights += float(rows.weights.sum())
+            self._squared_weights += float(rows.weights @ rows.weights)
+            self._noise += float(rows.weights**2 @ rewards.chosen_variances)
+        else:
+            self._weights += float(rows.measure.sum(where=rows.squared_weights > 0.0))
+            self._squared_weights += float(rows.squared_weights.sum())
+            self._noise += float(np.einsum("ra,ra->", rows.squared_weights, rewards.variances))
+
+    def evidence(self) -> Evidence:
+        """Return the evidence of all rows so far."""
+        value, sample_size = None, 0.0
+        if self._decisions > 0.0:
+            value = _inner_value(self._terms / self._decisions, self._expected / self._decisions, self._range)
+        if self._squared_weights > 0.0:
+            sample_size = self._weights**2 / self._squared_weights
+        rewards = sample_size if value is None else self._effective_rewards(value, sample_size)
+        return Evidence(
+            sample_size=sample_size,
+            effective_rewards=rewards,
+            residual_ratio=_shrunk(self._weighted_residuals.ratio, rewards, self._residuals.ratio),
+            noise=self._noise,
+            decisions=self._decisions / max(self._rows, 1),
+            value=value,
+            reward_range=self._range,
+        )
+
+    def _effective_rewards(self, value: float, sample_size: float) -> float:
+        """The effective sample size, times 4 v (1 - v) for rewards of 0 and 1 with mean v.
+
+        The factor is closer to 1 for rewards with a smaller variance than that of 0 and 1 with the same mean.
+        """
+        share = (value - self._range[0]) / (self._range[1] - self._range[0])
+        noise = min(max(self._residuals.ratio, 1e-300), 1.0)
+        return sample_size * min(1.0, 4.0 * share * (1.0 - share) / noise)
+
+
+class EstimateSums:
+    """Accumulates one doubly robust estimate with its variance."""
+
+    def __init__(self) -> None:
+        self._terms, self._expected_variance, self._residuals = MomentSums(1), _ExpectedVariance(), _VarianceRatio()
+
+    def add(self, rows: MeasureRows, rewards: RewardRows) -> None:
+        """Add the next rows."""
+        self._terms.add(rows.terms[:, np.newaxis], rewards.units)
+        self._residuals.add(rows.weights**2, rewards)
+        if rows.squared_weights is not None:
+            self._expected_variance.add(rows.squared_weights, rewards.variances, rows.expected)
+
+    @property
+    def moments(self) -> Moments:
+        """Moments of the terms."""
+        return self._terms.moments()
+
+    def standard_error(self, evidence: Evidence | PairEvidence) -> float:
+        """Return the standard error from the sample variance, and the expected variance if it is known."""
+        moments = self.moments
+        error = moments.standard_error(np.ones(1))
+        if moments.grouped or not self._expected_variance.rows:
+            return error
+        per_row = evidence.effective_rewards / evidence.sample_size if evidence.sample_size else 0.0
+        factor = _shrunk(self._residuals.ratio, self._residuals.sample_size * per_row, evidence.residual_ratio)
+        expected = self._expected_variance.of_a_term(factor)
+        if math.isnan(error):
+            return math.sqrt(expected / moments.rows)
+        sample, rewards = error * error * moments.rows, evidence.effective_rewards
+        return math.sqrt((PRIOR_ROWS * expected + rewards * sample) / (PRIOR_ROWS + rewards) / moments.rows)
+
+    def half_widths(self, evidence: Evidence | PairEvidence, level: float) -> tuple[float, float]:
+        """Return the half-widths of the interval below and above the estimate, in standard errors."""
+        freedom = max(min(self.moments.groups - 1.0, evidence.effective_rewards), 2.0)
+        quantile = float(stdtrit(freedom, 0.5 + level / 2))
+        return evidence.half_widths(self.standard_error(evidence), quantile)
+
+    def interval(
+        self, evidence: Evidence | PairEvidence, half_widths: tuple[float, float], scale: float = 0.0
+    ) -> Interval | str:
+        """Return the interval, or the reason why there is none.
+
+        Args:
+            evidence: on the decisions that the estimate is about.
+            half_widths: below and above the estimate, in standard errors.
+            scale: a value of which the half-widths are at least `MIN_RELATIVE_HALF_WIDTH`.
+        """
+        moments, error = self.moments, self.standard_error(evidence)
+        if evidence.sample_size < MIN_SAMPLE_SIZE:
+            return _not_enough_evidence(evidence.sample_size, moments.rows)
+        value = float(moments.mean[0])
+        least = MIN_RELATIVE_HALF_WIDTH * max(abs(value), abs(scale))
+        below, above = (max(half_width * error, least) for half_width in half_widths)
+        return Interval(value - below, value + above)
+
+
+def _shrunk(ratio: float, sample_size: float, prior: float) -> float:
+    """Weighted mean of a ratio and a prior. The prior has the weight of PRIOR_RESIDUALS effective rewards."""
+    return (PRIOR_RESIDUALS * prior + sample_size * ratio) / (PRIOR_RESIDUALS + sample_size)
+
+
+class _VarianceRatio:
+    """Ratio of squared residuals to the variances of the reward model, over weighted rows."""
+
+    def __init__(self) -> None:
+        self._squares, self._variances, self._weights, self._squared_weights = 0.0, 0.0, 0.0, 0.0
+
+    def add(self, weights: Floats, rewards: RewardRows) -> None:
+        """Add rows with their weights."""
+        self._squares += float(weights @ rewards.squared_residuals)
+        self._variances += float(weights @ rewards.chosen_variances)
+        self._weights += float(weights.sum())
+        self._squared_weights += float(weights @ weights)
+
+    @property
+    def sample_size(self) -> float:
+        """The effective sample size of the weights."""
+        return self._weights**2 / self._squared_weights if self._squared_weights > 0.0 else 0.0
+
+    @property
+    def ratio(self) -> float:
+        """The ratio; 0 before the first row."""
+        return self._squares / self._variances if self._variances > 0.0 else 0.0
+
+
+class _ExpectedVariance:
+    """Expected variance of doubly robust terms, given the probabilities of all arms."""
+
+    def __init__(self) -> None:
+        self.rows, self._noise, self._sum, self._squares = 0, 0.0, 0.0, 0.0
+
+    def add(self, squared_weights: Floats, variances: Floats, expected: Floats) -> None:
+        """Add rows: m(a)^2 / p(a) and the variances of rewards, (rows, arms), and sums of m(a) q(a), (rows,)."""
+        self._noise += float(np.einsum("ra,ra->", squared_weights, variances))
+        self.rows += len(expected)
+        self._sum += float(expected.sum())
+        self._squares += float(expected @ expected)
+
+    def of_a_term(self, factor: float) -> float:
+        """Return the variance of a term, with the variances of rewards multiplied by `factor`."""
+        mean = self._sum / self.rows
+        return factor * self._noise / self.rows + max(self._squares / self.rows - mean * mean, 0.0)
+
+
+def _inner_value(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
+    """Return the value, moved away from the bounds of rewards; None without bounds.
+
+    It keeps a quarter of the distance between each bound and `expected`, the value by the reward model.
+    """
+    lowest, highest = reward_range
+    if not (math.isfinite(highest - lowest) and lowest < expected < highest):
+        return None
+    return min(max(value, lowest + (expected - lowest) / 4.0), highest - (highest - expected) / 4.0)
+
+
+def _wilson_half_widths(
+    value: float, error: float, quantile: float, reward_range: tuple[float, float]
+) -> tuple[float, float]:
+    """Half-widths of the interval below and above the estimate, in standard errors.
+
+    Wilson (1927): the values v for which |value - v| <= quantile * error * sqrt(v (1 - v) / (value (1 - value))), where
+    0 and 1 are the lowest and the highest reward.
+    """
+    span = reward_range[1] - reward_range[0]
+    share, unit = (value - reward_range[0]) / span, error / span
+    ratio = (quantile * unit) ** 2 / (share * (1.0 - share))
+    root = math.sqrt(ratio * ratio + 4.0 * ratio * share * (1.0 - share))
+    low, high = ((2.0 * share + ratio + sign * root) / (2.0 + 2.0 * ratio) for sign in (-1.0, 1.0))
+    return (share - low) / unit, (high - share) / unit
+
+
+def _not_enough_evidence(sample_size: float, rows: int) -> str:
+    enough = (
+        f"; about {rows * MIN_SAMPLE_SIZE / sample_size:.2g} rows like these would be enough" if sample_size else ""
+    )
+    return f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
