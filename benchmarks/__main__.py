@@ -27,6 +27,7 @@ NAMES = (
     "evaluation",
     "coverage",
     "coverage_figures",
+    "coverage_differences",
     "sparse",
     "service",
 )
