@@ -68,5 +68,9 @@ def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def compiled_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile before the first call: for tests that play for long."""
+    """Compile before the first call: for tests that play for long. Forget the plain functions of earlier tests."""
+    from glbandits import compilation
+
     monkeypatch.setenv("GLBANDITS_COMPILE", "now")
+    for key in [key for key, entry in compilation._entries.items() if not entry.is_compiled]:
+        del compilation._entries[key]

@@ -53,6 +53,7 @@ def test_router_keeps_the_limit_and_beats_the_best_mix() -> None:
     assert found.gain > 0.005
 
 
+@pytest.mark.usefixtures("compiled_now")
 def test_mean_cost_is_bounded_by_the_trade_off() -> None:
     traffic = simulated_prompts(150, seed=3)
     router = new_router(traffic, 0.1, 1, traffic.models)
