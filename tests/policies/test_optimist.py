@@ -306,7 +306,7 @@ def test_state_size_depends_on_the_blocks() -> None:
 
 def test_state_is_linear_in_many_features() -> None:
     sizes = []
-    for dim in (1000, 2000):
+    for dim in (500, 1000):
         bandit, rng = Bandit(Optimist(), dim=dim, seed=1), np.random.default_rng(1)
         bandit.learn_batch(rng.normal(size=(3, dim)), np.array([0.0, 1.0, 1.0]))
         sizes.append(bandit.state.size)
