@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.__main__ import NAMES as BENCHMARKS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -54,6 +55,12 @@ def test_source_files_that_pages_name_exist(page: Path) -> None:
     files = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("[a-z]*/**/*.py")]
     for name in SOURCE_PATH.findall(page.read_text(encoding="utf-8")):
         assert any(file.endswith(f"/{name}") for file in files), name
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "decisions"], ids=name_of)
+def test_benchmarks_that_pages_name_exist(page: Path) -> None:
+    for name in re.findall(r"`(?:python -m )?benchmarks (\w+)`", page.read_text(encoding="utf-8")):
+        assert name in BENCHMARKS, name
 
 
 def headings(page: Path) -> set[str]:
