@@ -62,6 +62,7 @@ def test_repeated_rows_get_the_noise_of_all_their_rewards() -> None:
         assert thetas.var() == pytest.approx(1 / 3, rel=5 * math.sqrt(2 / 3000))
 
 
+@pytest.mark.usefixtures("compiled_now")
 def test_langevin_steps_reach_the_posterior_of_a_linear_model() -> None:
     # With step size h the variance exceeds that of the posterior by 1/(1 - h c/2) in a direction of curvature c; here
     # h c < 0.02. After 400 steps the correlation is exp(-400 h c) with h c >= 0.005, so four draws count as one.
