@@ -110,7 +110,7 @@ def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
+    while process.poll() is None and len(list((tmp_path / "out/store").glob("*.parquet"))) < 3:  # both workers run
         time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     printed, errors = process.communicate(timeout=60)
