@@ -1,6 +1,7 @@
 """Call a function with many arguments: in this process, in workers, or on Ray."""
 
 import os
+import signal
 import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -82,9 +83,15 @@ def run_in_processes(function: Callable[..., Any], arguments: Sequence[tuple[Any
         yield from (function(*values) for values in arguments)
         return
     results = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)(
-        delayed(function)(*values) for values in arguments
+        delayed(_call_in_worker)(function, *values) for values in arguments
     )
     yield from results
+
+
+def _call_in_worker(function: Callable[..., Any], *values: Any) -> Any:
+    """Call the function in a process that Ctrl-C ends at once, without a traceback. The main process reports it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return function(*values)
 
 
 def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _FinishedCall:
