@@ -50,7 +50,10 @@ def _parse_candidate(text: str, log: Log, train_share: float) -> Candidate:
         return UniformTarget()
     if text.startswith(ARM):
         if log.arm_names is None:
-            raise InvalidInput(f"{text} needs a log with the same arms in every row; the arms of this log differ")
+            raise InvalidInput(
+                f"{text} needs a log whose arms have names. In this log each row has its own arms, so evaluate it in "
+                "Python, with the probabilities of all arms as the target"
+            )
         indices = {name: index for index, name in enumerate(log.arm_names)}
         return AlwaysTarget(lookup("arm", text.removeprefix(ARM), indices))
     return parse_learning_policy(text, log, train_share=train_share)
