@@ -169,3 +169,9 @@ def test_arrays_and_lists_give_the_same_features(values: list[float | None]) -> 
     np.testing.assert_array_equal(
         features.transform({"c": array}, sparse=True).toarray(), features.transform({"c": values})
     )
+
+
+@pytest.mark.parametrize("value", [["Köln"], {"a": 1}])
+def test_a_list_or_an_object_is_no_category(value: Any) -> None:
+    with pytest.raises(InvalidInput, match="must be a text, a number or a boolean; got "):
+        encoded(Category(("Köln",)), value)

@@ -97,6 +97,8 @@ class Category(ColumnKind):
         for value in values:
             if type(value) is str and value:
                 slot = slot_of(value, other)
+            elif isinstance(value, list | dict):
+                raise BadValue((at - start) // stride, "must be a text, a number or a boolean", value)
             else:
                 slot = (slot_of if isinstance(value, str) else slot_of_number)(as_category(value), other)
             if slot < 0:
