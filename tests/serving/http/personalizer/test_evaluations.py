@@ -168,14 +168,19 @@ def test_one_evaluation_runs_at_a_time_and_few_wait(tmp_path: Path) -> None:
 
     def wait(_: EventStore, loop_name: str, **__: Any) -> list[PolicyResult]:
         started.append(loop_name)
-        go_on.wait(10)
+        go_on.wait(60)
         return []
+
+    async def first_start() -> None:
+        while not started:
+            await asyncio.sleep(0.01)
 
     with Site(tmp_path, evaluate_log=wait) as site:
         paths = [site.ask("POST", PATH, ASKED).headers["location"] for _ in range(MAX_EVALUATIONS)]
         status, code, message = site.refusal("POST", PATH, ASKED)
         assert (status, code) == (429, "TooManyRequests")
         assert message == "10 evaluations are running or waiting. Retry when one has finished."
+        site.run(asyncio.wait_for(first_start(), 60))
         assert len(started) == 1
         go_on.set()
         assert [finished(site, path)["status"] for path in paths] == ["completed"] * MAX_EVALUATIONS
