@@ -6,6 +6,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from inspect import cleandoc
 from types import UnionType
 from typing import Any, get_args
 
@@ -36,6 +37,9 @@ def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
         kind for each in operations for kind in (*_types(each.request), *_types(each.response)) if kind is not bytes
     ]
     references, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
+    for component in components.values():
+        if "description" in component:  # a docstring, which Python 3.13 dedents by itself
+            component["description"] = cleandoc(component["description"])
     schemas = dict(zip(map(repr, [*types, Problem]), references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
