@@ -2,8 +2,9 @@
 # make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
 # make test    the tests of all code; sets up .venv by itself from the lock file
 # make test-system   tests that start servers, browsers, databases or other processes; the SDKs of Personalizer
+# make test-statistics   simulations that check distributions, coverage and regret
 # make test-safety   compiled code of every policy: bounds, memory, and the same results as plain Python
-# make check   lint, types, architecture, and the tests of test, test-system and test-safety
+# make check   lint, types, architecture, and the tests of test, test-system, test-statistics and test-safety
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
 # make bench   speed as ratios, and how cost grows
@@ -14,7 +15,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run results test test-system test-slow test-safety lint check docs dist bench regret lock clean
+.PHONY: run results test test-system test-statistics test-safety test-slow lint check docs dist bench regret lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper all --quick --out out/quick
@@ -29,6 +30,9 @@ test: .venv/ready-dev
 
 test-system: .venv/ready-dev
 	$(BIN)/python -m pytest -m "system and not slow" --numprocesses=logical --dist=loadgroup tests
+
+test-statistics: .venv/ready-dev
+	$(BIN)/python -m pytest -m "statistics and not slow" --numprocesses=logical --dist=loadgroup tests docs
 
 # Also the laws on machine code: `make test` runs most of them as plain Python.
 test-slow: .venv/ready-dev
@@ -45,7 +49,7 @@ lint: .venv/ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test test-system test-safety
+check: lint test test-system test-statistics test-safety
 
 docs: .venv/ready-docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs out/site

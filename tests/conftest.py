@@ -1,6 +1,7 @@
 """How the tests compile, and which of them run in one process.
 
-Tests compile only code that they run for long. They compile nothing in the background, because most tests end first.
+Tests compile only code that they run for long, longer than users do: each process compiles what many short tests use in
+turn. They compile nothing in the background, because most tests end first.
 
 Several processes run the tests (`make test`). Tests in one process share compiled code, servers, browsers and logs. So
 all tests of a file run in one process, except for the laws: there, all tests of one policy do.
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from glbandits import compilation
+
+compilation.WORTH_COMPILING_SECONDS = 60.0
 os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
 settings.register_profile("no deadline", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("no deadline")
@@ -35,6 +39,16 @@ SAME_GROUP = {
     "tests/reports/test_experiment_report_browser.py": "experiment report",
 }
 """Files that compile the same code, or look at the same page."""
+
+SIMULATING_PAGES = ("docs/tutorials/changing-world.md", "docs/tutorials/routing-prompts.md")
+"""Pages whose examples simulate for so long that they are compiled."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark pages, which cannot mark themselves."""
+    for item in items:
+        if item.nodeid.startswith(SIMULATING_PAGES):
+            item.add_marker(pytest.mark.statistics)
 
 
 def group_of(nodeid: str) -> str:
@@ -69,8 +83,6 @@ def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def compiled_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile before the first call: for tests that play for long. Forget the plain functions of earlier tests."""
-    from glbandits import compilation
-
     monkeypatch.setenv("GLBANDITS_COMPILE", "now")
     for key in [key for key, entry in compilation._entries.items() if not entry.is_compiled]:
         del compilation._entries[key]

@@ -67,6 +67,7 @@ def last_line_without(module: str, code: str) -> str:
     return run.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("package", "module", "extra"),
     [
@@ -123,6 +124,7 @@ def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
         open_store("postgresql://host/shop", durability="process")
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("module", "message"),
     [
@@ -139,6 +141,7 @@ def test_command_without_its_dependency_names_the_extra(module: str, message: st
     assert last_line_without(module, code) == message
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("command", "module", "project", "extra"),
     [
@@ -167,6 +170,7 @@ def test_command_does_not_start_without_its_extra(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.system
 def test_core_needs_no_extra() -> None:
     missing = ["joblib", "matplotlib", "plotly", "polars", "sklearn", "msgspec", "starlette", "typer", "rich"]
     code = BLOCK.format(modules=missing, package="glbandits") + "glbandits.Bandit('optimist', dim=2)._repr_html_()"

@@ -29,6 +29,7 @@ def test_text_shows_the_support() -> None:
         assert needed in printed
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("name", ALL)
 def test_estimates_are_near_the_truth(name: str) -> None:
     """Five standard errors: a correct program fails once in a million. Models may have an error of 0.01."""
@@ -114,6 +115,7 @@ def test_support_reports_decisions_without_support() -> None:
     assert "the log has no evidence on it" in str(none)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     "model", [GlmReward(link="logistic", folds=3), SklearnReward(Ridge()), SklearnReward(LogisticRegression())]
 )

@@ -44,6 +44,7 @@ def test_leaked_benchmark_changes_the_small_model_only() -> None:
     np.testing.assert_allclose(leaked[1:], true[1:], atol=0.01)
 
 
+@pytest.mark.statistics
 @pytest.mark.usefixtures("compiled_now")
 def test_router_keeps_the_limit_and_beats_the_best_mix() -> None:
     # Over 20 orders of these prompts the gain is 0.02 to 0.03 and the cost within 1 % of the limit.
@@ -53,6 +54,7 @@ def test_router_keeps_the_limit_and_beats_the_best_mix() -> None:
     assert found.gain > 0.005
 
 
+@pytest.mark.statistics
 @pytest.mark.usefixtures("compiled_now")
 def test_mean_cost_is_bounded_by_the_trade_off() -> None:
     traffic = simulated_prompts(150, seed=3)
@@ -97,6 +99,7 @@ def test_best_mix_spends_what_it_may() -> None:
     assert best_mix(prompts, 9.0) == Mix(2, 2, 0.0)
 
 
+@pytest.mark.statistics
 def test_program_prints_its_tables() -> None:
     command = [sys.executable, "examples/prompt_routing.py", "--orders", "2", "--limits", "0.3", "--limits-only"]
     result = subprocess.run(

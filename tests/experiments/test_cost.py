@@ -55,6 +55,7 @@ def test_curve_ends_where_the_budget_is_exceeded(monkeypatch: pytest.MonkeyPatch
     assert calls[-1] == (14.0, 14.0)
 
 
+@pytest.mark.statistics
 @pytest.mark.usefixtures("plain_python")
 def test_memory_grows_with_t_only_with_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "POLICY_NAMES", ("sgd-ts", "ucb-glm"))

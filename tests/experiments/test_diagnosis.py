@@ -121,6 +121,7 @@ def test_verdict_of_each_guarantee(change: dict[str, Any], guarantee: str, sente
     )
 
 
+@pytest.mark.statistics
 def test_paper_simulation_is_diverse_but_not_covered() -> None:
     sample = np.concatenate([chunk.arms for chunk in Synthetic(dim=6, arms=100).rounds(600, 0)])
     simulation = diagnose(sample, horizon=1000, seeds=2)

@@ -10,6 +10,8 @@ from glbandits.environments import Synthetic
 from glbandits.experiments.paper import theory
 from glbandits.experiments.paper.theory import BallShare, TheoryCheck, ball_share, check_theory, growth_of
 
+pytestmark = pytest.mark.statistics
+
 PROBLEM = Synthetic(dim=6, arms=100)
 
 

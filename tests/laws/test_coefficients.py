@@ -47,6 +47,7 @@ def coefficients_of(bandit: Bandit) -> Coefficients:
     return coefficients
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("policy", named(WITH))
 def test_coefficients_rank_arms_like_theta_star(policy: Policy) -> None:
     coefficients = coefficients_of(learned(policy))

@@ -40,7 +40,7 @@ HORIZON = 100
 TRIALS = 1500
 """Draws for an estimated probability."""
 COMPILED = ("lin-ucb", "greedy")
-"""Policies that `make test` compiles; `make test-safety` compiles all others, and `make test-slow` more of them.
+"""Policies whose `choose` and `learn` `make test-safety` compiles; `make test-slow` compiles those of the others.
 
 One of them keeps its state in place, the other one stores observations, so that its state grows."""
 PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
@@ -84,21 +84,18 @@ def allows(policy: Any, link: str) -> bool:
         return False
 
 
-def named(
-    variants: dict[str, Policy], fast: Collection[str] | None = None, others: pytest.MarkDecorator = pytest.mark.safety
-) -> list[Any]:
+def named(variants: dict[str, Policy], fast: Collection[str] | None = None) -> list[Any]:
     """Parameters with the names of the variants. tests/conftest.py reads the policy from the name.
 
-    `make test` runs all, or those of `fast` only. The others get a mark.
+    If `fast` is given, all others are slow.
     """
     return [
-        pytest.param(policy, id=name, marks=() if fast is None or name in fast else others)
+        pytest.param(policy, id=name, marks=() if fast is None or name in fast else pytest.mark.slow)
         for name, policy in variants.items()
     ]
 
 
 every_policy = pytest.mark.parametrize("policy", named(VARIANTS))
-every_compiled_policy = pytest.mark.parametrize("policy", named(VARIANTS, COMPILED))
 
 
 def drive(
@@ -140,7 +137,8 @@ def exercised(policy: Policy, rounds: int = 60) -> Bandit:
     return learned(policy, rounds).copy()
 
 
-@every_compiled_policy
+@pytest.mark.safety
+@every_policy
 def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("GLBANDITS_COMPILE", "now")
@@ -155,7 +153,7 @@ def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypat
 
 @pytest.mark.usefixtures("compiled_now")
 @pytest.mark.safety
-@pytest.mark.parametrize("policy", named(VARIANTS, COMPILED, pytest.mark.slow))
+@pytest.mark.parametrize("policy", named(VARIANTS, COMPILED))
 def test_compiled_choose_and_learn_equal_plain_ones(policy: Policy) -> None:
     bandit = Bandit(policy, dim=3, seed=11)
     bandit._choose.compiled()
@@ -184,6 +182,7 @@ def test_learning_a_batch_equals_learning_row_by_row(policy: Policy) -> None:
     np.testing.assert_array_equal(first.state, second.state)
 
 
+@pytest.mark.statistics
 @every_policy
 @pytest.mark.parametrize("rounds", [10, 60])
 def test_probabilities_match_frequencies_of_choices(policy: Policy, rounds: int) -> None:
@@ -233,8 +232,8 @@ def test_choosing_does_not_change_the_state(policy: Policy) -> None:
 
 
 def hard_rewards() -> dict[str, Floats]:
-    alternating = np.resize([0.0, 1.0], 50)
-    return {"all zero": np.zeros(50), "all one": np.ones(50), "alternating": alternating}
+    """More rewards than the warm-up of 20, so that every policy also chooses by what it has learned."""
+    return {"all zero": np.zeros(36), "all one": np.ones(36), "alternating": np.resize([0.0, 1.0], 36)}
 
 
 @every_policy
@@ -271,7 +270,7 @@ def test_features_of_any_size_leave_a_valid_state(policy: Policy, size: float, t
 @every_policy
 def test_separable_data_leaves_a_finite_state(policy: Policy) -> None:
     bandit, rng = Bandit(policy, dim=3, seed=3), np.random.default_rng(3)
-    for _ in range(100):
+    for _ in range(60):
         x = rng.uniform(-1, 1, 3)
         bandit.learn(x, float(x[0] > 0))
     assert np.isfinite(bandit.state).all()
@@ -282,7 +281,8 @@ def test_settings_survive_conversion_to_plain_values(policy: Policy) -> None:
     assert rebuild(type(policy), settings_of(policy)) == policy
 
 
-@every_compiled_policy
+@pytest.mark.safety
+@every_policy
 def test_state_stops_growing_with_fixed_arms(policy: Policy) -> None:
     problem = Synthetic(dim=3, arms=9, fewest_arms=1, fixed_arms=policy.keeps_history)
     play = play_entry(policy.implementation(3), find_link(policy.link), problem.noise, compiled=True)

@@ -111,6 +111,7 @@ def test_linear_policies_equal_batch_ridge_regression() -> None:
     np.testing.assert_allclose(R.T @ R, V, rtol=1e-12)
 
 
+@pytest.mark.statistics
 def test_online_laplace_is_close_to_the_batch_fit() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 3))

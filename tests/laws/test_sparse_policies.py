@@ -113,8 +113,9 @@ def test_dense_and_sparse_forms_make_the_same_choices(policy: Any, link: str) ->
         assert theta.intercept == pytest.approx(expected_theta.intercept)
 
 
+@pytest.mark.safety
 @pytest.mark.usefixtures("compiled_now")
-@pytest.mark.parametrize("policy", named(FORMS, ["epsilon-greedy"]))
+@every_form
 def test_compiled_code_plays_as_plain_python(policy: Policy) -> None:
     played = [(as_sparse_rows(arms, DIM), rewards) for arms, rewards in rounds("logistic", 120)]
     all_rows = as_sparse_rows(np.concatenate([arms for arms, _ in rounds("logistic", 120)]), DIM)
@@ -193,6 +194,7 @@ def test_stored_zeros_are_ignored(policy: Policy) -> None:
     np.testing.assert_array_equal(with_zeros.state, without_zeros.state)
 
 
+@pytest.mark.statistics
 @every_form
 def test_probabilities_match_frequencies_of_choices(policy: Policy) -> None:
     bandit, draws, trials = learned(policy), 750, 1500

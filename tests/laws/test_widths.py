@@ -45,6 +45,7 @@ def ofuglb_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
     return mle_policy.theta_of(state, 3), mle_policy.factor_of(state, 3), width
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("policy", "ellipsoid"),
     [

@@ -118,6 +118,7 @@ def test_rewards_outside_the_domain_are_refused(name: str, reward: float) -> Non
         LINKS[name].check_reward(reward)
 
 
+@pytest.mark.safety
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 def test_compiled_links_equal_uncompiled_ones(link: Link) -> None:
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative

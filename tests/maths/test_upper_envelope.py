@@ -146,6 +146,7 @@ def test_sorted_indices_agree_with_a_stable_sort(values: list[float]) -> None:
     np.testing.assert_array_equal(sorted_indices(array), np.argsort(array, kind="stable"))
 
 
+@pytest.mark.statistics
 def test_perturbed_choices_have_the_computed_probabilities() -> None:
     # A chi-square test of 1e5 choices at a fixed seed. Under another seed it would fail once in a million times.
     rng, draws, n = np.random.default_rng(7), generator(11), 100_000

@@ -95,6 +95,7 @@ def test_probabilities_match_the_formula_with_linear_rewards() -> None:
         np.testing.assert_allclose(bandit.probabilities(arms), expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_frequencies_of_choices_match_the_probabilities(policy: Optimist) -> None:
     bandit, draws = exercised(policy, rounds=20), 4000
@@ -234,6 +235,7 @@ class FixedRounds:
         )
 
 
+@pytest.mark.statistics
 @pytest.mark.usefixtures("compiled_now")
 def test_finds_the_best_fixed_arm_more_often_than_greedy() -> None:
     # With 200 other seeds optimist found the best arm in every run, and greedy in 25 %. Even with 1 % of misses, fewer
@@ -260,6 +262,7 @@ def stuck_runs(policy: Policy, seeds: range) -> int:
     return int(((result.choices[:, -500:] == 0).sum(axis=1) < 250).sum())
 
 
+@pytest.mark.statistics
 def test_few_runs_get_stuck_with_a_worse_arm() -> None:
     # With 600 other seeds 5 runs (0.8 %) got stuck, so more than 3 of 40 happen in one of 3000 seed sets.
     assert stuck_runs(Optimist(), range(40)) <= 3
@@ -275,6 +278,7 @@ def block_arms(rounds: int, classes: int, size: int, order: str) -> Floats:
     return arms
 
 
+@pytest.mark.safety
 @pytest.mark.parametrize("order", ["contiguous", "interleaved", "dense"])
 def test_many_features_compiled_equal_uncompiled(order: str) -> None:
     arms = block_arms(30, 5, 30, order)
@@ -329,6 +333,7 @@ def test_model_of_many_features_can_be_saved_and_loaded(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.state, bandit.state)
 
 
+@pytest.mark.statistics
 def test_covariance_does_not_drift() -> None:
     # Compares 20,000 rank-one updates with one inversion, for features of sizes from 1 to 1/1000.
     dim, rounds, rng = 20, 20_000, np.random.default_rng(6)

@@ -38,6 +38,7 @@ def assert_normal(thetas: Floats, mean: Floats, covariance: Floats, independent:
     np.testing.assert_allclose(np.cov(thetas.T) / scale, covariance / scale, atol=5 * math.sqrt(2 / n))
 
 
+@pytest.mark.statistics
 def test_evill_draws_from_the_posterior_of_a_linear_model() -> None:
     assert_normal(draws(Evill(link="identity", exploration=0.4)), THETA_HAT, 0.16 * V_INVERSE)
 
@@ -62,6 +63,7 @@ def test_repeated_rows_get_the_noise_of_all_their_rewards() -> None:
         assert thetas.var() == pytest.approx(1 / 3, rel=5 * math.sqrt(2 / 3000))
 
 
+@pytest.mark.statistics
 @pytest.mark.usefixtures("compiled_now")
 def test_langevin_steps_reach_the_posterior_of_a_linear_model() -> None:
     # With step size h the variance exceeds that of the posterior by 1/(1 - h c/2) in a direction of curvature c; here
@@ -85,6 +87,7 @@ def test_perturbed_policies_without_noise_are_greedy(policy: Any) -> None:
     np.testing.assert_allclose(thetas[2], thetas[1], atol=1e-9)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("sweeps", [1, 5])
 def test_pg_ts_has_the_exact_logistic_posterior(sweeps: int) -> None:
     rewards = np.array([1.0, 1.0, 1.0, 0.0, 1.0, 0.3])  # fractional rewards are allowed

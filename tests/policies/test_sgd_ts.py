@@ -80,6 +80,7 @@ def test_numpy_implementation_makes_the_same_choices() -> None:
     np.testing.assert_array_equal(result.choices[0], choices)
 
 
+@pytest.mark.statistics
 def test_regret_on_the_papers_simulation() -> None:
     # Settings from the paper's grid: C = 10, eta = 1, a1 = a2 = 0.01. Over 3000 other seeds the mean regret was 55.95
     # with a standard deviation of 28 per run. The mean of 400 runs has a standard error of 1.4, so a correct program

@@ -134,6 +134,7 @@ def test_one_block_per_class_is_exact(order: str) -> None:
     assert state[INTERCEPT] == pytest.approx(reference.mean[-1], abs=1e-8)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("link", ["identity", "logistic"])
 @pytest.mark.parametrize("density", [0.02, 0.2, 1.0], ids=["sparse", "medium", "dense"])
 def test_curvature_across_blocks_stays_positive_definite(link: str, density: float) -> None:

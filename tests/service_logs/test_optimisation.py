@@ -54,6 +54,7 @@ def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
         yield store
 
 
+@pytest.mark.statistics
 def test_better_policy_is_promoted_with_a_trained_model(store: SqliteStore) -> None:
     world = World(store)
     world.play(3000)

@@ -85,6 +85,7 @@ def live_clicks(seed: int, rounds: int) -> int:
     return clicks
 
 
+@pytest.mark.statistics
 def test_click_rate_of_a_learning_policy_matches_online_play(tmp_path: Path) -> None:
     runs, rounds = 100, 40
     live = np.array([live_clicks(seed, rounds) for seed in range(runs)])

@@ -39,6 +39,7 @@ def width(interval: Interval | str) -> float:
     return interval.high - interval.low
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("target", ["uniform", "good", "bad"])
 def test_both_intervals_contain_the_true_value(
     learned: LearningLog, evaluated: dict[str, Evaluation], target: str

@@ -30,6 +30,7 @@ def estimate(log: LoggedData, target: object) -> DoublyRobustEstimate:
     return headline.value
 
 
+@pytest.mark.statistics
 def test_intervals_of_rare_clicks_contain_the_rate() -> None:
     """40 logs with about three clicks of the target's arm; without Wilson's interval 74 % contained the rate.
 
@@ -82,6 +83,7 @@ def noisy_where_rare(seed: int, rows: int = 3000) -> LoggedData:
     )
 
 
+@pytest.mark.statistics
 def test_error_is_right_if_rare_rows_are_noisier() -> None:
     """The root mean squared error of 60 estimates is the mean standard error, to 25 %.
 

@@ -199,6 +199,7 @@ def test_values_equal_those_of_another_package() -> None:
     assert {one.name: one.value for one in found.estimates} == pytest.approx(theirs, abs=1e-10)
 
 
+@pytest.mark.statistics
 def test_shrinkage_is_not_selected_where_it_hurts() -> None:
     """100 arms and an uninformative model: the whole value comes from weights of 100. Three standard errors of dr."""
     rng, rows = np.random.default_rng(4), 20_000

@@ -23,6 +23,7 @@ def arm_log(rows: int, rates: list[float], seed: int) -> LoggedData:
     )
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("rate", "rows"), [(0.001, 2000), (0.004, 1000), (0.004, 5000), (0.01, 1000)])
 def test_predictions_have_the_size_of_rare_rewards(rate: float, rows: int) -> None:
     """Predictions are compared with the clicks of the same 8 logs, with fixed seeds: they differed by 6 % at most.

@@ -179,6 +179,7 @@ def test_rows_with_few_arms_are_kept_less_often() -> None:
     assert curve.matched > curve.kept
 
 
+@pytest.mark.statistics
 @few
 @pytest.mark.parametrize("uneven", [False, True])
 def test_replay_reward_equals_online_reward(uneven: bool) -> None:
@@ -199,6 +200,7 @@ def test_replay_reward_equals_online_reward(uneven: bool) -> None:
     assert live.mean() > 26
 
 
+@pytest.mark.statistics
 @few
 @pytest.mark.parametrize("exact", [False, True])
 def test_standard_errors_match_the_variance_of_estimates(exact: bool) -> None:

@@ -120,19 +120,20 @@ def test_invalid_values_are_reported_with_their_path(features: Any, message: str
         Hashing().vectors({}, [{}, features])
 
 
-def test_too_many_products_are_refused() -> None:
+def test_too_many_products_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a request of 256 kB with two arrays of 60,000 numbers would keep a server busy for 10 seconds."""
-    many = {"x": [1] * 60_000}
+    many = {"x": [1] * 25_000}
     with pytest.raises(
         InvalidInput,
-        match="at most 1,000,000 products .*; got 60,001 shared features, and 60,000 features of 1 actions",
+        match="at most 1,000,000 products .*; got 25,001 shared features, and 25,000 features of 1 actions",
     ):
         Hashing().vectors(many, [many])
-    with pytest.raises(InvalidInput, match="got 60,001 shared features, and 0 features of 50 actions. Send fewer"):
+    with pytest.raises(InvalidInput, match="got 25,001 shared features, and 0 features of 50 actions. Send fewer"):
         Hashing().vectors(many, [{}] * 50)
-    assert Hashing().vectors({"x": [1] * 999}, [{"x": [1] * 499}] * 2).shape == (2, 256)
-    with pytest.raises(InvalidInput, match="got 1,000 shared features, and 999 features of 2 actions"):
-        Hashing().vectors({"x": [1] * 999}, [{"x": [1] * 499}, {"x": [1] * 500}])
+    monkeypatch.setattr(hashing_module, "MAX_PRODUCTS", 10_000)
+    assert Hashing().vectors({"x": [1] * 99}, [{"x": [1] * 49}] * 2).shape == (2, 256)
+    with pytest.raises(InvalidInput, match="got 100 shared features, and 99 features of 2 actions"):
+        Hashing().vectors({"x": [1] * 99}, [{"x": [1] * 49}, {"x": [1] * 50}])
 
 
 def test_settings_are_checked() -> None:

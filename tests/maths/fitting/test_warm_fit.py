@@ -137,6 +137,7 @@ def test_refit_agrees_with_a_direct_solve_on_1000_problems(link: Link) -> None:
         check(link, compiled_player(link.name), seed, longest=120)
 
 
+@pytest.mark.safety
 def test_compiled_refits_equal_uncompiled_ones() -> None:
     link = LINKS["logistic"]
     for seed in (3, 6, 8, 9):
@@ -199,6 +200,7 @@ def test_ridge_is_dropped_when_an_observation_makes_an_estimate_exist() -> None:
     assert run.ridges[-1] == 0.0
 
 
+@pytest.mark.statistics
 def test_collinear_features_need_few_hessians() -> None:
     rng = np.random.default_rng(4)
     X = np.hstack([np.eye(30)[rng.integers(0, 30, 600)], np.ones((600, 1)), rng.normal(size=(600, 1))])
@@ -208,6 +210,7 @@ def test_collinear_features_need_few_hessians() -> None:
     assert run.refreshes[-1] - run.refreshes[200] <= 10
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("dim", "most"), [(3, 2000 / 5), (40, 3 * math.log2(2000) + 20)])
 def test_number_of_hessians_grows_slowly(dim: int, most: float) -> None:
     rng = np.random.default_rng(5)

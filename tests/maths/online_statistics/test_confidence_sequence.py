@@ -120,6 +120,7 @@ def test_without_known_weights_predictions_are_not_used() -> None:
     assert 0.0 < intervals[0][0] < 0.5 < intervals[0][1] <= 1.0
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("target", [[0.0, 1.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [-1.0, 1.0, 0.0]])
 def test_interval_covers_the_mean_at_every_row(target: list[float]) -> None:
     """100 logs with drift, 20 intervals each. At a miss rate of 5 %, 14 misses have probability 0.0005."""

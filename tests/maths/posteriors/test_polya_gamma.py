@@ -22,6 +22,7 @@ def compiled_fill() -> Callable[..., None]:
     return compile_cached(fill, signature=types.void(types.int64, types.float64, GENERATOR, VECTOR), name="test")
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("c", [0.0, 0.7, 1.6, 4.0, 30.0, 500.0])
 @pytest.mark.parametrize("n", [1, 4, 300])
 def test_draws_have_mean_variance_and_laplace_transform(n: int, c: float) -> None:

@@ -68,6 +68,7 @@ def test_real_difference_is_detected(means: tuple[float, ...], verdict: Verdict)
         assert judged.decisions_needed is None
 
 
+@pytest.mark.statistics
 def test_present_model_is_judged_apart_from_the_past() -> None:
     """The baseline is the worst for 5,000 decisions, and then the best for 5,000, while the policy stays as it is."""
     rng, n = np.random.default_rng(1), 10_000
@@ -82,6 +83,7 @@ def test_present_model_is_judged_apart_from_the_past() -> None:
     assert judge_past(late).verdict is not Verdict.WORSE
 
 
+@pytest.mark.statistics
 def test_no_difference_is_seen_when_the_interval_is_narrow() -> None:
     judged = judge_past(evidence_of(8000, (0.4, 0.4, 0.4)))
     assert judged.verdict is Verdict.SAME

@@ -16,6 +16,8 @@ from glbandits.serving.http.start_message import example_request
 from glbandits.serving.runtime.replay.replay_verification import verify
 from tests.serving.http.served_site import ServedSite
 
+pytestmark = pytest.mark.usefixtures("plain_python")
+
 ARM_TABLE = {"offer": ["hat", "shoe"], "price": [20.0, 80.0]}
 
 

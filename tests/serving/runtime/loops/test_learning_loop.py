@@ -192,6 +192,7 @@ def test_other_modes_show_the_first_action(tmp_path: Path, mode: Mode) -> None:
     assert verify(store, "default").sound
 
 
+@pytest.mark.statistics
 def test_logged_probabilities_match_the_draws(tmp_path: Path) -> None:
     """Five standard errors of the share over 4000 events."""
     loop, store = small_loop(tmp_path, clock := Clock(), exploration=0.3)

@@ -114,6 +114,7 @@ def test_the_baseline_is_the_action_that_a_slot_names() -> None:
     assert (totals.agreed, totals.baseline_shown, totals.baseline) == (1, 1, (1.0, 0.0))
 
 
+@pytest.mark.statistics
 def test_errors_are_right_in_simulation() -> None:
     """400 logs of 500 decisions. Intervals should hold the truth in 95 %: below 91 % once in 3000 times."""
     rng, held = np.random.default_rng(1), np.zeros(2)

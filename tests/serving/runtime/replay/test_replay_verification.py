@@ -14,6 +14,8 @@ from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
 
+pytestmark = pytest.mark.usefixtures("plain_python")
+
 
 @contextmanager
 def meanwhile(
@@ -61,7 +63,7 @@ def test_a_new_epoch_during_verification_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str, call: int
 ) -> None:
     """Before any look at the store another process resets the model, decides with another one, and learns."""
-    loop, store = small_loop(tmp_path, clock := Clock())
+    loop, store = small_loop(tmp_path, clock := Clock(), width=8)
     play_rounds(loop, store, clock, 40)
 
     def start_new_epoch() -> None:
@@ -80,7 +82,7 @@ def test_a_new_epoch_during_verification_is_ignored(
 def test_decisions_deleted_meanwhile_are_no_differences(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_it: bool, call: int
 ) -> None:
-    loop, store = small_loop(tmp_path, clock := Clock())
+    loop, store = small_loop(tmp_path, clock := Clock(), width=8)
     before = play_rounds(loop, store, clock, 60)[30].timestamp
     with meanwhile(monkeypatch, store, "settled", call, lambda: loop.delete_log(None if all_of_it else before)):
         result = verify(store, "default")
