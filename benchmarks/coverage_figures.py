@@ -1,6 +1,6 @@
 """The figures of docs/logs-of-a-learning-policy.md and docs/looking-more-than-once.md.
 
-`python -m benchmarks coverage_figures` simulates 1,000 logs of 2,000 rows (floor 0.05, arms that vary) and writes
+`python -m benchmarks coverage_figures` simulates 400 logs of 2,000 rows (floor 0.05, arms that vary) and writes
 docs/images/coverage.png and docs/images/looks.png.
 """
 
@@ -19,7 +19,7 @@ from glbandits.evaluation import AnytimeIntervals, Interval, evaluate
 from glbandits.maths.links import find_link
 from glbandits.records import Floats
 
-LOGS, ROWS, STEP = 1000, 2000, 200
+LOGS, ROWS, STEP = 400, 2000, 200
 TARGETS = ("uniform", "good", "bad", "final")
 COLOURS = {
     "normal, ips": VERMILLION,
@@ -88,7 +88,7 @@ def _draw_coverage(covered: Floats) -> None:
     axes.axhline(0.95, color="black", linewidth=1, linestyle="--")
     axes.set(xticks=range(len(TARGETS)), xticklabels=[f"{name} target" for name in TARGETS], ylim=(0.5, 1.02))
     axes.set(ylabel="share of logs", title=f"95 % intervals that contain the true value, {ROWS:,} rows, {LOGS:,} logs")
-    axes.legend(ncols=5, loc="lower center", fontsize=8)
+    figure.legend(ncols=5, loc="outside lower center", fontsize=8)
     figure.savefig(FOLDER / "coverage.png", dpi=150)
 
 
