@@ -31,5 +31,4 @@ def export_command(
         export = export_catalogue if catalogue else export_loop
         manifest = export(opened, loop, folder, modes=mode)
     typer.echo(f"{folder}: {manifest.rows} decisions in {len(manifest.files)} files; {manifest.left_out} left out")
-    columns = "" if catalogue or manifest.sparse_width is not None else " --features features"
-    typer.echo(f"Evaluate the export with: glb evaluate {folder}{columns}")
+    typer.echo(f"Evaluate the export with: glb evaluate {folder}")
