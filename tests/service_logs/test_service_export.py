@@ -170,7 +170,7 @@ def test_command_and_python_give_the_same_estimates(folder: Path, name: str, add
     record = json.loads((folder / "out/evaluate/evaluation.json").read_text())
     bandit = Bandit.load(folder / path)
     log = open_log(folder / "log", link="logistic", features=bandit.features, sparse=bandit.sparse)
-    targets = {"arm:coat": "coat", "arm:hat": "arm:hat", "uniform": "uniform", path: bandit}
+    targets: dict[str, Any] = {"arm:coat": "coat", "arm:hat": "arm:hat", "uniform": "uniform", path: bandit}
     comparison = compare_policies(log, targets, ComparisonSettings(estimators=("ips", "dr")))
     for written, compared in zip(record["policies"], comparison.policies, strict=True):
         alone = evaluate(log, targets[compared.label], ["ips", "dr"])

@@ -17,6 +17,7 @@ TABLE: dict[str, Any] = {
     "propensity": [0.5, 0.25, 0.75, 0.5],
     "probabilities": [[0.5, 0.5], [0.25, 0.5, 0.25], [0.75, 0.25], [0.5, 0.5]],
 }
+ONE_ROW: dict[str, Any] = {"chosen": [0], "rewards": [1.0], "propensities": [0.5]}
 
 
 def log_of(**changes: Any) -> LoggedData:
@@ -65,7 +66,7 @@ def test_unknown_arm_lists_ten_names() -> None:
 
 
 def test_arm_of_a_log_without_names_is_refused() -> None:
-    log = LoggedData(chosen=[0], rewards=[1.0], propensities=[0.5], arms=RowArms(np.ones((1, 2, 1)), np.array([2])))
+    log = LoggedData(**ONE_ROW, arms=RowArms(np.ones((1, 2, 1)), np.array([2])))
     with pytest.raises(InvalidInput, match="arm:a needs a log whose arms have names. The arms of this log are only"):
         as_target("arm:a", log)
     with pytest.raises(UnknownName, match="unknown target 'a'. Known: uniform"):
@@ -79,8 +80,7 @@ def test_row_arm_names_are_validated() -> None:
         RowArmNames(("a",), np.array([[1]]))
     with pytest.raises(InvalidInput, match="row_arm_names must have one entry for each of the 1 rows; got 2"):
         LoggedData(
-            chosen=[0],
-            rewards=[1.0],
+            **ONE_ROW,
             arms=RowArms(np.ones((1, 1, 1)), np.array([1])),
             row_arm_names=RowArmNames(("a",), np.zeros((2, 1), dtype=int)),
         )

@@ -34,12 +34,12 @@ from glbandits.records import Floats, Ints
 Mask: TypeAlias = NDArray[np.bool_]
 
 MANIFEST = "manifest.json"
-DENSE, SPARSE, FIELDS = (
-    ("features",),
-    ("feature_counts", "feature_indices", "feature_values"),
-    ("context", "action_fields"),
-)
-"""Columns with the features of the actions as numbers, as sparse rows, and with the fields of the request as JSON."""
+DENSE: tuple[str, ...] = ("features",)
+"""The column with the features of the actions as numbers."""
+SPARSE: tuple[str, ...] = ("feature_counts", "feature_indices", "feature_values")
+"""The columns with the features of the actions as sparse rows."""
+FIELDS: tuple[str, ...] = ("context", "action_fields")
+"""The columns with the fields of the request and of its actions as JSON."""
 PAIRS = 2**15
 """Number of pairs of row and arm that a feature map encodes together."""
 LISTED_COLUMNS = 10
@@ -99,7 +99,7 @@ def read_export(
     if columns is SPARSE and sparse is False:
         raise InvalidInput(f"{folder} has sparse rows of {sparse_width} features. Leave out {parameter('sparse')}")
     with convert_polars_errors():
-        table = pl.scan_parquet(files)
+        table = pl.scan_parquet(list(files))
         if cluster is not None:
             check_present([cluster], table.collect_schema().names())
         if columns is FIELDS:
