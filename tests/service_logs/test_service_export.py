@@ -1,9 +1,11 @@
 """Exports of a loop whose model has a feature map: arms by name, other models, and the same results everywhere."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from doctest import DocTestParser
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +187,29 @@ def test_model_trained_on_the_export_has_its_map(folder: Path, log: ServiceExpor
     trained = Bandit.load(folder / "trained.safetensors")
     assert trained.features == SERVED
     np.testing.assert_array_equal(trained.state, train(log, Optimist(link="logistic")).state)
+
+
+def test_commands_of_the_guide_run(tmp_path: Path) -> None:
+    """The Python examples of the page run as doctests. Its commands run here, on a store with the same fields."""
+    page = (Path(__file__).parents[2] / "docs" / "evaluate-the-service.md").read_text(encoding="utf-8")
+    first, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    for example in DocTestParser().get_examples(first):
+        exec(example.source, names)
+    shutil.copy(names["folder"] / "offers.csv", tmp_path)
+    names["temporary"].cleanup()
+    commands = re.findall(r"^glb (.*)$", "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)), re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["train", "serve", "export", "evaluate", "train", "evaluate"]
+    for command in commands:
+        if command.startswith("serve"):
+            write_store(tmp_path, Bandit.load(tmp_path / "served.safetensors"))
+            (tmp_path / "events.sqlite").rename(tmp_path / "glb.db")
+            shutil.rmtree(tmp_path / "log")
+            continue
+        fast = ("--estimator", "ips") if command.startswith("evaluate") else ()
+        run = glb(*command.split(), *fast, folder=tmp_path)
+        assert run.returncode == 0, run.stderr
+    assert "new.safetensors: evaluated on all 120 rows" in run.stdout
 
 
 def test_unknown_arm_lists_those_of_the_log(folder: Path, log: ServiceExport) -> None:
