@@ -26,7 +26,7 @@ def export_command(
         typer.Option("--catalogue", help="Export decisions from the catalogue of the loop, instead of all others."),
     ] = False,
 ) -> None:
-    """Write settled decisions to Parquet files, with features, probabilities and reward."""
+    """Write settled decisions to Parquet files, with features, fields, probabilities and reward."""
     with closing(open_existing_store(store)) as opened:
         export = export_catalogue if catalogue else export_loop
         manifest = export(opened, loop, folder, modes=mode)
