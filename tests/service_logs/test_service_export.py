@@ -245,6 +245,16 @@ def test_event_without_a_needed_field_is_named(folder: Path) -> None:
         list(open_log(folder / "log", features=ABSENT).blocks())
 
 
+def test_log_must_be_opened_with_the_map_of_the_model(folder: Path, log: ServiceExport) -> None:
+    other = Bandit.load(folder / "other.safetensors")
+    with pytest.raises(InvalidInput, match=r"different feature maps. Open the log with open_log\(..., features="):
+        evaluate(log, other, "ips")
+    with pytest.raises(
+        InvalidInput, match=r"must have .* features, like the bandit; got 18. Open the log with open_log"
+    ):
+        evaluate(replace(log, feature_map=None), other, "ips")
+
+
 def test_models_with_different_maps_are_refused(folder: Path) -> None:
     models = ("--model", "served.safetensors", "--model", "other.safetensors")
     run = glb("evaluate", "log", *models, folder=folder)
@@ -276,8 +286,9 @@ def test_other_folders_are_no_exports(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="has no complete export"):
         read_export(tmp_path)
     (tmp_path / "manifest.json").write_text('{"loop": "x", "rows": 0, "files": []}')
-    with pytest.raises(InvalidInput, match="has no decision. Export the log again when reward windows have closed"):
-        read_export(tmp_path)
+    for read in (read_export, open_log):
+        with pytest.raises(InvalidInput, match="has no decision. Export the log again when reward windows have closed"):
+            read(tmp_path)
 
 
 def test_arms_of_vectors_have_the_ids_of_the_request(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sparse_width: int | None = None
     """The number of possible features, if the rows are sparse."""
     feature_map: dict[str, Any] | None = None
-    """The feature map of the model that decided, as `FeatureMap.document` returns it; None if fields were hashed."""
+    """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
 
 
 class ExportedRow(Protocol):

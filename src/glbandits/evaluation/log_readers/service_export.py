@@ -1,7 +1,7 @@
 """Read the Parquet files that `glb export` writes: decisions of the service, with the names of their arms.
 
-An export has the features with which the service decided. It also has the fields of each request as JSON, so that
-another feature map can encode them.
+An export has the features that the present model of the loop uses. It also has the fields of each request as JSON, so
+that another feature map can encode them.
 """
 
 import json
@@ -47,10 +47,11 @@ LISTED_COLUMNS = 10
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder has a complete export of decisions with all their actions. Exports of catalogues have not."""
+    """Whether a folder has a complete export, maybe without decisions. An export of a catalogue is not one of these."""
     try:
-        return "actions" in pl.read_parquet_schema(_files(folder, _manifest(folder))[0])
-    except (InvalidInput, OSError, IndexError, pl.exceptions.PolarsError):
+        files = _files(folder, _manifest(folder))
+        return not files or "actions" in pl.read_parquet_schema(files[0])
+    except (InvalidInput, OSError, pl.exceptions.PolarsError):
         return False
 
 
@@ -79,7 +80,7 @@ def read_export(
         link: defines the valid rewards.
         cluster: the column of the clusters, such as "event_id".
         features: a feature map, such as that of another model, or a fitted scikit-learn transformer. It encodes the
-            fields of the requests. By default, the features are those with which the service decided.
+            fields of the requests. By default, the features are those of the present model of the loop.
         sparse: whether arms are `SparseArms`. By default as in the export, or above 4,096 features.
 
     Raises InvalidInput if the folder has no complete export, or if `features` is given and the export has no fields.
