@@ -135,8 +135,10 @@ def value_text(value: object, length: int = 60) -> str:
         return repr(value)[:length]
 
 
-def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
+def lookup(kind: str, name: object, table: Mapping[str, Entry], *, listed: int | None = None) -> Entry:
     """Return the entry of this name. Raises UnknownName with the closest known names.
+
+    The message lists all known names, or the first `listed` of them.
 
     >>> lookup("policy", "SGD-st", {"sgd-ts": 1, "uniform": 2})
     Traceback (most recent call last):
@@ -146,7 +148,9 @@ def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
         return table[name]
     nearest = get_close_matches(str(name).lower(), list(table), n=2, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else "."
-    raise UnknownName(f"unknown {kind} {value_text(name, 200)}{hint} Known: {', '.join(sorted(table))}")
+    known = sorted(table)[:listed]
+    more = f" and {len(table) - len(known):,} more" if len(known) < len(table) else ""
+    raise UnknownName(f"unknown {kind} {value_text(name, 200)}{hint} Known: {', '.join(known)}{more}")
 
 
 def check_float(

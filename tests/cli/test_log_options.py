@@ -37,7 +37,8 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
     table.write_text("arm,reward,propensity\na,0,0.5\nb,1,0.5\n")
     dsjson.write_text('{"c": {"_multi": [{"x": 1}]}, "a": [1], "p": [1.0], "_label_cost": 0}\n')
     (export := tmp_path / "export").mkdir()
-    (export / "manifest.json").write_text('{"sparse_width": 8}')
+    pl.DataFrame({"actions": [["a"]]}).write_parquet(export / "1.parquet")
+    (export / "manifest.json").write_text('{"loop": "default", "rows": 1, "files": [{"name": "1.parquet"}]}')
     (open_bandit := tmp_path / "open_bandit").mkdir()
     (open_bandit / "item_context.csv").write_text("")
     store, context = tmp_path / "events.sqlite", Columns(context=("age",))
@@ -45,7 +46,7 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
         (LogSource(address=str(table), hash_width=8), "hashing"),
         (LogSource(address=str(dsjson), options={"missing": "error"}), "missing"),
         (LogSource(address=str(dsjson), separator=";"), "separator"),
-        (LogSource(address=str(export), options={"sparse": True}), "sparse"),
+        (LogSource(address=str(export), options={"missing": "error"}), "missing"),
         (LogSource(address=str(export), columns=context), "Columns.context=...."),
         (LogSource(address=str(export), separator=";"), "separator"),
         (LogSource(address=str(export), hash_width=8), "hashing"),

@@ -15,10 +15,17 @@ def test_progress_in_a_pipe_goes_to_stderr_only(
     monkeypatch.setattr(progress, "LINE_SECONDS", -1.0)
     piped = io.StringIO()
     with bar(Console(file=piped)) as report:
-        report("row [1]", 1.0, 4.0)
+        report("arm:coat: row [1]", 1.0, 4.0)
     assert piped.getvalue() == ""
-    assert "row [1]" in (printed := capsys.readouterr().err)
+    assert "arm:coat: row [1]" in (printed := capsys.readouterr().err)
     assert "25%" in printed
+
+
+def test_label_has_no_markup_and_no_emoji() -> None:
+    shown = io.StringIO()
+    with work_bar(Console(file=shown, force_terminal=True, width=100, emoji=False)) as report:
+        report("arm:coat: row [1]", 1.0, 4.0)
+    assert "arm:coat: row [1]" in shown.getvalue()
 
 
 def test_each_step_prints_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

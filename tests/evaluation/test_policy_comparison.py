@@ -62,6 +62,22 @@ def test_all_rows_are_used_if_no_candidate_learns() -> None:
     assert result.describe_rows(0) == "all 2,000 rows"
 
 
+def test_candidates_may_be_targets_of_evaluate() -> None:
+    log, settings = small_log(), ComparisonSettings(estimators=("ips",))
+    probabilities = np.full((ROWS, 3), 1 / 3)
+    named = compare_policies(log, {"a": "arm:new", "b": "new", "c": "uniform", "d": probabilities}, settings)
+    objects: dict[str, Candidate] = {"a": AlwaysTarget(1), "b": AlwaysTarget(1), "c": UniformTarget()}
+    prepared = compare_policies(log, objects | {"d": GivenTarget(probabilities)}, settings)
+    for one, other in zip(named.policies, prepared.policies, strict=True):
+        assert one.evaluation["ips"].value == other.evaluation["ips"].value
+    with pytest.raises(UnknownName, match="unknown candidate 'a' 'nwe'; did you mean 'new'"):
+        compare_policies(log, {"a": "nwe"}, settings)
+    with pytest.raises(UnknownName, match="unknown arm 'nwe'; did you mean 'new'"):
+        compare_policies(log, {"a": "arm:nwe"}, settings)
+    with pytest.raises(InvalidInput, match="candidate 'a' must be a Bandit, an array"):
+        compare_policies(log, {"a": 3}, settings)  # type: ignore[dict-item]
+
+
 def test_given_target_must_have_a_row_for_each_row() -> None:
     log, target = small_log(), GivenTarget(np.full((ROWS + 1, 3), 1 / 3))
     with pytest.raises(InvalidInput, match=r"a row for each row of the log, 2000; got shape \(2001, 3\)"):
@@ -168,6 +184,6 @@ def test_equal_candidates_have_difference_zero() -> None:
 
 def test_unknown_reference_is_rejected_and_ips_has_no_differences() -> None:
     targets: dict[str, Candidate] = {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}
-    with pytest.raises(UnknownName, match="unknown reference 'unifrom'; did you mean 'uniform'"):
+    with pytest.raises(UnknownName, match="unknown reference 'unifrom'; did you mean 'uniform'.* Known: "):
         compare_policies(small_log(), targets, ComparisonSettings(reference="unifrom"))
     assert not compare_policies(small_log(), targets, ComparisonSettings(estimators=("ips",))).differences

@@ -72,6 +72,8 @@ def test_each_settled_decision_has_a_row(store: SqliteStore, tmp_path: Path) -> 
         "arm": [1, 0, 2],
         "propensity": [0.25, 1.0, 0.25],
         "reward": [0.75, 0.0, 0.0],
+        "context": [None, None, None],
+        "action_fields": [None, None, None],
         "probabilities": [[0.5, 0.25, 0.25], [1.0], [0.5, 0.25, 0.25]],
     }
     assert table.schema["features"] == pl.List(pl.List(pl.Float64))

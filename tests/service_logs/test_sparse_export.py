@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from glbandits import InvalidInput, Optimist
-from glbandits.service_logs.exported_log import open_export
+from glbandits.evaluation import read_export
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.service_logs.optimisation import optimise_log
 from glbandits.serving.domain.events import Reward
@@ -29,7 +29,7 @@ def test_export_has_the_features_that_decided(tmp_path: Path) -> None:
     loop.learn()
     written = export_loop(store, "default", tmp_path / "log")
     assert (written.rows, written.sparse_width) == (41, WIDE)
-    log = open_export(tmp_path / "log")
+    log = read_export(tmp_path / "log")
     assert (len(log), log.dim, log.sparse) == (41, WIDE, True)
     (block,) = log.blocks()
     assert block.chosen[:40].tolist() == [decision.shown for decision in made]
@@ -52,7 +52,7 @@ def test_sparse_log_has_the_features_of_its_dense_twin(tmp_path: Path) -> None:
         loop, store = small_loop(folder, clock := Clock(), width=512, sparse=sparse, exploration=1.0)
         play_rounds(loop, store, clock, 30)
         export_loop(store, "default", folder / "log")
-        (block,) = open_export(folder / "log").blocks()
+        (block,) = read_export(folder / "log").blocks()
         assert block.sparse is sparse
         features.append(block.arms)
         store.close()
@@ -97,7 +97,7 @@ def test_commands_with_fixed_columns_read_a_sparse_export(tmp_path: Path) -> Non
 
 def test_folder_without_an_export_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="has no complete export of `glb export`.*Export the log again"):
-        open_export(tmp_path)
+        read_export(tmp_path)
 
 
 @pytest.mark.slow

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput
 from glbandits.evaluation import Log
-from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
+from glbandits.evaluation.estimators.targets import ARM, as_target
 from glbandits.evaluation.log_readers.log_features import LogOptions
 from glbandits.evaluation.logs.logged_data import link_of
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.features import FeatureMap
 from glbandits.policy import Policy
 from glbandits.policy_parsing import parse_policy
-
-ARM = "arm:"
 
 
 def parse_candidates(
@@ -38,22 +36,22 @@ def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> P
 
 
 def features_of_models(models: Sequence[Path]) -> LogOptions:
-    """Return the feature map of the first saved model that has one. The log must be read with it."""
-    for bandit in map(Bandit.load, models):
-        if isinstance(bandit.features, FeatureMap):
-            return LogOptions(features=bandit.features, sparse=bandit.sparse)
-    return LogOptions()
+    """Return the feature map of the saved models, with which the log must be read.
+
+    Raises InvalidInput if two models have different feature maps.
+    """
+    options, first = LogOptions(), Path()
+    for path, bandit in zip(models, map(Bandit.load, models), strict=True):
+        if not isinstance(bandit.features, FeatureMap):
+            continue
+        if "features" not in options:
+            options, first = LogOptions(features=bandit.features, sparse=bandit.sparse), path
+        elif bandit.features != options["features"]:
+            raise InvalidInput(f"the models {first} and {path} have different feature maps. Evaluate one at a time")
+    return options
 
 
 def _parse_candidate(text: str, log: Log, train_share: float) -> Candidate:
-    if text == "uniform":
-        return UniformTarget()
-    if text.startswith(ARM):
-        if log.arm_names is None:
-            raise InvalidInput(
-                f"{text} needs a log whose arms have names. In this log each row has its own arms, so evaluate it in "
-                "Python, with the probabilities of all arms as the target"
-            )
-        indices = {name: index for index, name in enumerate(log.arm_names)}
-        return AlwaysTarget(lookup("arm", text.removeprefix(ARM), indices))
+    if text == "uniform" or text.startswith(ARM):
+        return as_target(text, log)
     return parse_learning_policy(text, log, train_share=train_share)

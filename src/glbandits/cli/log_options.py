@@ -36,7 +36,7 @@ class LogFileOptions:
         str,
         typer.Argument(
             help="A Parquet, CSV, JSON-lines (.jsonl, .ndjson) or dsjson file, a folder of Parquet or CSV files, an "
-            "Open Bandit folder, or a service's store."
+            "Open Bandit folder, or an export or the store of a service."
         ),
     ]
     file_format: Annotated[str, typer.Option("--format", help=f"Format of the log: {', '.join(FORMATS)}.")] = "auto"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 LINE_SECONDS = 20.0
@@ -22,7 +21,7 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     instead. A step starts with a new label, and with no work done or as much as before.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
@@ -30,11 +29,11 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
-        lines, printed, previous = Console(stderr=True), -math.inf, ("", 0.0)
+        lines, printed, previous = Console(stderr=True, emoji=False), -math.inf, ("", 0.0)
 
         def report(label: str, done: float, total: float) -> None:
             nonlocal printed, previous
-            bar.update(task, completed=done, total=max(total, 1e-9), description=escape(label))
+            bar.update(task, completed=done, total=max(total, 1e-9), description=label)
             starts = label != previous[0] and done in (0.0, previous[1])
             previous = (label, done)
             if not console.is_terminal and (starts or time.monotonic() - printed >= LINE_SECONDS):
@@ -66,7 +65,7 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     If the output is not a terminal, a line is printed to stderr every `LINE_SECONDS` instead.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
@@ -74,13 +73,13 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None, left="")
-        furthest, printed, lines = 0.0, time.monotonic(), Console(stderr=True)
+        furthest, printed, lines = 0.0, time.monotonic(), Console(stderr=True, emoji=False)
 
         def report(label: str, done: float, total: float) -> None:
             nonlocal furthest, printed
             furthest = max(furthest, done / max(total, 1e-9))  # the total may grow, but the bar never moves back
             left = f"{duration(total - done)} left"
-            bar.update(task, completed=furthest, total=1.0, description=escape(label), left=left)
+            bar.update(task, completed=furthest, total=1.0, description=label, left=left)
             if not console.is_terminal and time.monotonic() - printed > LINE_SECONDS:
                 printed = time.monotonic()
                 lines.print(f"{furthest:.0%}: {label}, {left}", soft_wrap=True, markup=False, highlight=False)

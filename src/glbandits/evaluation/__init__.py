@@ -40,6 +40,7 @@ from glbandits.evaluation.log_readers.columns import Columns
 from glbandits.evaluation.log_readers.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
 from glbandits.evaluation.log_readers.open_bandit import read_open_bandit
 from glbandits.evaluation.log_readers.open_log import open_log
+from glbandits.evaluation.log_readers.service_export import ServiceExport, read_export
 from glbandits.evaluation.log_readers.slate_log import SlateColumns, SlateLog, read_slates
 from glbandits.evaluation.log_readers.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.log_readers.table_log import TableLog, read_table
@@ -47,6 +48,7 @@ from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, Fix
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.evaluation.logs.overlap import Overlap, overlap_of
+from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward
@@ -95,9 +97,11 @@ __all__ = [
     "Promotion",
     "Replay",
     "RewardModel",
+    "RowArmNames",
     "RowArms",
     "Selection",
     "SelfNormalisedDr",
+    "ServiceExport",
     "SklearnReward",
     "SlateColumns",
     "SlateEstimate",
@@ -121,6 +125,7 @@ __all__ = [
     "promotion",
     "read_csv",
     "read_dsjson",
+    "read_export",
     "read_json_lines",
     "read_open_bandit",
     "read_parquet",

@@ -16,7 +16,13 @@ from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, no
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
-from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target, target_probabilities
+from glbandits.evaluation.estimators.targets import (
+    OfferedArmTarget,
+    Target,
+    TargetLike,
+    as_target,
+    target_probabilities,
+)
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
@@ -56,7 +62,8 @@ def evaluate(
     Args:
         log: `LoggedData`, or a log that is read from a file.
         target: a `Bandit`, which is not changed; an array of probabilities (rows, arms); a function that maps a block
-            of the log to such an array; "uniform"; or the name of an arm that is always chosen.
+            of the log to such an array; "uniform"; or the name of an arm that is always chosen, such as "b" or "arm:b".
+            In rows that do not offer this arm, the target decides as the logging policy did. A note counts these rows.
         estimators: names from `ESTIMATORS`, or instances with other settings.
         model: the reward model, for estimators that need one; by default a GLM with the link of the log.
         embeddings: for `mips` and `offcem`: a category, or a tuple of categories, for each arm by its name; or an array
@@ -91,7 +98,7 @@ def evaluate(
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     head = _first_row(log)
     evaluated, size = as_target(target, log), _block_rows(head)
-    compared = None if reference is None else as_target(reference, log)
+    compared = None if reference is None else as_target(reference, log, "reference")
     difference_level = 1.0 - (1.0 - level) / check_int("comparisons", comparisons, at_least=1)
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
@@ -195,9 +202,9 @@ class _EvaluationPass:
         self.logged, self.weights = MomentSums(1), MomentSums(1)
         self.differences = MomentSums(2)
         self.support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
-        self.equal_probabilities = True
+        self.equal_probabilities, self.rows_without_arm = True, 0
         self.headline = headline if fitted is not None else None
-        self._target, self._reference, self._fitted = target, reference, fitted
+        self.target, self._reference, self._fitted = target, reference, fitted
         self._bounds, self._rng, self._embeddings = bounds, rng, embeddings
         self._row_units, self._rows = _RowUnits(), 0
 
@@ -208,7 +215,7 @@ class _EvaluationPass:
             raise InvalidInput("all rows of a log must have propensities, or none; got both")
         self._check_rewards(block)
         units, fold_keys = self._row_units.assign(block)
-        probabilities = target_probabilities(self._target, block, self._rows)
+        probabilities = target_probabilities(self.target, block, self._rows)
         index = np.arange(len(block)), block.chosen
         weights = probabilities[index] / propensities
         expected, predicted, marginal = np.zeros((3, len(block)))
@@ -233,6 +240,8 @@ class _EvaluationPass:
         self.logged.add(block.rewards[:, np.newaxis], units)
         self.weights.add(weights[:, np.newaxis], units)
         self.support.add(block, probabilities, weights)
+        if isinstance(self.target, OfferedArmTarget):
+            self.rows_without_arm += int((self.target.indices(block) < 0).sum())
         self.equal_probabilities &= bool((np.abs(propensities * block.arms.counts - 1.0) <= UNIFORM_TOLERANCE).all())
         self._rows += len(block)
 
@@ -304,6 +313,11 @@ def _notes(
     log_pass: _EvaluationPass, estimates: Sequence[Estimate], support: Support, head: LoggedData, logged: Moments
 ) -> list[str]:
     notes = support.warnings()
+    if isinstance(log_pass.target, OfferedArmTarget) and log_pass.rows_without_arm:
+        notes.append(
+            f"{log_pass.rows_without_arm:,} of {support.rows:,} rows do not offer the arm {log_pass.target.name!r}: "
+            "there the target decides as the logging policy did"
+        )
     if head.estimated:
         notes.append(
             "propensities were estimated from the log: all estimates are biased if the logging policy used more than "

@@ -157,7 +157,7 @@ def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]
     Return the slates, and the target's probabilities of the logged arms, (n, L).
 
     The rows of a cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
-    `read_parquet(folder, Columns(features="features", cluster="event_id"))`.
+    `open_log(folder, Columns(cluster="event_id"))`.
     """
     slot_target, first_row = as_target(target, log), 0
     parts = []

@@ -14,7 +14,7 @@ from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
-from glbandits.evaluation.estimators.targets import GivenTarget, Target
+from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
@@ -29,6 +29,9 @@ from glbandits.policies import Policy
 
 Candidate: TypeAlias = Policy | Bandit | Target
 """A policy, which learns from the log; a Bandit, which has learned elsewhere; or a target, which does not learn."""
+
+CandidateLike: TypeAlias = Policy | TargetLike
+"""A candidate, or anything that `evaluate` accepts as a target, such as "uniform" and "arm:b"."""
 
 Progress: TypeAlias = Callable[[str, float, float], None]
 """Called with a label, the work done and the total work."""
@@ -173,7 +176,7 @@ class PolicyComparison(Displayed):
 
 def compare_policies(
     log: Log,
-    candidates: Mapping[str, Candidate],
+    candidates: Mapping[str, CandidateLike],
     settings: ComparisonSettings,
     *,
     source: str = "log",
@@ -192,7 +195,8 @@ def compare_policies(
 
     Args:
         log: with propensities.
-        candidates: by their labels in tables and charts.
+        candidates: by their labels in tables and charts. A policy with its settings, a Bandit, or any other target of
+            `evaluate`, such as "uniform" or "arm:b" (always the arm b).
         settings: estimators, split, intervals and gate.
         source: name of the log in reports.
         notes: remarks about the log for its reader.
@@ -207,12 +211,18 @@ def compare_policies(
         raise InvalidInput("name at least one policy to evaluate")
     reference = next(iter(candidates)) if settings.reference is None else settings.reference
     lookup("reference", reference, candidates)
-    learners = [label for label, candidate in candidates.items() if isinstance(candidate, Policy)]
+    prepared: dict[str, Candidate] = {
+        label: candidate
+        if isinstance(candidate, Policy | Bandit)
+        else as_target(candidate, log, f"candidate {label!r}")
+        for label, candidate in candidates.items()
+    }
+    learners = [label for label, candidate in prepared.items() if isinstance(candidate, Policy)]
     parts = split(log, settings.train) if learners else None
     report = progress or _no_progress
     one_process = is_one_process(jobs, engine)
     work = _ComparisonWork(
-        log, parts, candidates, reference, settings, embeddings, report if one_process else _no_progress
+        log, parts, prepared, reference, settings, embeddings, report if one_process else _no_progress
     )
     # One process computes all learning curves in one pass over the log.
     curve_groups = [tuple(learners)] if one_process and learners else [(label,) for label in learners]

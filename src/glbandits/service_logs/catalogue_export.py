@@ -35,6 +35,11 @@ class _Row(NamedTuple):
     baseline_probability: float | None
     features: Floats
 
+    @property
+    def size(self) -> int:
+        """The number of feature values."""
+        return int(self.features.size)
+
 
 def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collection[Mode] = LEARNED) -> Manifest:
     """Write the catalogue decisions of a loop, a row each, to a new or empty folder.

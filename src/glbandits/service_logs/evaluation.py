@@ -62,9 +62,9 @@ def _compare(
     store: EventStore, loop: str, span: tuple[int, int], policies: Sequence[PolicyContract]
 ) -> "PolicyComparison":
     # These modules need the extra [lab], which a server may lack.
+    from glbandits.evaluation import read_export
     from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
     from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
-    from glbandits.service_logs.exported_log import open_export
 
     candidates: dict[str, Candidate] = {FIRST: AlwaysTarget(0), RANDOM: UniformTarget()}
     candidates |= {policy.name: _policy(policy) for policy in policies}
@@ -72,7 +72,7 @@ def _compare(
         folder = Path(place) / "log"
         if not export_loop(store, loop, folder, span).rows:
             raise InvalidInput(f"no event between {as_datetime(span[0])} and {as_datetime(span[1])} is settled")
-        log = open_export(folder)
+        log = read_export(folder)
         return compare_policies(log, candidates, ComparisonSettings(estimators=("ips", "snips")), source=loop)
 
 

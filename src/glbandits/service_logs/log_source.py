@@ -3,11 +3,10 @@
 `FORMATS` are the formats of `glb evaluate --format`. `evaluation.open_log` recognises the formats of files.
 """
 
-import json
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -22,6 +21,7 @@ from glbandits.evaluation import (
     open_log,
     read_csv,
     read_dsjson,
+    read_export,
     read_json_lines,
     read_open_bandit,
     read_parquet,
@@ -30,6 +30,7 @@ from glbandits.evaluation.log_readers.dsjson import is_dsjson
 from glbandits.evaluation.log_readers.log_features import LogOptions, declared_texts
 from glbandits.evaluation.log_readers.open_bandit import is_open_bandit
 from glbandits.evaluation.log_readers.open_log import SUFFIXES, file_kind
+from glbandits.evaluation.log_readers.service_export import is_export, renamed_columns
 from glbandits.evaluation.log_readers.table_log import read_arm_table
 from glbandits.extras import needed_for
 from glbandits.features import Hashing
@@ -98,11 +99,10 @@ def open_store_log(source: LogSource) -> Log:
     The folder is removed when the log is garbage collected, and at exit.
     """
     with needed_for("the log of a service", "serve"):
-        from glbandits.service_logs.exported_log import open_export
         from glbandits.service_logs.loop_export import export_loop
         from glbandits.serving.storage.open_store import open_existing_store
 
-    _check_export_settings(source)
+    settings = _export_settings(source)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory())) / "log"
         with closing(open_existing_store(source.address)) as store:
@@ -112,21 +112,22 @@ def open_store_log(source: LogSource) -> Log:
                 f"loop {source.loop!r} of {source.address} has no settled decision. Wait until reward windows have "
                 "closed, or name another loop"
             )
-        log = open_export(folder, source.link or "identity", cluster=source.columns.cluster)
+        log = read_export(folder, **settings)
         weakref.finalize(log, stack.pop_all().close)
     return log
 
 
-def _check_export_settings(source: LogSource) -> None:
-    """Raise InvalidInput for settings that cannot apply to an export, which has fixed columns and features."""
-    given, exported = source.columns, Columns(features="features")
-    renamed = [
-        f"Columns.{each.name}"
-        for each in fields(Columns)
-        if each.name != "cluster" and getattr(given, each.name) not in (None, (), getattr(exported, each.name))
-    ]
-    _refuse(source, renamed)
-    _refuse(source, source.reader_settings().keys() - {"link", "columns"})
+def _open_export(source: LogSource) -> Log:
+    return read_export(source.path, **_export_settings(source))
+
+
+def _export_settings(source: LogSource) -> dict[str, Any]:
+    """Return the arguments of `read_export`. Raises InvalidInput for settings that cannot apply to an export."""
+    _refuse(source, renamed_columns(source.columns))
+    settings = source.reader_settings() | {"cluster": source.columns.cluster}
+    settings.pop("columns", None)
+    _refuse(source, settings.keys() - signature(read_export).parameters.keys())
+    return settings
 
 
 def _refuse(source: LogSource, names: Iterable[str]) -> None:
@@ -156,12 +157,8 @@ def _open_format_with_columns(read: Callable[..., Log], source: LogSource) -> Lo
 def _open_any(source: LogSource) -> Log:
     if source.path.suffix in STORE_ENDINGS or source.address.startswith(POSTGRES):
         return open_store_log(source)
-    if _is_sparse_export(source.path):
-        with needed_for("an export with sparse rows", "serve"):
-            from glbandits.service_logs.exported_log import open_export
-
-        _check_export_settings(source)
-        return open_export(source.path, source.link or "identity", cluster=source.columns.cluster)
+    if source.path.is_dir() and is_export(source.path):
+        return _open_export(source)
     if is_open_bandit(source.path):
         return _open_format_with_columns(read_open_bandit, source)
     settings = source.reader_settings()
@@ -172,18 +169,11 @@ def _open_any(source: LogSource) -> Log:
     return open_log(source.path, **settings)
 
 
-def _is_sparse_export(folder: Path) -> bool:
-    """Whether the folder is an export of a sparse loop. Does not need the extra [serve]."""
-    try:
-        return json.loads((folder / "manifest.json").read_bytes())["sparse_width"] is not None
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
 FORMATS: Mapping[str, Callable[[LogSource], Log]] = MappingProxyType(
     {
         "auto": _open_any,
         "store": open_store_log,
+        "export": _open_export,
         "parquet": partial(_open_table, read_parquet),
         "csv": _open_csv,
         "open-bandit": partial(_open_format_with_columns, read_open_bandit),

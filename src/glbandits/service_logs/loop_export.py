@@ -9,7 +9,15 @@ from msgspec.structs import replace
 from glbandits.features import Hashing
 from glbandits.service_logs.parquet_export import Manifest, export_parquet
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.request_features import Arms, RequestHashing, arms_of, encoder_of, width_of
+from glbandits.serving.domain.request_features import (
+    Arms,
+    RequestHashing,
+    RequestMap,
+    arms_of,
+    encoder_of,
+    fields_of,
+    width_of,
+)
 from glbandits.serving.domain.reward_aggregation import reward_of
 from glbandits.serving.runtime.replay.relearning import latest_base
 from glbandits.serving.runtime.service import microseconds
@@ -63,7 +71,9 @@ def export_loop(
         now=microseconds(),
         features_of=features_of,
         reward_of=clipped_reward,
+        fields_of=fields_of,
         sparse_width=encoder.width if encoder.sparse else None,
+        feature_map=encoder.features.document() if isinstance(encoder, RequestMap) else None,
     )
 
 

@@ -70,8 +70,8 @@ def _look(
     store: EventStore, loop_name: str, configuration: LoopConfig, candidates: Mapping[str, LoopConfig], gate: Gate
 ) -> tuple[Look, str | None]:
     """Return the look, and the candidate to promote, if any."""
+    from glbandits.evaluation import read_export
     from glbandits.evaluation.promotion import FIRST_SPLIT, promotion  # needs the extra [lab], which a server may lack
-    from glbandits.service_logs.exported_log import open_export
 
     limits = configuration.reward_limits()
     assert limits is not None
@@ -82,7 +82,7 @@ def _look(
             sentence = f"Wait: {rows:,} of the {2 * FIRST_SPLIT:,} decisions that the gate needs are settled."
             return Look(verdict=LookVerdict.WAIT, sentence=sentence, decisions=rows, gate=gate), None
         result = promotion(
-            open_export(folder, find_link(configuration.build_policy().link)),
+            read_export(folder, link=find_link(configuration.build_policy().link)),
             {name: candidate.build_policy() for name, candidate in candidates.items()},
             alpha=ALPHA / ((gate.index + 1) * (gate.index + 2)),
             reward_range=limits,

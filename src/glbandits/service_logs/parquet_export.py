@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FeaturesOf: TypeAlias = Callable[[Decision], Arms | None]
 """The features of a decision's actions, (K, d) or sparse rows; None to leave the decision out."""
+FieldsOf: TypeAlias = Callable[[Decision], tuple[str, list[str]] | None]
+"""The fields of a request as JSON: those that all actions share, and those of each action; None if it has none."""
 RewardOf: TypeAlias = Callable[[SettledDecision], float | None]
 """The final reward of a decision; None to leave the decision out."""
 
@@ -54,6 +56,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     files: list[ExportedFile]
     sparse_width: int | None = None
     """The number of possible features, if the rows are sparse."""
+    feature_map: dict[str, Any] | None = None
+    """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
 
 
 class ExportedRow(Protocol):
@@ -64,8 +68,8 @@ class ExportedRow(Protocol):
         """The sequence number of the decision."""
 
     @property
-    def features(self) -> Arms:
-        """The features, which take most of the memory of a row."""
+    def size(self) -> int:
+        """Approximate memory of the row, as a number of feature values."""
 
 
 Row = TypeVar("Row", bound=ExportedRow)
@@ -82,8 +86,16 @@ class _Row(NamedTuple):
     arm: int
     propensity: float
     reward: float
+    context: str | None
+    action_fields: list[str] | None
     probabilities: Floats
     features: Arms
+
+    @property
+    def size(self) -> int:
+        """The number of feature values, and the bytes of all fields as such numbers."""
+        values = self.features.values if isinstance(self.features, SparseRows) else self.features
+        return int(values.size) + sum(map(len, [self.context or "", *(self.action_fields or [])])) // 8
 
 
 def export_parquet(
@@ -94,28 +106,33 @@ def export_parquet(
     now: int,
     features_of: FeaturesOf,
     reward_of: RewardOf,
+    fields_of: FieldsOf = lambda _: None,
     sparse_width: int | None = None,
+    feature_map: dict[str, Any] | None = None,
 ) -> Manifest:
     """Write the decisions that are settled at `now`, a row each, to a new or empty folder.
 
-    `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads the rows. Columns: `features` has a
-    list of numbers for each action that could be chosen, the baseline first. `actions` are the ids of these actions,
-    and `probabilities` their probabilities. `arm` is the index of the shown action, and `propensity` its probability.
-    `mode` is the mode of the loop: in modes other than Online the baseline was shown with probability 1. `number` is
-    the sequence number, and `at` the timestamp in microseconds since 1970. Files are written atomically.
+    `glbandits.evaluation.read_export(folder)` reads the rows. Columns: `features` has a list of numbers for each action
+    that could be chosen, the baseline first. `actions` are the ids of these actions, and `probabilities` their
+    probabilities. `arm` is the index of the shown action, and `propensity` its probability. `context` is the JSON of
+    the fields that all actions share, and `action_fields` that of the fields of each action; both are null if a request
+    has numbers instead of fields. `mode` is the mode of the loop: in modes other than Online the baseline was shown
+    with probability 1. `number` is the sequence number, and `at` the timestamp in microseconds since 1970. Files are
+    written atomically.
 
     With `sparse_width`, the number of possible features, `features_of` returns sparse rows, and three columns replace
     `features`: `feature_counts` has the number of features of each action, `feature_indices` and `feature_values`
-    those of all actions, one action after the other. `open_export` reads both forms.
+    those of all actions, one action after the other. `feature_map` is the map that encoded the fields.
     """
     return write_export(
         store,
         loop,
         folder,
         now=now,
-        make_rows=lambda decisions: _rows(decisions, features_of, reward_of),
+        make_rows=lambda decisions: _rows(decisions, features_of, reward_of, fields_of),
         frame_of=_frame,
         sparse_width=sparse_width,
+        feature_map=feature_map,
     )
 
 
@@ -128,6 +145,7 @@ def write_export(
     make_rows: Callable[[Iterable[SettledDecision]], Iterator[Row]],
     frame_of: Callable[[list[Row]], "pl.DataFrame"],
     sparse_width: int | None = None,
+    feature_map: dict[str, Any] | None = None,
 ) -> Manifest:
     """Write rows of the decisions that are settled at `now` to files in a new or empty folder."""
     with needed_for("an export to Parquet files", "lab"):
@@ -149,6 +167,7 @@ def write_export(
         last_sequence=counter.last_sequence,
         files=files,
         sparse_width=sparse_width,
+        feature_map=feature_map,
     )
     content = msgspec.json.format(msgspec.json.encode(manifest))
     _write_atomically(target / MANIFEST, lambda path: path.write_bytes(content))
@@ -173,7 +192,9 @@ class _DecisionCounter:
             yield decision
 
 
-def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_of: RewardOf) -> Iterator[_Row]:
+def _rows(
+    decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_of: RewardOf, fields_of: FieldsOf
+) -> Iterator[_Row]:
     width: int | None = None
     for settled in decisions:
         reward = reward_of(settled)
@@ -181,7 +202,7 @@ def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_
         if reward is None or features is None:
             continue
         if isinstance(features, SparseRows):
-            yield _row(settled, features, reward)
+            yield _row(settled, features, reward, fields_of(settled.decision))
             continue
         width = width or features.shape[1]
         if features.shape[1] != width:
@@ -189,7 +210,7 @@ def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_
                 f"all decisions must have the same number of features; event {settled.decision.event_id!r} has "
                 f"{features.shape[1]}, others have {width}. Let features_of return None for such decisions"
             )
-        yield _row(settled, features, reward)
+        yield _row(settled, features, reward, fields_of(settled.decision))
 
 
 def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -198,7 +219,7 @@ def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
     size = 0
     for row in rows:
         part.append(row)
-        size += row.features.values.size if isinstance(row.features, SparseRows) else row.features.size
+        size += row.size
         if size >= VALUES_PER_FILE:
             yield part
             part, size = [], 0
@@ -206,7 +227,7 @@ def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield part
 
 
-def _row(settled: SettledDecision, features: Arms, reward: float) -> _Row:
+def _row(settled: SettledDecision, features: Arms, reward: float, fields: tuple[str, list[str]] | None) -> _Row:
     decision, baseline = settled.decision, baseline_of(settled.decision)
     # An excluded action is no arm of the row, because another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
@@ -222,6 +243,8 @@ def _row(settled: SettledDecision, features: Arms, reward: float) -> _Row:
         arm=allowed.index(decision.shown),
         propensity=decision.probability,
         reward=reward,
+        context=None if fields is None else fields[0],
+        action_fields=None if fields is None else [fields[1][i] for i in allowed],
         probabilities=_probabilities(decision)[allowed],
         features=rows_of(features, np.array(allowed)),
     )
@@ -256,6 +279,8 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
             "arm": pl.Int64,
             "propensity": pl.Float64,
             "reward": pl.Float64,
+            "context": pl.String,
+            "action_fields": pl.List(pl.String),
         },
         orient="row",
     )

@@ -183,4 +183,5 @@ def test_reference_option_names_the_compared_policy(folder: Path, monkeypatch: p
     assert "whichever policy is the reference" in " ".join(run.stdout.split())
     run = glb(*words, "--reference", "arm:olt", folder=folder)
     assert run.returncode == 2
-    assert "unknown reference 'arm:olt'" in run.stderr
+    assert "unknown reference 'arm:olt'; did you mean 'arm:old'" in run.stderr
+    assert "Known: arm:new, arm:old" in run.stderr

@@ -89,7 +89,8 @@ def evaluate_command(
     """Estimate the mean reward of policies from a log of another policy's decisions.
 
     A policy learns the first rows and is evaluated on the rest, where it does not learn. `uniform` and `arm:NAME` are
-    evaluated on the same rows, saved models (--model) on all rows.
+    evaluated on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, `arm:NAME`
+    decides as the logging policy did.
     """
     parallel.check()
     for name in estimator:

@@ -26,10 +26,9 @@ def export_command(
         typer.Option("--catalogue", help="Export decisions from the catalogue of the loop, instead of all others."),
     ] = False,
 ) -> None:
-    """Write settled decisions to Parquet files, with features, probabilities and reward."""
+    """Write settled decisions to Parquet files, with features, fields, probabilities and reward."""
     with closing(open_existing_store(store)) as opened:
         export = export_catalogue if catalogue else export_loop
         manifest = export(opened, loop, folder, modes=mode)
     typer.echo(f"{folder}: {manifest.rows} decisions in {len(manifest.files)} files; {manifest.left_out} left out")
-    columns = "" if catalogue or manifest.sparse_width is not None else " --features features"
-    typer.echo(f"Evaluate the export with: glb evaluate {folder}{columns}")
+    typer.echo(f"Evaluate the export with: glb evaluate {folder}")

@@ -44,8 +44,8 @@ def slates_command(
     """Estimate the reward of each slate under other policies: the sum over its slots.
 
     The log has a row for each slot, and the rows of a slate are in the order in which its slots were filled. An export
-    of multi-slot events is such a log. If a policy learns, all policies are evaluated on the slates that it did not
-    learn.
+    of multi-slot events is such a log. In slots that do not offer the arm, `arm:NAME` decides as the logging policy
+    did. If a policy learns, all policies are evaluated on the slates that it did not learn.
     """
     for name in estimator:
         lookup("estimator of slates", name, SLATE_ESTIMATORS)

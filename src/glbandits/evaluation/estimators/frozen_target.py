@@ -20,6 +20,8 @@ from glbandits.policy.compiled_calls import checked_arm, checked_bool, policy_fu
 from glbandits.records import Floats, Generator, Ints
 from glbandits.sparse_policies import sparse_form
 
+OPEN_WITH_MAP = "Open the log with open_log(..., features=bandit.features)"
+
 
 class FrozenTarget:
     """A Bandit that does not learn during the evaluation.
@@ -37,15 +39,16 @@ class FrozenTarget:
         self._fill = entry_point(recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
+        self._check_features(block.feature_map)
         if block.dim != self._dim:
-            raise InvalidInput(f"the log must have {self._dim} features, like the bandit; got {block.dim}")
+            advice = f". {OPEN_WITH_MAP}" if isinstance(self._features, FeatureMap) else ""
+            raise InvalidInput(f"the log must have {self._dim} features, like the bandit; got {block.dim}{advice}")
         if block.sparse != self._sparse:
             kinds = ("sparse", "dense") if self._sparse else ("dense", "sparse")
             raise InvalidInput(
                 f"the bandit is {kinds[0]}, but the arms of the log are {kinds[1]}. Read the log with "
                 f"sparse={self._sparse}, or create the bandit with sparse={block.sparse}"
             )
-        self._check_features(block.feature_map)
         out = np.zeros((len(block), block.arms.max_arms))
         if isinstance(block.arms, FixedArms):  # exact probabilities of one row are those of all rows
             fixed = block.arms.arms[np.newaxis]
@@ -61,10 +64,7 @@ class FrozenTarget:
         if own is log_features or not (isinstance(own, FeatureMap) and isinstance(log_features, FeatureMap)):
             return
         if own != log_features:
-            raise InvalidInput(
-                "the bandit and the log have different feature maps. Open the log with "
-                "open_log(..., features=bandit.features)"
-            )
+            raise InvalidInput(f"the bandit and the log have different feature maps. {OPEN_WITH_MAP}")
 
 
 def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:

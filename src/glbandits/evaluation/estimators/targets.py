@@ -10,10 +10,14 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
-from glbandits.evaluation.logs.logged_data import Log, LoggedData
+from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
 from glbandits.policy import Policy
-from glbandits.records import Floats, set_validated
+from glbandits.records import Floats, Ints, set_validated
 
+ARM = "arm:"
+"""Prefix of the name of an arm, in the text of a target."""
+LISTED_ARMS = 10
+"""Maximum number of arms that a message lists."""
 TOLERANCE = 1e-6
 """Maximum deviation of the sum of the probabilities of a row from 1."""
 
@@ -63,6 +67,36 @@ class AlwaysTarget:
         return probabilities
 
 
+@dataclass(frozen=True)
+class OfferedArmTarget:
+    """Always the arm of this name, in a log whose rows have different arms (`LoggedData.row_arm_names`).
+
+    In rows that do not offer the arm, it decides as the logging policy did.
+    """
+
+    name: str
+
+    def indices(self, block: LoggedData) -> Ints:
+        """Return the index of the arm in each row, (n,): -1 in rows that do not offer it."""
+        if block.row_arm_names is None:
+            raise InvalidInput(f"the arm {self.name!r} needs a log whose rows name their arms (row_arm_names)")
+        return block.row_arm_names.find(self.name)
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:
+        indices = self.indices(block)
+        probabilities = np.zeros((len(block), block.arms.max_arms))
+        probabilities[np.arange(len(block)), indices] = 1.0
+        absent = indices < 0
+        if absent.any():
+            if block.probabilities is None:
+                raise InvalidInput(
+                    f"row {first_row + int(np.argmax(absent))} does not offer the arm {self.name!r}. Such rows are "
+                    "decided as the logging policy did, for which the log needs the probabilities of all arms"
+                )
+            probabilities[absent] = block.probabilities[absent]
+        return probabilities
+
+
 @dataclass(frozen=True, eq=False)
 class GivenTarget:
     """An array of probabilities, with a row for each row of the log: (n, K)."""
@@ -97,8 +131,11 @@ class ComputedTarget:
         return check_array("the probabilities of the target", self.function(block), 2)
 
 
-def as_target(target: TargetLike, log: Log) -> Target:
-    """Convert a Bandit, an array, a function, "uniform", or the name of an arm to a Target for a log."""
+def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
+    """Convert a Bandit, an array, a function, "uniform", or the name of an arm to a Target for a log.
+
+    The name of an arm may have the prefix "arm:". `role` is the name of the argument in messages.
+    """
     if isinstance(target, np.ndarray | list):
         target = GivenTarget(target)
     given: object = target
@@ -109,15 +146,31 @@ def as_target(target: TargetLike, log: Log) -> Target:
     if isinstance(target, Target) and not isinstance(given, Policy | LoggedData):  # these have probabilities too
         return target
     if isinstance(target, str):
-        indices = {"uniform": -1} | {name: index for index, name in enumerate(log.arm_names or ())}
-        index = lookup("target", target, indices)
-        return UniformTarget() if index < 0 else AlwaysTarget(index)
+        return _named_target(target, log, role)
     if callable(target) and not isinstance(target, type):
         return ComputedTarget(target)
     raise InvalidInput(
-        "target must be a Bandit, an array of probabilities (rows, arms), a function of a block, 'uniform' or the name "
-        f"of an arm; got {type(target).__name__}"
+        f"{role} must be a Bandit, an array of probabilities (rows, arms), a function of a block, 'uniform' or the "
+        f"name of an arm; got {type(target).__name__}"
     )
+
+
+def _named_target(text: str, log: Log, role: str) -> Target:
+    """Return the target of "uniform", of "arm:NAME" or of the name of an arm."""
+    if text == "uniform":
+        return UniformTarget()
+    indices = {name: index for index, name in enumerate(arm_names_of(log))}
+    is_arm, name = text.startswith(ARM), text
+    if is_arm and (text not in indices or text.removeprefix(ARM) in indices):
+        name = text.removeprefix(ARM)
+    if is_arm and not indices:
+        raise InvalidInput(
+            f"{text} needs a log whose arms have names. The arms of this log are only features, so evaluate it in "
+            "Python, with the probabilities of all arms as the target"
+        )
+    known = indices if is_arm else {"uniform": -1} | indices
+    index = lookup("arm" if is_arm else role, name, known, listed=LISTED_ARMS)
+    return AlwaysTarget(index) if log.arm_names is not None else OfferedArmTarget(name)
 
 
 def target_probabilities(target: Target, block: LoggedData, first_row: int) -> Floats:

@@ -7,10 +7,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.log_readers.columns import Columns
 from glbandits.evaluation.log_readers.dsjson import is_dsjson, read_dsjson
 from glbandits.evaluation.log_readers.open_bandit import is_open_bandit, read_open_bandit
+from glbandits.evaluation.log_readers.service_export import is_export, read_export, renamed_columns
 from glbandits.evaluation.log_readers.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.log_readers.table_log import read_table
 from glbandits.evaluation.logs.logged_data import Log
@@ -35,6 +36,7 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
     | .parquet, a folder or a pattern of such files | `read_parquet` |
     | .csv, .csv.gz, a folder or a pattern of such files | `read_csv` |
     | a folder with item_context.csv | `read_open_bandit` |
+    | a folder that `glb export` wrote | `read_export` |
     | .dsjson; .json, .jsonl, .ndjson in dsjson format | `read_dsjson` |
     | other .json, .jsonl, .ndjson with one object per line | `read_json_lines` |
 
@@ -45,12 +47,20 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
     Args:
         source: a table, or the path of a file or a folder.
         columns: the meaning of the columns; by default those of `Columns`. Must be None for the Open Bandit format and
-            for dsjson, which have fixed columns.
+            for dsjson, which have fixed columns. For an export of the service, only `cluster` can be set.
         settings: arguments of the function that reads the log, such as arm_table and link.
     """
     if not isinstance(source, str | PathLike):
         return read_table(source, columns or Columns(), **settings)
     path = Path(source)
+    if path.is_dir() and is_export(path):
+        renamed = renamed_columns(columns or Columns())
+        if renamed:
+            raise InvalidInput(
+                f"{parameter(renamed[0])} does not apply to {path}, an export of the service, which has fixed columns. "
+                "Leave it out, or read the files with read_parquet"
+            )
+        return read_export(path, cluster=None if columns is None else columns.cluster, **settings)
     kind = file_kind(path)
     if kind == "json":
         kind = "dsjson" if columns is None and is_dsjson(path) else "json lines"

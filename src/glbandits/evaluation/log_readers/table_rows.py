@@ -18,6 +18,7 @@ from glbandits.evaluation.log_readers.table_layout import OTHER_PROBABILITIES, T
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
 from glbandits.evaluation.logs.reward_checks import check_rewards
+from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import FeatureMap
 from glbandits.features.feature_map.combination import Combination, Entries
@@ -37,7 +38,7 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
     `first_row` is the index of their first row in the whole table, for error messages.
     """
     columns = layout.columns
-    arms, chosen = _fixed_arms(rows, layout, first_row) if layout.fixed else _row_arms(rows, layout, first_row)
+    arms, chosen, offered = (_fixed_arms if layout.fixed else _row_arms)(rows, layout, first_row)
     propensities = None if columns.propensity is None else _propensities(rows[columns.propensity], first_row)
     probabilities = None if columns.probabilities is None else _probabilities(rows, layout, arms, first_row)
     if probabilities is not None:
@@ -55,6 +56,7 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
         link=layout.link,
         arm_names=layout.arm_names if layout.fixed else None,
         feature_map=layout.feature_map,
+        row_arm_names=offered,
     )
 
 
@@ -100,22 +102,22 @@ def _probabilities(rows: pl.DataFrame, layout: TableLayout, arms: ArmFeatures, f
     return np.stack([float_values(table[name], first_row) for name in names], axis=1)
 
 
-def _fixed_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[ArmFeatures, Ints]:
+def _fixed_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[ArmFeatures, Ints, None]:
     chosen = name_indices(rows[layout.columns.arm], layout.arm_names, first_row, advice=layout.unknown_arm_advice)
     features = layout.features
     counts = np.full(len(rows), len(layout.arm_names))
     arm_indices = np.broadcast_to(np.arange(len(layout.arm_names)), (len(rows), len(layout.arm_names)))
     if layout.sparse:
-        return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen
+        return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen, None
     if not isinstance(features, FeatureMap):
-        return RowArms(_transformed(rows, layout, arm_indices), counts, same_arms=True), chosen
+        return RowArms(_transformed(rows, layout, arm_indices), counts, same_arms=True), chosen, None
     contexts, own = _contexts(rows, features, first_row), _per_arm_features(rows, layout, first_row)
     if not contexts.shape[1] and own is None:
-        return FixedArms(layout.arm_features, rows=len(rows)), chosen
-    return CrossedArms(contexts, layout.arm_features, own, features.combination), chosen
+        return FixedArms(layout.arm_features, rows=len(rows)), chosen, None
+    return CrossedArms(contexts, layout.arm_features, own, features.combination), chosen, None
 
 
-def _row_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[ArmFeatures, Ints]:
+def _row_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[ArmFeatures, Ints, RowArmNames | None]:
     columns, counts, features = layout.columns, _counts(rows, layout, first_row), layout.features
     arm_mask = np.arange(layout.max_arms) < counts[:, np.newaxis]
     row_numbers = first_row + np.repeat(np.arange(len(rows)), counts)
@@ -128,10 +130,11 @@ def _row_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[
         )
         _check_once(rows[columns.arms], arm_indices, first_row)
         chosen = _chosen_among(rows[columns.arm], arm_indices, layout, first_row)
+    offered = None if columns.arms is None else RowArmNames(layout.arm_names, arm_indices)
     if layout.sparse:
-        return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen
+        return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen, offered
     if not isinstance(features, FeatureMap):
-        return RowArms(_transformed(rows, layout, arm_indices), counts), chosen
+        return RowArms(_transformed(rows, layout, arm_indices), counts), chosen, offered
     if columns.arms is not None:
         own = _per_arm_features(rows, layout, first_row)
         own = None if own is None else own[np.arange(len(rows))[:, np.newaxis], arm_indices]
@@ -145,7 +148,7 @@ def _row_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[
     if contexts.shape[1] or own is not None or features.combination.products:
         arms = features.combination.combine(arms, contexts[:, np.newaxis], own)
         arms[~arm_mask] = 0.0
-    return RowArms(arms, counts), chosen
+    return RowArms(arms, counts), chosen, offered
 
 
 def _sparse_arms(

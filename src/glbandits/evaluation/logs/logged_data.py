@@ -17,6 +17,7 @@ from glbandits.evaluation.logs.arm_features import (
     copy_with,
 )
 from glbandits.evaluation.logs.reward_checks import check_rewards
+from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
@@ -111,6 +112,8 @@ class LoggedData(DisplayedLog):
     chosen arms are known."""
     feature_map: Features | None = None
     """The map from table columns to features; None if the log was built from numeric features."""
+    row_arm_names: RowArmNames | None = None
+    """Names of the arms of each row, if rows have different arms and the arms have names."""
     _features: Floats | None = field(default=None, init=False, repr=False)
     """Cache of `features()`."""
 
@@ -129,7 +132,7 @@ class LoggedData(DisplayedLog):
             set_validated(self, probabilities=check_array("probabilities", self.probabilities, 2))
         if self.clusters is not None:
             set_validated(self, clusters=check_int_array("clusters", self.clusters))
-        for name in ("chosen", "rewards", "propensities", "probabilities", "clusters"):
+        for name in ("chosen", "rewards", "propensities", "probabilities", "clusters", "row_arm_names"):
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
@@ -190,6 +193,7 @@ class LoggedData(DisplayedLog):
             probabilities=None if self.probabilities is None else self.probabilities[rows],
             clusters=None if self.clusters is None else self.clusters[rows],
             arms=self.arms[rows],
+            row_arm_names=None if self.row_arm_names is None else self.row_arm_names[rows],
             _features=None if self._features is None else self._features[rows],
         )
 
@@ -223,6 +227,14 @@ class LoggedData(DisplayedLog):
         size = block_size(size, self.arms.max_arms, 0 if self.sparse else self.dim)
         for start in range(0, len(self), size):
             yield self[start : start + size]
+
+
+def arm_names_of(log: Log) -> tuple[str, ...]:
+    """Return the names of all arms of a log, also if rows have different arms. Empty if arms have no names."""
+    if log.arm_names is not None:
+        return log.arm_names
+    head = next(iter(log.blocks(1)), None)
+    return () if head is None or head.row_arm_names is None else head.row_arm_names.names
 
 
 def link_of(log: Log) -> str | Link:

@@ -12,11 +12,12 @@ import msgspec
 import numpy as np
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput, value_text
+from glbandits.errors import InvalidInput
 from glbandits.features import FeatureMap, Hashing
 from glbandits.features.feature_map.checks import check_row, similar_field
 from glbandits.features.feature_map.column_group import ColumnGroup
 from glbandits.features.kinds.categorical import Category, as_category
+from glbandits.features.request_rows import merged_fields, request_rows
 from glbandits.features.table_columns import table_columns
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.records import Floats, Ints
@@ -68,15 +69,7 @@ class RequestMap:
 
         Raises InvalidInput if a field is missing or unusable.
         """
-        context, block = _fields("the shared features", shared), self.features.per_arm_block
-        rows = [
-            {
-                **context,
-                **({} if block is None else {block: name}),
-                **_fields(f"the features of action {index}", action),
-            }
-            for index, (action, name) in enumerate(zip(actions, ids, strict=True))
-        ]
+        rows = request_rows(self.features, shared, actions, ids)
         features = self.features.transform(rows, sparse=self.sparse)
         return as_sparse_rows(features, self.width) if self.sparse else features
 
@@ -146,22 +139,12 @@ def encoder_of(bandit: Bandit, hashings: dict[int, Hashing] | None = None) -> Re
     )
 
 
-def _fields(owner: str, objects: Any) -> dict[str, Any]:
-    """Merge the fields of an object or of a list of objects."""
-    fields: dict[str, Any] = {}
-    for part in objects if isinstance(objects, list | tuple) else [objects]:
-        if not isinstance(part, Mapping):
-            raise InvalidInput(f"{owner} must be an object or a list of objects; got {value_text(objects)}")
-        fields |= part
-    return fields
-
-
 def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list[str | None]:
     """Return the name of the arm in the fields of each action; None where the fields do not name it."""
     block = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
     if block is None:
         return [None] * len(actions)
-    return [as_category(_fields("an action", parts).get(block)) for parts in actions]
+    return [as_category(merged_fields("an action", parts).get(block)) for parts in actions]
 
 
 def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
@@ -185,7 +168,7 @@ def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) 
     block, kinds = encoder.features.per_arm_block, encoder.features.kinds
     arm_kind = kinds[block]
     for index, parts in enumerate(actions):
-        fields = _fields(f"the features of action {index}", parts)
+        fields = merged_fields(f"the features of action {index}", parts)
         is_index = isinstance(arm_kind, Category) and str(index) in arm_kind.values
         if block not in fields and not (is_index and similar_field(block, fields, kinds) is None):
             check_row(fields, {"arm": (block,)}, kinds, index)
@@ -220,6 +203,17 @@ def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Ar
         return encoder.arms(request.shared, request.actions, decision.actions)
     raw = _decode_raw_request(decision.request)
     return encoder.arms(bytes(raw.shared), [bytes(text) for text in raw.actions], _decode)
+
+
+def fields_of(decision: Decision) -> tuple[str, list[str]] | None:
+    """Return the fields of a request as JSON: those that all actions share, and those of each action.
+
+    Returns None for a dense request, which has numbers only.
+    """
+    if decision.encoding != JSON:
+        return None
+    raw = _decode_raw_request(decision.request)
+    return bytes(raw.shared).decode(), [bytes(text).decode() for text in raw.actions]
 
 
 def count_of(arms: Arms) -> int:

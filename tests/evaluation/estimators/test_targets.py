@@ -1,0 +1,86 @@
+"""Targets that texts name: arms of logs whose rows have different arms, and unknown names."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits import InvalidInput, UnknownName
+from glbandits.evaluation import Columns, LoggedData, RowArmNames, RowArms, evaluate, read_table
+from glbandits.evaluation.estimators.targets import AlwaysTarget, OfferedArmTarget, UniformTarget, as_target
+
+OFFERED = [["a", "b"], ["c", "a", "b"], ["b", "c"], ["b", "a"]]
+TABLE: dict[str, Any] = {
+    "arm": ["a", "c", "b", "a"],
+    "arms": OFFERED,
+    "reward": [1, 0, 1, 0],
+    "propensity": [0.5, 0.25, 0.75, 0.5],
+    "probabilities": [[0.5, 0.5], [0.25, 0.5, 0.25], [0.75, 0.25], [0.5, 0.5]],
+}
+ONE_ROW: dict[str, Any] = {"chosen": [0], "rewards": [1.0], "propensities": [0.5]}
+
+
+def log_of(**changes: Any) -> LoggedData:
+    return read_table(TABLE | changes, Columns(arms="arms"))
+
+
+def fixed_log(names: tuple[str, ...]) -> LoggedData:
+    return read_table({"arm": list(names), "reward": [0.0] * len(names), "propensity": [0.5] * len(names)}, Columns())
+
+
+def test_arm_of_a_row_is_found_by_its_name() -> None:
+    log = log_of()
+    assert log.arm_names is None
+    assert as_target("arm:a", log) == as_target("a", log) == OfferedArmTarget("a")
+    expected = [[1, 0, 0], [0, 1, 0], [0.75, 0.25, 0], [0, 1, 0]]  # the third row does not offer a
+    np.testing.assert_array_equal(OfferedArmTarget("a").probabilities(log, 0), expected)
+    np.testing.assert_array_equal(OfferedArmTarget("a").probabilities(log[2:], 2), expected[2:])
+    evaluation = evaluate(log, "arm:a", "ips")
+    assert evaluation["ips"].value == evaluate(log, np.array(expected, dtype=float), "ips")["ips"].value
+    assert "1 of 4 rows do not offer the arm 'a'" in " ".join(evaluation.notes)
+    assert "do not offer" not in " ".join(evaluate(log, "b", "ips").notes)
+
+
+def test_row_without_the_arm_needs_all_probabilities() -> None:
+    log = read_table({name: TABLE[name] for name in TABLE if name != "probabilities"}, Columns(arms="arms"))
+    assert evaluate(log, "b", "ips").support.rows == 4
+    with pytest.raises(InvalidInput, match="row 2 does not offer the arm 'a'. Such rows are decided as the logging"):
+        evaluate(log, "a", "ips")
+
+
+def test_prefix_reaches_every_name() -> None:
+    log = fixed_log(("arm:b", "b", "uniform", "arm:c"))
+    assert log.arm_names is not None
+    for text, name in [("b", "b"), ("arm:b", "b"), ("arm:arm:b", "arm:b"), ("arm:uniform", "uniform")]:
+        assert as_target(text, log) == AlwaysTarget(log.arm_names.index(name)), text
+    assert as_target("arm:c", log) == AlwaysTarget(log.arm_names.index("arm:c")), "no arm c"
+    assert as_target("uniform", log) == UniformTarget()
+
+
+def test_unknown_arm_lists_ten_names() -> None:
+    log = fixed_log(tuple(f"arm {number:02}" for number in range(25)))
+    with pytest.raises(UnknownName, match=r"unknown arm 'x'. Known: arm 00, arm 01, .*, arm 09 and 15 more$"):
+        as_target("arm:x", log)
+    with pytest.raises(UnknownName, match=r"unknown reference 'x'. Known: arm 00, .* and 16 more$"):
+        evaluate(log, "uniform", reference="x")
+
+
+def test_arm_of_a_log_without_names_is_refused() -> None:
+    log = LoggedData(**ONE_ROW, arms=RowArms(np.ones((1, 2, 1)), np.array([2])))
+    with pytest.raises(InvalidInput, match="arm:a needs a log whose arms have names. The arms of this log are only"):
+        as_target("arm:a", log)
+    with pytest.raises(UnknownName, match="unknown target 'a'. Known: uniform"):
+        as_target("a", log)
+    with pytest.raises(InvalidInput, match="needs a log whose rows name their arms"):
+        OfferedArmTarget("a").probabilities(log, 0)
+
+
+def test_row_arm_names_are_validated() -> None:
+    with pytest.raises(InvalidInput, match="indices must be an array"):
+        RowArmNames(("a",), np.array([[1]]))
+    with pytest.raises(InvalidInput, match="row_arm_names must have one entry for each of the 1 rows; got 2"):
+        LoggedData(
+            **ONE_ROW,
+            arms=RowArms(np.ones((1, 1, 1)), np.array([1])),
+            row_arm_names=RowArmNames(("a",), np.zeros((2, 1), dtype=int)),
+        )
