@@ -102,6 +102,13 @@ def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pyt
     assert "secret" not in no_key_line("postgresql://me:secret@db/glb")
 
 
+def test_the_printed_request_names_the_first_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    monkeypatch.setattr(http_server, "run_server", lambda _app, _settings, _socket, announce: announce())
+    printed = glb("serve", "--port", "0", "--store", "a.db", "--loops", "news,shop", folder=tmp_path).stdout
+    assert "/loops/news/personalizer/v1.0/rank" in printed
+
+
 WITHOUT_LAB = """
 import sys
 class Absent:

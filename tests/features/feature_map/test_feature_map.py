@@ -222,6 +222,7 @@ GOOD = FeatureMap.learn(TABLE, context=("age",), per_arm_block="offer").document
         {**GOOD, "expansions": [{"columns": ["age"], "features": 10**9}]},
         {**GOOD, "expansions": [{"columns": ["nobody"]}]},
         {**GOOD, "missing_shares": [1]},
+        {**GOOD, "examples": [1]},
         {**GOOD, "arm": {}, "context": {}, "per_arm_block": None},
     ],
 )

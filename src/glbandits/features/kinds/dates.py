@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -71,7 +71,13 @@ class Date(ColumnKind):
 
     @property
     def example(self) -> Any:
-        return "2025-01-31T18:00" if self.hours else "2025-01-31"
+        year = min(max(int(self.centre), 1), 9999)
+        days = min(int((self.centre - year) * DAYS_PER_YEAR), 364) if self.centre > year else 0
+        return self.text_of(datetime(year, 1, 1, 12) + timedelta(days=days))
+
+    def text_of(self, moment: datetime) -> str:
+        """A date or a time as a text that the column may hold."""
+        return moment.isoformat(timespec="minutes") if self.hours else moment.date().isoformat()
 
     def feature_names(self, column: str) -> list[str]:
         cycles = ["season", "weekday", "hour"][: 2 + self.hours]

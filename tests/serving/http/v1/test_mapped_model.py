@@ -12,8 +12,9 @@ from glbandits import Bandit, GlmTsl, InvalidInput, Optimist
 from glbandits.evaluation import Columns, open_log, train
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.model_snapshots import FirstModel
-from glbandits.serving.http.start_message import example_request
+from glbandits.serving.http.start_message import EXAMPLE, example_request
 from glbandits.serving.runtime.replay.replay_verification import verify
+from glbandits.serving.server_settings import Settings
 from tests.serving.http.served_site import ServedSite
 
 ARM_TABLE = {"offer": ["hat", "shoe"], "price": [20.0, 80.0]}
@@ -176,8 +177,17 @@ def test_the_printed_example_works(tmp_path: Path, path: Path) -> None:
         folder = tmp_path / f"store {number}"
         folder.mkdir()
         with ServedSite(folder, first_model=FirstModel.load(str(model))) as site:
-            reply = site.ask("POST", "/personalizer/v1.0/rank", example_request(str(model)))
+            given = example_request(Settings(store=str(folder / "new.db"), model=str(model)))
+            stored = example_request(Settings(store=str(folder / "events.db")))  # a restart without --model
+            assert given == stored
+            reply = site.ask("POST", "/personalizer/v1.0/rank", stored)
             assert reply.status_code in (200, 201), reply.text
+
+
+def test_printed_example_of_a_stored_loop_ignores_the_setting_model(tmp_path: Path, path: Path) -> None:
+    with ServedSite(tmp_path):
+        assert example_request(Settings(store=str(tmp_path / "events.db"), model=str(path))) == EXAMPLE
+    assert example_request(Settings(store=str(tmp_path / "new.db"))) == EXAMPLE
 
 
 def test_catalogue_arms_are_combined_with_named_fields(site: ServedSite) -> None:
