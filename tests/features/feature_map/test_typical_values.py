@@ -19,6 +19,8 @@ from glbandits.features.kinds.column_kind import ColumnKind
         (["yes", "no", "no", None], "boolean", False),
         (["2023-03-01T08:30", "2023-05-02T09:15", "2023-06-01T20:00"], "date", "2023-05-02T09:15"),
         (["2023-03-01", "2023-05-02", "2023-06-01", "NA"], "date", "2023-05-02"),
+        (["2023-03-01T08:30+02:00", "2023-05-02T09:15Z"], "date", "2023-05-02T09:15+00:00"),
+        (["2023-03-01T00:00Z", "2023-05-02T00:00Z"], "date", "2023-05-02T00:00+00:00"),
         ([date(2023, 3, 1), date(2023, 5, 2), date(2023, 6, 1)], "date", "2023-05-02"),
         ([["red"], ["blue", "red"]], "list", ["blue"]),
     ],
@@ -46,6 +48,7 @@ def test_a_declared_kind_that_does_not_fit_has_no_typical_value(kind: ColumnKind
 def test_example_of_a_date_without_data_is_near_its_centre() -> None:
     assert Date(centre=2023.5, hours=False).example == "2023-07-02"
     assert Date(centre=2023.0).example == "2023-01-01T12:00"
+    assert Date(centre=2023.0, hours=False, utc_offset="required").example == "2023-01-01T12:00+00:00"
     for centre in (-5.0, 0.5, 1.0, 9999.99, 12345.0, 2024.999):
         datetime.fromisoformat(Date(centre=centre).example)
 

@@ -16,7 +16,7 @@ import numpy as np
 from glbandits.errors import InvalidInput, parameter, value_text
 from glbandits.features.kinds.categorical import Category, Tags, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
-from glbandits.features.kinds.dates import DOTTED_DATE, OTHER_DATE, TIME_OF_DAY, Date, parse_date, years_of
+from glbandits.features.kinds.dates import DOTTED_DATE, OTHER_DATE, TIME_OF_DAY, Date, UtcOffset, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.kind_names import lookup_kind
 from glbandits.features.kinds.numeric import (
@@ -403,7 +403,9 @@ def _date(values: Sequence[Any], missing: Missing) -> Date:
         row = next(row for row, value in enumerate(values) if getattr(parse_date(value), "tzinfo", UTC) is None)
         raise BadValue(row, "must have a UTC offset, because others have one", values[row])
     hours = any(moment.hour or moment.minute for moment in moments)
-    return Date(sum(map(years_of, moments)) / max(1, len(moments)), hours, missing)
+    centre = sum(map(years_of, moments)) / max(1, len(moments))
+    offsets: UtcOffset = "optional" if not moments else "refused" if moments[0].tzinfo is None else "required"
+    return Date(centre, hours, missing, offsets)
 
 
 def _tags(values: Sequence[Any], missing: Missing) -> Tags:  # noqa: ARG001  (the features of a missing list are 0)
