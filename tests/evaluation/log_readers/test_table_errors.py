@@ -254,3 +254,10 @@ def test_errors_of_an_arm_table_name_its_row(sparse: bool) -> None:
     arms = {"name": ["c", "b", "a"], "price": ["1", "2", "cheap"]}
     with pytest.raises(InvalidInput, match="column 'price', row 2: the value must be a number; got 'cheap'"):
         read_table(TABLE, Columns(), arm_table=arms, features=FeatureMap(arm={"price": "number"}), sparse=sparse)
+
+
+@pytest.mark.parametrize("other", ["Zu\u0308rich", " Zu\u0308rich"])
+def test_arms_that_differ_only_in_the_unicode_form_are_refused(other: str) -> None:
+    table = {"arm": ["Z\u00fcrich", other], "reward": [0, 1], "propensity": [0.5, 0.5]}
+    with pytest.raises(InvalidInput, match="differ only in the Unicode form of their names .*Convert all names to"):
+        read_table(table, Columns())

@@ -14,6 +14,7 @@ from glbandits.evaluation.log_readers.log_features import LogOptions, MapRequest
 from glbandits.evaluation.logs.logged_data import MAX_DENSE_FEATURES
 from glbandits.features import FeatureMap, Features
 from glbandits.features.feature_map.combination import Entries
+from glbandits.features.kinds.categorical import normalised
 from glbandits.features.natural_order import natural_order
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
@@ -217,14 +218,20 @@ def inspect_table(
 
 
 def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
-    """Raise InvalidInput if two names differ only in spaces, or if the context contains the probability of an arm."""
-    by_stripped: dict[str, str] = {}
+    """Raise InvalidInput if two names are the same category, or if the context contains the probability of an arm."""
+    by_category: dict[str, str] = {}
     for name in names:
-        other = by_stripped.setdefault(name.strip(), name)
-        if other != name:
+        other = by_category.setdefault(normalised(name), name)
+        if other == name:
+            continue
+        if other.strip() == name.strip():
             raise InvalidInput(
                 f"the arms {other!r} and {name!r} differ only in spaces at the ends of their names. Remove the spaces"
             )
+        raise InvalidInput(
+            f"the arms {other!r} and {name!r} differ only in the Unicode form of their names ({other!a} and {name!a}). "
+            "Convert all names to the form NFC"
+        )
     for name in columns_of(columns.probability_of_arm or "", names):
         if name in columns.context:
             raise InvalidInput(

@@ -124,7 +124,7 @@ def _missing_texts(values: Values, kind: ColumnKind) -> int:
     if isinstance(values, np.ndarray):
         return 0
     if isinstance(kind, Category):
-        return sum(value == "" for value in values if isinstance(value, str))
+        return sum(not value.strip() for value in values if isinstance(value, str))
     return sum(value.strip() in MISSING_TEXTS for value in values if isinstance(value, str))
 
 
@@ -382,7 +382,7 @@ def _hashed(values: Sequence[Any], missing: Missing) -> Hashed:  # noqa: ARG001 
 
 def _code_digits(values: Sequence[Any]) -> int:
     """The number of digits of codes with leading zeros; 0 if none has a leading zero, or their lengths differ."""
-    codes = {value for value in values if isinstance(value, str) and value.isdigit()}
+    codes = {value.strip() for value in values if isinstance(value, str) and value.strip().isdigit()}
     lengths = set(map(len, codes))
     return lengths.pop() if len(lengths) == 1 and any(map(LEADING_ZERO.match, codes)) else 0
 

@@ -167,7 +167,7 @@ def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list
 def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
     """Raise InvalidInput if the fields of an action name another arm than its id."""
     for index, (name, action_id) in enumerate(zip(arm_names(actions, encoder), ids, strict=True)):
-        if name is not None and name != action_id:
+        if name is not None and name != action_id and name != as_category(action_id):
             column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
             raise InvalidInput(
                 f"action {index} has the id {action_id!r}, but its field {column!r} names the arm {name!r}. Send the "

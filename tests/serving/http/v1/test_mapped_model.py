@@ -85,6 +85,9 @@ def test_an_id_that_contradicts_the_arm_column_is_refused(site: ServedSite) -> N
     ):
         assert reply.status_code == 400
         assert message in reply.text
+    actions = [{"id": "hat", "features": [{"offer": " hat"}]}, {"id": "shoe ", "features": [{"offer": "shoe"}]}]
+    reply = site.ask("POST", "/personalizer/v1.0/rank", {"contextFeatures": [{"age": 3}], "actions": actions})
+    assert reply.status_code == 201
 
 
 def test_rows_without_ids_get_the_names_of_their_arms(site: ServedSite) -> None:
