@@ -97,9 +97,24 @@ def test_rows_without_ids_get_the_names_of_their_arms(site: ServedSite) -> None:
     logged = site.service.store.decision("default", "named", "")
     assert logged is not None
     assert logged.decision.actions == ("hat", "shoe")
-    same_arm = [{"offer": "hat", "age": 20}, {"offer": "hat", "age": 70}]
-    made = site.ask("POST", "/v1/decide", {"rows": same_arm}).json()
-    assert made["id"] == str(made["arm"])
+
+
+def test_a_decision_with_the_same_arm_twice_is_refused(site: ServedSite) -> None:
+    def refused(path: str, content: Any) -> str:
+        reply = site.ask("POST", path, {"eventId": "twice"} | content)
+        assert reply.status_code == 400
+        assert site.service.store.decision("default", "twice", "") is None
+        return reply.text.replace('\\"', '"')
+
+    message = "rows 0 and 1 name the same arm, 'hat', in column 'offer'. Send each arm of a decision once"
+    hats = [{"offer": "hat", "age": 20}, {"offer": " hat", "age": 70}]
+    assert message in refused("/v1/decide", {"rows": hats})
+    assert message in refused("/v1/decide", {"rows": [{"age": 20}, {"age": 20}], "ids": ["hat", "hat "]})
+    assert "ids must be unique" in refused("/v1/decide", {"rows": hats, "ids": ["hat", "hat"]})
+    actions = [{"id": name, "features": [{"x": 1}]} for name in ("hat", "hat ")]
+    rank = "/personalizer/v1.0/rank"
+    assert message in refused(rank, {"contextFeatures": [{"age": 20}], "actions": actions})
+    assert "'hat' was sent twice" in refused(rank, {"contextFeatures": [{"age": 20}], "actions": actions[:1] * 2})
 
 
 @pytest.mark.parametrize(
