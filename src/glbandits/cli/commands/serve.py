@@ -3,6 +3,7 @@
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 WORKER_APP = "glbandits.service_logs.worker_app:create_worker_app"
 """The function that creates the application in each server process."""
+STOPPED = "Stopped. All events and models are stored."
+INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log has the reason, if any."
 
 
 def serve_command(**options: str | None) -> None:
@@ -53,7 +56,9 @@ def serve_command(**options: str | None) -> None:
         os.environ.update(as_environment(settings))  # each server process reads its settings from there
         lines = start_lines(settings) if key is not None else [no_key_line(settings.store), *start_lines(settings)]
         on_start = partial(print_start, address_of(listening), settings.loops[0], key, lines, example_request(settings))
-        run_server(WORKER_APP, settings, listening, on_start)
+        is_complete = run_server(WORKER_APP, settings, listening, on_start)
+    with suppress(OSError):  # the reader of the output may have ended
+        typer.echo(STOPPED if is_complete else INCOMPLETE)
 
 
 def print_start(
