@@ -103,7 +103,8 @@ def test_train_evaluate_and_tune_show_progress(monkeypatch: pytest.MonkeyPatch) 
     original = module.progress_lines
     monkeypatch.setattr(module, "progress_lines", slow_lines)
     chosen = np.arange(60) % 2
-    log = LoggedData(chosen=chosen, rewards=chosen, propensities=np.full(60, 0.5), arms=FixedArms(np.eye(2), rows=60))
+    rewards = chosen.astype(np.float64)
+    log = LoggedData(chosen=chosen, rewards=rewards, propensities=np.full(60, 0.5), arms=FixedArms(np.eye(2), rows=60))
     train(log, Optimist())
     evaluate(log, "uniform", ["ips"])
     with pytest.warns(UserWarning, match="effective"):

@@ -81,7 +81,7 @@ class Category(ColumnKind):
     def __post_init__(self) -> None:
         missing = lookup("way to treat missing values", self.missing, MISSING)
         values, other = _texts("values", self.values), bool(self.other)
-        slots: dict[str | None, int] = {**_slots(values)}
+        slots: dict[str | None, int] = dict(_slots(values).items())
         slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[missing]
         codes = {value: value.lstrip("0") or "0" for value in values if other and CODE.fullmatch(value)}
         counts = Counter(codes.values())
