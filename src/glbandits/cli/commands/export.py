@@ -36,5 +36,6 @@ def export_command(
     )
     if manifest.open:
         typer.echo("Open decisions wait for their rewards. Export again when their reward windows have closed.")
-    columns = "" if catalogue or manifest.sparse_width is not None else " --features features"
-    typer.echo(f"Evaluate the export with: glb evaluate {folder}{columns}")
+    if manifest.rows:
+        columns = "" if catalogue or manifest.sparse_width is not None else " --features features"
+        typer.echo(f"Evaluate the export with: glb evaluate {folder}{columns}")
