@@ -32,8 +32,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
@@ -44,6 +44,7 @@ import numba
 import numpy as np
 from numba import types
 
+from glbandits.display.progress_lines import progress_lines
 from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.numba_support import cache_folder, compile_cached, entry_name
 
@@ -228,7 +229,7 @@ _entries_lock = threading.RLock()
 def compile_now(recipe: Recipe) -> Callable[..., Any]:
     """Return the machine code: loaded from the cache on disk, or compiled here.
 
-    Prints a line on a terminal if compilation takes more than half a second.
+    Prints lines on a terminal or in a notebook if compilation takes more than half a second.
     """
     with _compile_notice(recipe.name) if not is_cached(recipe) else nullcontext():
         compiled = compile_cached(
@@ -271,20 +272,9 @@ def _marker(recipe: Recipe) -> Path | None:
     return folder / f"glbandits-{sha256(repr(parts).encode()).hexdigest()[:24]}.compiled"
 
 
-@contextmanager
-def _compile_notice(name: str) -> Iterator[None]:
-    """Print on a terminal what is being compiled, if the block takes more than half a second."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    text = f"Compiling {name} once, about 10 s ..."
-    timer = threading.Timer(0.5, lambda: sys.stderr.write(f"{text}\n"))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _compile_notice(name: str) -> AbstractContextManager[None]:
+    """Print on a terminal or in a notebook what is being compiled, if the block takes more than half a second."""
+    return progress_lines(lambda: f"Compiling {name} once; later runs load the machine code", first=0.5)
 
 
 class _BackgroundCompiler:

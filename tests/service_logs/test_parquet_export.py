@@ -115,7 +115,7 @@ def test_manifest_lists_every_file(store: SqliteStore, tmp_path: Path) -> None:
     export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
     manifest = json.loads((folder / "manifest.json").read_text())
     (file,) = manifest.pop("files")
-    assert manifest == {"loop": "shop", "rows": 3, "left_out": 1, "last_number": 4}
+    assert manifest == {"loop": "shop", "rows": 3, "left_out": 1, "last_number": 4, "open": 1}
     assert sorted(path.name for path in folder.iterdir()) == [file["name"], "manifest.json"]
     assert hashlib.sha256((folder / file["name"]).read_bytes()).hexdigest() == file["sha256"]
 

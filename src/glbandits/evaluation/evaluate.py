@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from glbandits.display.progress_lines import shown_progress
 from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
@@ -78,7 +79,7 @@ def evaluate(
         comparisons: number of differences that share the error probability 1 - level (Bonferroni). Then all their
             intervals hold at once with probability `level`, whichever of them is looked at.
         seed: seed of the draws of `replay`.
-        progress: called with the number of rows done, and of all rows to do.
+        progress: called with the number of rows done, and of all rows to do. By default it prints lines as in `train`.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData, evaluate
@@ -107,17 +108,18 @@ def evaluate(
     passes = 2 if any(estimator.needs_model for estimator in instances) else 1
     if compared is not None and passes == 1:
         raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
-    report = _Progress(progress, passes * len(log))
-    fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
     anytime = why_no_anytime_interval(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least, sparse=log.sparse)
     headline = HeadlineSums(anytime, bounds)
-    log_pass = _EvaluationPass(
-        instances, head, evaluated, compared, fitted, headline, bounds, np.random.default_rng(seed), categories
-    )
-    for block in log.blocks(size):
-        log_pass.add(block)
-        report.add(len(block))
+    with shown_progress(progress, "Evaluation") as shown:
+        report = _Progress(shown, passes * len(log))
+        fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
+        log_pass = _EvaluationPass(
+            instances, head, evaluated, compared, fitted, headline, bounds, np.random.default_rng(seed), categories
+        )
+        for block in log.blocks(size):
+            log_pass.add(block)
+            report.add(len(block))
     support = log_pass.support.support(log_pass.weights.moments().standard_error(np.ones(1)), least)
     return _evaluation(log_pass, support, level, difference_level, head, log.arm_names)
 
@@ -145,13 +147,12 @@ def _block_rows(head: LoggedData) -> int:
 
 
 class _Progress:
-    def __init__(self, report: Callable[[int, int], None] | None, total: int) -> None:
+    def __init__(self, report: Callable[[int, int], None], total: int) -> None:
         self._report, self._done, self._total = report, 0, total
 
     def add(self, rows: int) -> None:
         self._done += rows
-        if self._report is not None:
-            self._report(self._done, self._total)
+        self._report(self._done, self._total)
 
 
 class _RowUnits:

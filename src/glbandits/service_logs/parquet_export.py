@@ -53,6 +53,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Decisions without a reward or features, such as deferred ones that were never activated."""
     last_sequence: int = msgspec.field(name="last_number")
     """The sequence number of the last decision that was read; 0 if there was none."""
+    open: int = 0
+    """Decisions that were not read, from the first one on whose reward window was open."""
     files: list[ExportedFile]
     sparse_width: int | None = None
     """The number of possible features, if the rows are sparse."""
@@ -165,6 +167,7 @@ def write_export(
         rows=written,
         left_out=counter.count - written,
         last_sequence=counter.last_sequence,
+        open=store.count_after(loop, counter.last_sequence),
         files=files,
         sparse_width=sparse_width,
         feature_map=feature_map,

@@ -40,7 +40,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "process"
     loops: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...],
-        Meta(min_length=1, description="The names of the loops, of letters, digits, dots, dashes and underscores."),
+        Meta(
+            min_length=1,
+            description="The names of the loops, of up to 64 letters, digits, dots, dashes and underscores.",
+        ),
     ] = ("default",)
     processes: Annotated[
         int, Meta(ge=1, le=256, description="Processes that serve requests; one of them learns. Only 1 on Windows.")
@@ -73,7 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             pattern=r"^[0-9]+(\.[0-9]+)?(s|min|h|d)$",
-            description="The reward window of new loops, like 5s, 10min, 2h or 1d.",
+            description="The reward window of new loops: a number and s, min, h or d, like 5s, 10min, 2h or 1d.",
         ),
     ] = "10min"
     rate_limit: Annotated[
@@ -81,7 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0.0
     cors_origins: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^https?://[^/*\s]+$")], ...],
-        Meta(description="Origins whose pages may call the service, like https://shop.example; none by default."),
+        Meta(description="Origins, without a path, whose pages may call the service, like https://shop.example."),
     ] = ()
     log_format: Annotated[
         Literal["text", "json"], Meta(description="The format of the log on stderr: text or json.")
@@ -176,4 +179,5 @@ def _checked(source: str, name: str, value: Any) -> Any:
     try:
         return msgspec.convert(value, kind, strict=not isinstance(value, str))
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{source} cannot be {value!r}: {error}. {description(name)}") from None
+        reason = "" if "matching regex" in str(error) else f": {error}"  # the description says it in words
+        raise InvalidInput(f"{source} cannot be {value!r}{reason}. {description(name)}") from None

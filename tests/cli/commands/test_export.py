@@ -12,6 +12,7 @@ from glbandits import InvalidInput
 from glbandits.cli.app import app
 from glbandits.service_logs.log_source import LogSource
 from glbandits.serving.domain.events import Mode, Reward
+from glbandits.serving.runtime.service import microseconds
 from tests.cli.in_process import glb
 from tests.serving.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
 
@@ -28,12 +29,21 @@ def store(tmp_path: Path) -> Path:
 def test_exported_log_is_evaluated(store: Path) -> None:
     run = glb("export", "log", "--store", store.name, folder=store.parent)
     assert run.returncode == 0, run.stderr
-    assert "log: 200 decisions in 1 files; 0 left out" in run.stdout
+    assert "log: 200 decisions in 1 files; 0 left out, 0 still open\nEvaluate" in run.stdout
     table = pl.read_parquet(store.parent / "log/*.parquet")
     assert table["reward"].mean() == pytest.approx(float(table.select((pl.col("reward") > 0).mean()).item()), abs=1e-12)
     run = glb("evaluate", "log", "--features", "features", "--policy", "uniform", folder=store.parent)
     assert run.returncode == 0, run.stderr
     assert "(expected)" in run.stdout
+
+
+def test_export_says_how_many_decisions_are_open(tmp_path: Path) -> None:
+    (clock := Clock()).now = microseconds()
+    loop, event_store = small_loop(tmp_path, clock, width=8, reward_wait=3600.0)
+    event_store.append_blocking([ask(loop, f"open {index}", "noon") for index in range(3)])
+    event_store.close()
+    run = glb("export", "log", "--store", "events.sqlite", folder=tmp_path)
+    assert "log: 0 decisions in 0 files; 0 left out, 3 still open\nOpen decisions wait for their rewards." in run.stdout
 
 
 def test_store_is_evaluated_directly(store: Path) -> None:

@@ -1,5 +1,6 @@
 """Errors of logs from tables."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import Columns, RowArms, read_table
+from glbandits.evaluation import Columns, RowArms, read_csv, read_table
 from glbandits.features import FeatureMap
 from tests.evaluation.log_readers.table_data import ARMS, LISTS, TABLE, changed
 
@@ -29,7 +30,7 @@ WRONG = [
         "column 'reward', row 2: the value must be a finite number; got none. Fill in or drop",
     ),
     (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: the value must be a finite number; got nan"),
-    ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: the value must be a finite number; got 'no'"),
+    ({**TABLE, "reward": ["1", "0", "so"]}, {}, "column 'reward', row 2: the value must be a finite number; got 'so'"),
     (changed("arm", 0, None), {}, "column 'arm', row 0: the value must not be missing"),
     ({**TABLE, "age": [None] * 3}, {"context": ("age",)}, "column 'age' has no values. Leave it out"),
     ({**TABLE, "reward": ["1", "0", "12%"]}, {}, "'reward', row 2: .*got '12%'. Write it as a plain number, 0.12 for"),
@@ -219,8 +220,15 @@ def test_context_must_not_contain_the_probability_of_an_arm() -> None:
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("reward", ["yes", "no"], "must be a finite number; got 'yes'. Write 1 for yes and 0 for no"),
-        ("reward", ["0", "Y"], "got 'Y'. Write 1 for yes and 0 for no"),
+        ("reward", ["yes", "maybe"], "row 1: the value must be a word such as 'yes', as other rewards are, or 1 or 0"),
+        (
+            "reward",
+            ["2", "no"],
+            "row 0: the value must be a word such as 'no', as other rewards are, or 1 or 0; got '2'",
+        ),
+        ("reward", ["yes", "NA"], "row 1: the value must be a finite number; got none. Fill in or drop"),
+        ("reward", ["yes", None], "row 1: the value must be a finite number; got none. Fill in or drop"),
+        ("propensity", ["0.5", "yes"], "got 'yes'. Write 1 for yes and 0 for no"),
         ("propensity", ["0,5", "0.5"], "got '0,5'. Write numbers with a decimal point, such as 0.12"),
         ("propensity", [50.0, 50.0], "at most 1; got 50.0. Divide percentages by 100. If the propensities"),
         ("propensity", [0.5, 0.0], "at most 1; got 0.0. The arm was chosen"),
@@ -236,6 +244,22 @@ def test_decimal_commas_are_read_in_rewards_and_propensities() -> None:
     log = read_table({"arm": ["a", "b"], "reward": ["1,250", "-12,5"], "propensity": ["0,5", "1"]}, Columns())
     assert log.rewards.tolist() == [1.25, -12.5]
     np.testing.assert_array_equal(log.propensities, [0.5, 1.0])
+
+
+@pytest.mark.parametrize("texts", [["yes", "No"], ["true", "false"], [" Y", "n"], ["T", "f"], ["on", "0"]])
+def test_words_for_yes_and_no_are_rewards_of_1_and_0(texts: list[str]) -> None:
+    log = read_table({"arm": ["a", "b"], "reward": texts, "propensity": [0.5, 0.5]}, Columns(), link="logistic")
+    assert log.rewards.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("last", ["maybe", "", "2"])
+def test_invalid_rewards_are_refused_when_a_file_is_opened(tmp_path: Path, last: str) -> None:
+    """Before anything is compiled or learned."""
+    for first in ("yes", "1"):
+        path = tmp_path / f"{first}.csv"
+        path.write_text("arm,reward,propensity\n" + f"a,{first},0.5\n" * 3 + f"a,{last},0.5\n")
+        with pytest.raises(InvalidInput, match="column 'reward', row 3: .*. Rows are counted from 0, without the hea"):
+            read_csv(path, Columns(), link="logistic")
 
 
 def test_commas_that_may_separate_thousands_are_refused() -> None:
@@ -254,3 +278,10 @@ def test_errors_of_an_arm_table_name_its_row(sparse: bool) -> None:
     arms = {"name": ["c", "b", "a"], "price": ["1", "2", "cheap"]}
     with pytest.raises(InvalidInput, match="column 'price', row 2: the value must be a number; got 'cheap'"):
         read_table(TABLE, Columns(), arm_table=arms, features=FeatureMap(arm={"price": "number"}), sparse=sparse)
+
+
+@pytest.mark.parametrize("other", ["Zu\u0308rich", " Zu\u0308rich"])
+def test_arms_that_differ_only_in_the_unicode_form_are_refused(other: str) -> None:
+    table = {"arm": ["Z\u00fcrich", other], "reward": [0, 1], "propensity": [0.5, 0.5]}
+    with pytest.raises(InvalidInput, match="differ only in the Unicode form of their names .*Convert all names to"):
+        read_table(table, Columns())

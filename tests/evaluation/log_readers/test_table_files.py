@@ -101,8 +101,8 @@ def test_csv_infers_types_from_all_lines(tmp_path: Path) -> None:
     assert log.arm_names == ("01", "1")
     assert log.chosen.sum() == 1
     assert log.features()[-1, 1].tolist() == [0, 1, 0, 2.5]
-    (tmp_path / "log.csv").write_text("\n".join([*lines, "1,no,0.5,1"]))
-    with pytest.raises(InvalidInput, match="column 'reward', row 501: the value must be a finite number; got 'no'"):
+    (tmp_path / "log.csv").write_text("\n".join([*lines, "1,so,0.5,1"]))
+    with pytest.raises(InvalidInput, match="column 'reward', row 501: the value must be a finite number; got 'so'"):
         read_csv(tmp_path / "log.csv", Columns()).read()
 
 

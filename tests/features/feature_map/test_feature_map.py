@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -222,6 +223,7 @@ GOOD = FeatureMap.learn(TABLE, context=("age",), per_arm_block="offer").document
         {**GOOD, "expansions": [{"columns": ["age"], "features": 10**9}]},
         {**GOOD, "expansions": [{"columns": ["nobody"]}]},
         {**GOOD, "missing_shares": [1]},
+        {**GOOD, "examples": [1]},
         {**GOOD, "arm": {}, "context": {}, "per_arm_block": None},
     ],
 )
@@ -262,6 +264,26 @@ def test_invalid_documents_are_refused(document: Any) -> None:
 def test_invalid_declarations_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         FeatureMap(**settings)
+
+
+@pytest.mark.parametrize(
+    ("learned", "refused", "message"),
+    [
+        ("2025-06-01T10:00", "2026-01-01T10:00:00+02:00", "must have no UTC offset, as the others of the column; got"),
+        ("2025-06-01", "2026-01-01T10:00Z", "must have no UTC offset, as the others of the column; got"),
+        ("2025-06-01T10:00+02:00", "2026-01-01T10:00", "must have a UTC offset, as the others of the column; got"),
+        (datetime(2025, 6, 1, tzinfo=UTC), "2026-01-01", "must have a UTC offset, as the others of the column; got"),
+    ],
+)
+def test_times_with_and_without_an_offset_are_not_mixed(learned: Any, refused: str, message: str) -> None:
+    features = FeatureMap.learn({"when": [learned, learned]}, context=("when",))
+    for same in (features, FeatureMap.from_document(features.document())):
+        same.transform([{"when": learned}])
+        with pytest.raises(InvalidInput, match=f"column 'when', row 0: the value {message}"):
+            same.transform([{"when": refused}])
+    declared = FeatureMap(context={"when": "date"})
+    declared.transform([{"when": learned}, {"when": refused}])
+    assert "utc_offset" not in str(declared.document())  # readable by earlier versions
 
 
 def test_random_fourier_features_approximate_the_gaussian_kernel() -> None:

@@ -27,6 +27,40 @@ def test_true_and_1_are_different_categories_of_a_context() -> None:
     assert encoded(Category(("true", "1")), 1, True).tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
+ZURICH, DECOMPOSED = "Z\u00fcrich", "Zu\u0308rich"
+
+
+@pytest.mark.parametrize("same", [DECOMPOSED, f" {ZURICH}\n", f"\t{DECOMPOSED} ", np.str_(f" {ZURICH}")])
+def test_spaces_and_unicode_forms_do_not_make_categories_different(same: str) -> None:
+    for kind in (Category((ZURICH,)), Category((ZURICH,), other=False), Hashed(64), Text(64), Tags((ZURICH,))):
+        first, second = encoded(kind, [ZURICH], [same]) if isinstance(kind, Tags) else encoded(kind, ZURICH, same)
+        assert first.tolist() == second.tolist()
+        assert first.any()
+    learned = FeatureMap.learn({"city": [ZURICH, same, "Bern"]}, context=("city",))
+    assert learned.names == ("city=Bern", f"city={ZURICH}", "city=other")
+
+
+def test_categories_of_earlier_maps_keep_their_features() -> None:
+    kind = Category((DECOMPOSED, " a", "a", "b "))
+    assert encoded(kind, DECOMPOSED, ZURICH, " a", "a", "a ", "b ", "b", "c").argmax(1).tolist() == [
+        0,
+        0,
+        1,
+        2,
+        2,
+        3,
+        3,
+        4,
+    ]
+    assert encoded(Tags((" a", "b")), [" a"], ["a"], ["b "]).argmax(1).tolist() == [0, 0, 1]
+
+
+def test_a_text_of_spaces_is_a_missing_category() -> None:
+    assert encoded(Category(("a",), missing="indicator"), "  ", "", None).argmax(axis=1).tolist() == [2, 2, 2]
+    learned = FeatureMap.learn({"city": ["a", "  "]}, context=("city",))
+    assert learned.names == ("city=a", "city=other", "city=missing")
+
+
 def test_number_prefers_the_category_without_leading_zeros() -> None:
     assert encoded(Category(("07", "7")), 7, "07", "7").argmax(axis=1).tolist() == [1, 0, 1]
     assert encoded(Category(("07", "007", "00")), 7, 0).argmax(axis=1).tolist() == [3, 2]  # 7 may be either

@@ -33,8 +33,8 @@ def learned(values: Any, **settings: Any) -> ColumnKind:
         ([True, False, None], Boolean("indicator")),
         (["fr", "de", None, "fr"], Category(("de", "fr"), missing="indicator")),
         (["a", "NA", "a"], Category(("NA", "a"))),  # NA may be Namibia
-        ([date(2025, 1, 1), date(2025, 1, 1)], Date(2025.0, hours=False, missing="impute")),
-        (["2025-01-01", "2025-01-01 10:00"], Date(2025.0, hours=True, missing="impute")),
+        ([date(2025, 1, 1), date(2025, 1, 1)], Date(2025.0, hours=False, missing="impute", utc_offset="refused")),
+        (["2025-01-01", "2025-01-01 10:00"], Date(2025.0, hours=True, missing="impute", utc_offset="refused")),
         ([["new"], ["red", "new"], None], Tags(("new", "red"))),
         ([[1.0, 2.0], [3, 4]], Vector(2)),
         (["yes", "No", "yes", "NA", "-"], Boolean("indicator")),

@@ -30,5 +30,11 @@ def export_command(
     with closing(open_existing_store(store)) as opened:
         export = export_catalogue if catalogue else export_loop
         manifest = export(opened, loop, folder, modes=mode)
-    typer.echo(f"{folder}: {manifest.rows} decisions in {len(manifest.files)} files; {manifest.left_out} left out")
-    typer.echo(f"Evaluate the export with: glb evaluate {folder}")
+    typer.echo(
+        f"{folder}: {manifest.rows} decisions in {len(manifest.files)} files; {manifest.left_out} left out, "
+        f"{manifest.open} still open"
+    )
+    if manifest.open:
+        typer.echo("Open decisions wait for their rewards. Export again when their reward windows have closed.")
+    if manifest.rows:
+        typer.echo(f"Evaluate the export with: glb evaluate {folder}")

@@ -3,12 +3,19 @@
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glbandits.serving.http.start_message import EXAMPLE, curl_line, example_request, no_key_line, start_lines
+from glbandits.serving.http.start_message import (
+    curl_line,
+    example_request,
+    loop_address,
+    no_key_line,
+    start_lines,
+)
 from glbandits.serving.runtime.logging_setup import set_up_logging
 from glbandits.serving.server_settings import (
     DEFAULTS,
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
 
 WORKER_APP = "glbandits.service_logs.worker_app:create_worker_app"
 """The function that creates the application in each server process."""
+STOPPED = "Stopped. All events and models are stored."
+INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log has the reason, if any."
 
 
 def serve_command(**options: str | None) -> None:
@@ -42,17 +51,20 @@ def serve_command(**options: str | None) -> None:
     with listen(settings.host, settings.port) as listening:
         # Everything that can fail comes before `first_key`: the key is shown only if the server starts.
         new_loop_start(settings)
-        example = example_request(settings.model) if settings.model else EXAMPLE
         key = first_key(settings)
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
         os.environ.update(as_environment(settings))  # each server process reads its settings from there
         lines = start_lines(settings) if key is not None else [no_key_line(settings.store), *start_lines(settings)]
-        on_start = partial(print_start, address_of(listening), key, lines, example)
-        run_server(WORKER_APP, settings, listening, on_start)
+        on_start = partial(print_start, address_of(listening), settings.loops[0], key, lines, example_request(settings))
+        is_complete = run_server(WORKER_APP, settings, listening, on_start)
+    with suppress(OSError):  # the reader of the output may have ended
+        typer.echo(STOPPED if is_complete else INCOMPLETE)
 
 
-def print_start(address: str, key: "NewKey | None", lines: Sequence[str], example: Mapping[str, Any]) -> None:
-    """Print the address of the server, its key if the key is new, the lines, and a command to try."""
+def print_start(
+    address: str, loop_name: str, key: "NewKey | None", lines: Sequence[str], example: Mapping[str, Any]
+) -> None:
+    """Print the address of the server, its key if the key is new, the lines, and a command to try the loop."""
     typer.echo(f"Serving at {address}")
     if key is not None:
         typer.echo(f"Key: {key.text}")
@@ -60,7 +72,7 @@ def print_start(address: str, key: "NewKey | None", lines: Sequence[str], exampl
     for line in lines:
         typer.echo(line)
     typer.echo("Try:")
-    typer.echo(f"  {curl_line(address, None if key is None else key.text, example)}")
+    typer.echo(f"  {curl_line(loop_address(address, loop_name), None if key is None else key.text, example)}")
 
 
 def _option(name: str, meaning: str, default: str) -> inspect.Parameter:

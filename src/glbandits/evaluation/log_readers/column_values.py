@@ -21,6 +21,8 @@ from glbandits.records import Floats, Ints
 DECIMAL_COMMA, THOUSANDS_COMMA = r"^[+-]?\d*,\d+$", r"^[+-]?[1-9]\d{0,2},\d{3}$"
 MAX_EXACT = 2**53
 """The largest integer up to which float64 represents all integers."""
+WORDS = (TRUE | FALSE) - {"1", "0"}
+"""Texts of rewards that are 1 or 0, in lower case."""
 NUMBER_ADVICE = "Write it as a plain number, 0.12 for 12%"
 
 RowNumbers: TypeAlias = int | Ints
@@ -93,6 +95,26 @@ def float_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Floats:
         advice = _number_advice(series[row]) if is_text_value else "Fill in or drop rows without a value"
         raise column_error(series, row, row_numbers, "must be a finite number", advice)
     return values
+
+
+def reward_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Floats:
+    """Return rewards as float64, (n,). As `float_values`, but texts such as "yes" and "no" are 1 and 0.
+
+    Raises InvalidInput unless all are finite numbers, or all are such texts.
+    """
+    if not is_text(series.dtype):
+        return float_values(series, row_numbers)
+    plain = series.cast(pl.String).str.strip_chars()
+    words = plain.str.to_lowercase()
+    if not words.is_in(list(WORDS)).any():
+        return float_values(series, row_numbers)
+    wrong = ~(words.is_in(list(TRUE | FALSE)) | plain.is_in(list(MISSING_TEXTS))).fill_null(True)
+    if wrong.any():
+        example = series[int(words.is_in(list(WORDS)).arg_max() or 0)]
+        need = f"must be a word such as {example!r}, as other rewards are, or 1 or 0"
+        raise column_error(series, int(wrong.arg_max() or 0), row_numbers, need)
+    amounts = words.replace_strict({word: float(word in TRUE) for word in TRUE | FALSE}, default=None)
+    return float_values(amounts.cast(pl.Float64), row_numbers)
 
 
 def _with_decimal_points(texts: pl.Series) -> pl.Series:

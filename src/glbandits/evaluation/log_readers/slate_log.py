@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from glbandits.display.displayed import Displayed
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.log_readers.column_values import float_values
+from glbandits.evaluation.log_readers.column_values import float_values, reward_values
 from glbandits.evaluation.log_readers.columns import check_present
 from glbandits.evaluation.log_readers.table_log import as_frame
 from glbandits.evaluation.logs.arm_features import check_array
@@ -140,7 +140,7 @@ def read_slates(table: Any, columns: SlateColumns | None = None) -> SlateLog:
         slate_codes(frame[names.slate]),
         slate_codes(frame[names.slot], ordered=frame[names.slot].dtype.is_numeric()),
     )
-    rewards = float_values(frame[names.reward])
+    rewards = reward_values(frame[names.reward])
     arms = frame[names.arm].cast(pl.String).to_numpy().astype(np.str_)
     log = slates_from_rows(index, float_values(frame[names.propensity]), rewards, arms)
     return _with_slate_rewards(log, index[0], rewards) if names.of_slate else log

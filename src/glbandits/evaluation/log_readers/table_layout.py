@@ -7,13 +7,21 @@ from typing import Any
 
 import polars as pl
 
-from glbandits.errors import InvalidInput, parameter
-from glbandits.evaluation.log_readers.column_values import column_error, column_values, is_number, is_text
+from glbandits.errors import MAX_ABS, InvalidInput, parameter
+from glbandits.evaluation.log_readers.column_values import (
+    column_error,
+    column_values,
+    is_number,
+    is_text,
+    reward_values,
+)
 from glbandits.evaluation.log_readers.columns import ARM, Columns, check_present, columns_of
 from glbandits.evaluation.log_readers.log_features import LogOptions, MapRequest, make_feature_map
-from glbandits.evaluation.logs.logged_data import MAX_DENSE_FEATURES
+from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
+from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.features import FeatureMap, Features
 from glbandits.features.feature_map.combination import Entries
+from glbandits.features.kinds.categorical import normalised
 from glbandits.features.natural_order import natural_order
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
@@ -171,16 +179,17 @@ def inspect_table(
     options: LogOptions,
 ) -> TableLayout:
     """Find the arms and sizes of a prepared table, and learn its feature map unless given."""
-    find_link(link)
     if columns.features is not None and arm_table is not None:
         raise InvalidInput(
             f"the features of arms come from the column of features or from {parameter('arm_table')}. "
             "Leave out one of them"
         )
     schema = table.collect_schema()
-    sizes = _scan_table(table, columns, named=arm_table is None)
+    sizes = _scan_table(table, columns, find_link(link), named=arm_table is None)
     if not sizes["rows"]:
         raise InvalidInput("the table has no rows. A log needs at least one decision")
+    if not sizes["valid_rewards"]:
+        _check_all_rewards(table, columns.reward, find_link(link))
     kind = schema.get(columns.probabilities or "")
     struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
     if arm_table is not None and arm_id is None and columns.arm in arm_table.columns[1:]:
@@ -217,14 +226,20 @@ def inspect_table(
 
 
 def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
-    """Raise InvalidInput if two names differ only in spaces, or if the context contains the probability of an arm."""
-    by_stripped: dict[str, str] = {}
+    """Raise InvalidInput if two names are the same category, or if the context contains the probability of an arm."""
+    by_category: dict[str, str] = {}
     for name in names:
-        other = by_stripped.setdefault(name.strip(), name)
-        if other != name:
+        other = by_category.setdefault(normalised(name), name)
+        if other == name:
+            continue
+        if other.strip() == name.strip():
             raise InvalidInput(
                 f"the arms {other!r} and {name!r} differ only in spaces at the ends of their names. Remove the spaces"
             )
+        raise InvalidInput(
+            f"the arms {other!r} and {name!r} differ only in the Unicode form of their names ({other!a} and {name!a}). "
+            "Convert all names to the form NFC"
+        )
     for name in columns_of(columns.probability_of_arm or "", names):
         if name in columns.context:
             raise InvalidInput(
@@ -239,9 +254,33 @@ def _without_sparse(options: LogOptions) -> LogOptions:
     return rest
 
 
-def _scan_table(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[str, Any]:
-    """Number of rows, of arms at most and of features, and names of arms, in one pass."""
+def checked_rewards(series: pl.Series, link: Link, first_row: int) -> Floats:
+    """Return the rewards of a column. Raises InvalidInput if one is outside the range of the link."""
+    rewards = reward_values(series, first_row)
+    check_rewards(rewards, link, lambda row: f"column {series.name!r}, row {first_row + row}")
+    return rewards
+
+
+def _check_all_rewards(table: pl.LazyFrame, name: str, link: Link) -> None:
+    """Raise InvalidInput if a reward is invalid, before anything slow begins."""
+    first_row = 0
+    for rows in table.select(name).collect_batches(chunk_size=BLOCK, maintain_order=True):
+        first_row += len(checked_rewards(rows[name], link, first_row))
+
+
+def _valid_rewards(name: str, kind: pl.DataType, link: Link) -> pl.Expr:
+    """Whether all rewards are valid numbers. False for text, which must be parsed."""
+    if not is_number(kind):
+        return pl.lit(False).alias("valid_rewards")
+    reward, lowest, highest = pl.col(name).cast(pl.Float64), link.lowest_reward, link.highest_reward
+    valid = reward.is_finite() & reward.is_between(max(lowest, -MAX_ABS), min(highest, MAX_ABS))
+    return valid.fill_null(False).all().alias("valid_rewards")
+
+
+def _scan_table(table: pl.LazyFrame, columns: Columns, link: Link, *, named: bool) -> dict[str, Any]:
+    """Number of rows, of arms at most and of features, names of arms, and whether rewards are valid, in one pass."""
     sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
+    sizes.append(_valid_rewards(columns.reward, table.collect_schema()[columns.reward], link))
     if lists is not None:
         sizes.append(pl.col(lists).list.len().max().alias("max_arms"))
     if columns.features is not None:

@@ -33,8 +33,8 @@ READ_AHEAD = 4
 class TableLog(DisplayedLog):
     """A log in a table that is read again for each iteration, one block of rows at a time.
 
-    In memory are only the names of the arms and the feature map. Invalid values raise InvalidInput when their block is
-    read. Open the log again if its file has changed.
+    In memory are only the names of the arms and the feature map. Invalid rewards raise InvalidInput when the log is
+    opened, other invalid values when their block is read. Open the log again if its file has changed.
     """
 
     def __init__(

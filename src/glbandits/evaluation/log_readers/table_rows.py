@@ -14,10 +14,9 @@ from glbandits.evaluation.log_readers.column_values import (
     int_values,
     name_indices,
 )
-from glbandits.evaluation.log_readers.table_layout import OTHER_PROBABILITIES, TableLayout
+from glbandits.evaluation.log_readers.table_layout import OTHER_PROBABILITIES, TableLayout, checked_rewards
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
-from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import FeatureMap
@@ -61,9 +60,7 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
 
 
 def _rewards(series: pl.Series, layout: TableLayout, first_row: int) -> Floats:
-    rewards = float_values(series, first_row)
-    check_rewards(rewards, find_link(layout.link), lambda row: f"column {series.name!r}, row {first_row + row}")
-    return rewards
+    return checked_rewards(series, find_link(layout.link), first_row)
 
 
 def _propensities(series: pl.Series, first_row: int) -> Floats:

@@ -18,7 +18,9 @@ All rows count the same, however old they are. A policy that forgets has a setti
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 
+from glbandits.display.progress_lines import progress_lines
 from glbandits.errors import check_int
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
@@ -65,7 +67,7 @@ def play_log(
             rows, but rows with a smaller propensity are underrepresented. A larger weight corrects the estimate, but
             the policy no longer learns from the rows that it would meet online.
         points: maximum number of points of the learning curve.
-        progress: called with the number of rows just played.
+        progress: called with the number of rows just played. By default it prints lines as in `train`.
 
     >>> import numpy as np
     >>> from glbandits import Uniform
@@ -80,7 +82,15 @@ def play_log(
     """
     rules = ReplaySettings(learn=learn, exact=exact, least_propensity=least_propensity, points=points)
     seed = check_int("seed", seed, at_least=0)
-    [[curve]] = play_policies([as_policy(policy)], log, [seed], rules, progress)
+    played, done = as_policy(policy), 0
+
+    def report(rows: int) -> None:
+        nonlocal done
+        done += rows
+
+    lines = progress_lines(lambda: f"{played.name} plays the log: {done / len(log):.0%}")
+    with nullcontext() if progress is not None else lines:
+        [[curve]] = play_policies([played], log, [seed], rules, progress or report)
     warn_if_few_rows(curve, stacklevel=3)
     return curve
 

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 
 from glbandits.bandit import Bandit
+from glbandits.display.progress_lines import shown_progress
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
 from glbandits.evaluation.replay.log_player import block_rows, form_for_log
 from glbandits.policy import Policy
@@ -30,16 +31,18 @@ def train(
         log: decisions of any policy.
         policy: the policy of the Bandit, with its settings; or its name.
         seed: seed of the later decisions of the Bandit; None for a random seed.
-        progress: called with the number of rows learned so far, and of all rows.
+        progress: called with the number of rows learned so far, and of all rows. By default lines are printed to stderr
+            if it is a terminal or a notebook, and training takes more than two seconds. The first training with a
+            policy also compiles it.
     """
     policy = as_policy(policy)
     form_for_log(policy, log)
     bandit, done = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map), 0
-    for block in log.blocks(block_rows([policy])):
-        bandit.learn_batch(chosen_rows(block) if log.sparse else chosen_features(block), block.rewards)
-        done += len(block)
-        if progress is not None:
-            progress(done, len(log))
+    with shown_progress(progress, f"{policy.name} learns") as report:
+        for block in log.blocks(block_rows([policy])):
+            bandit.learn_batch(chosen_rows(block) if log.sparse else chosen_features(block), block.rewards)
+            done += len(block)
+            report(done, len(log))
     if done < (needed := policy.random_start(log.dim)):
         warnings.warn(
             f"{policy.name} still chooses at random: it has learned {done:,} rewards and needs {needed:,} for its "

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from glbandits.display.displayed import Displayed
+from glbandits.display.progress_lines import shown_progress
 from glbandits.errors import InvalidInput, check_float, lookup, parameter
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
@@ -142,7 +143,7 @@ def tune(
         jobs: number of worker processes, -1 for one per core. The results do not depend on it.
         engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
         progress: called with rows played and rows to play: candidates x seeds x rows of the first part, and 2 x seeds x
-            rows of the second.
+            rows of the second. By default lines are printed as in `train`.
 
     >>> import numpy as np
     >>> from glbandits import EpsilonGreedy
@@ -164,22 +165,23 @@ def tune(
     first, second = split(log, share)
     done, total = 0, len(chosen_seeds) * (len(policies_to_try) * len(first) + 2 * len(second))
 
-    def report(rows: int) -> None:
-        nonlocal done
-        done += rows
-        if progress is not None:
-            progress(done, total)
+    with shown_progress(progress, "Tuning") as show:
 
-    settings = _PlaySettings(chosen_seeds, replay, jobs, engine, report)
-    results = _play_candidates(policies_to_try, first, settings)
-    values = np.array([candidate.value for candidate in results])
-    if np.isnan(values).all():
-        raise InvalidInput(
-            f"no candidate chose the logged arm in any of the {len(first)} rows of the first part. "
-            "Use a longer log, or a larger share"
-        )
-    finalists = [policies_to_try[int(np.nanargmax(values))], policies_to_try[0]]
-    winner, default = _play_candidates(finalists, second, settings)
+        def report(rows: int) -> None:
+            nonlocal done
+            done += rows
+            show(done, total)
+
+        settings = _PlaySettings(chosen_seeds, replay, jobs, engine, report)
+        results = _play_candidates(policies_to_try, first, settings)
+        values = np.array([candidate.value for candidate in results])
+        if np.isnan(values).all():
+            raise InvalidInput(
+                f"no candidate chose the logged arm in any of the {len(first)} rows of the first part. "
+                "Use a longer log, or a larger share"
+            )
+        finalists = [policies_to_try[int(np.nanargmax(values))], policies_to_try[0]]
+        winner, default = _play_candidates(finalists, second, settings)
     warn_if_few_rows(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
     return TuningResult(candidates=tuple(results), rows=(len(first), len(second)), winner=winner, default=default)
 

@@ -57,6 +57,8 @@ def constructor_arguments(document: dict[str, Any]) -> dict[str, Any]:
         "per_arm_block": block,
         "expansions": [RandomFourier(**expansion) for expansion in document["expansions"]],
         "missing_shares": {str(name): float(share) for name, share in document["missing_shares"].items()},
+        # Maps of earlier versions have no examples.
+        "examples": {str(name): value for name, value in document.get("examples", {}).items()},
     }
 
 

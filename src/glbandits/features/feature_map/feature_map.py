@@ -22,6 +22,7 @@ from glbandits.features.feature_map.combination import Combination, Part
 from glbandits.features.feature_map.document import VERSION, check_version, constructor_arguments, document_errors
 from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.feature_map.summary import columns_text, summary_text
+from glbandits.features.feature_map.typical_values import typical_values
 from glbandits.features.kinds.categorical import Category, as_category
 from glbandits.features.kinds.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.hashed_text import Hashed, Text
@@ -65,6 +66,7 @@ class FeatureMap:
             and the context. The kind of the column must be a Category with `other=False`.
         expansions: random Fourier features of some columns.
         missing_shares: the share of missing values of some columns, for `print` only.
+        examples: typical values of some columns, for examples of requests only.
 
     >>> from glbandits.features import Category, FeatureMap, Number
     >>> features = FeatureMap(
@@ -87,6 +89,7 @@ class FeatureMap:
         per_arm_block: str | None = None,
         expansions: Sequence[RandomFourier] = (),
         missing_shares: Mapping[str, float] | None = None,
+        examples: Mapping[str, Any] | None = None,
     ) -> None:
         groups = {
             "arm": declared_kinds("arm", arm),
@@ -101,6 +104,8 @@ class FeatureMap:
         self.per_arm_block = per_arm_block
         self.missing_shares = dict(missing_shares or {})
         """The share of missing values of each column in the table from which the map was learned."""
+        self.examples = dict(examples or {})
+        """Typical values of columns in the table from which the map was learned."""
         self.combination = self._combine()
         if not 0 < self.combination.dim <= LARGEST_DIM:
             raise InvalidInput(
@@ -192,6 +197,7 @@ class FeatureMap:
             per_arm_block=per_arm_block,
             expansions=expansions,
             missing_shares={name: missing_share(columns[name], kind) for name, kind in learned.items()},
+            examples=typical_values(columns, learned),
         )
 
     @classmethod
@@ -223,6 +229,14 @@ class FeatureMap:
     def kinds(self) -> dict[str, ColumnKind]:
         """The kinds of all columns, by name."""
         return self.arm.kinds | self.context.kinds | self.own.kinds
+
+    def example(self, column: str) -> Any:
+        """A JSON value that a column may hold, typical of the table from which the map was learned.
+
+        >>> FeatureMap.learn({"city": ["Rome", "Oslo", "Rome"]}, context=("city",)).example("city")
+        'Rome'
+        """
+        return self.examples[column] if column in self.examples else self.kinds[column].example
 
     def transform(self, rows: Table, *, sparse: bool = False) -> Any:
         """The features of each row, (n, dim): a float64 array, or a scipy.sparse CSR array.
@@ -287,6 +301,7 @@ class FeatureMap:
                 for expansion in (*self.arm.expansions, *self.context.expansions)
             ],
             "missing_shares": self.missing_shares,
+            "examples": self.examples,
         }
 
     def __eq__(self, other: object) -> bool:
@@ -343,5 +358,9 @@ def missing_share(values: Values, kind: ColumnKind) -> float:
 
 
 def _ordered(document: dict[str, Any]) -> Any:
-    """The document without missing_shares, as lists that preserve the order of columns."""
-    return [(name, list(value.items()) if isinstance(value, dict) else value) for name, value in document.items()][:-1]
+    """The document without what does not change features, as lists that preserve the order of columns."""
+    return [
+        (name, list(value.items()) if isinstance(value, dict) else value)
+        for name, value in document.items()
+        if name not in ("missing_shares", "examples")
+    ]

@@ -47,7 +47,7 @@ class Hashing:
     Values of a JSON object become features as follows:
 
     - A number is a feature with this value. True and false are 1 and 0.
-    - A text is a feature of value 1, whose name contains the text. Null is the text "null".
+    - A text is a feature of value 1, whose name contains the text as it is. Null is the text "null".
     - An array of numbers is one feature for each index.
     - A nested object is a namespace: its name precedes the names in it. There may be two levels of nesting.
     - A list of objects is treated as one object.

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 import numpy as np
 
@@ -28,20 +29,33 @@ CODE = re.compile(r"0\d+", re.ASCII)
 def as_category(value: Any) -> str | None:
     """The category of a value, as text; None if the value is missing.
 
-    3, 3.0 and "3" are the same category. True is the category "true".
+    3, 3.0 and "3" are the same category. True is the category "true". Texts are the same category if `normalised`
+    makes them equal.
 
-    >>> [as_category(value) for value in ("fr", 3, 3.0, True, None, "")]
-    ['fr', '3', '3', 'true', None, None]
+    >>> [as_category(value) for value in ("fr", " fr ", 3, 3.0, True, None, "")]
+    ['fr', 'fr', '3', '3', 'true', None, None]
     """
     if type(value) is str:
-        return value or None
+        return normalised(value) or None
     if is_missing(value):
         return None
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
-    return str(value) or None
+    return normalised(str(value)) or None
+
+
+def normalised(text: str) -> str:
+    r"""The text without spaces at both ends, in the Unicode form NFC.
+
+    The form NFC writes "ü" as one character, where other programs may write "u" and a combining mark.
+
+    >>> normalised(" Zu\u0308rich\n") == "Zürich"
+    True
+    """
+    text = text.strip()
+    return text if text.isascii() else normalize("NFC", text)
 
 
 @dataclass(frozen=True)
@@ -67,7 +81,7 @@ class Category(ColumnKind):
     def __post_init__(self) -> None:
         missing = lookup("way to treat missing values", self.missing, MISSING)
         values, other = _texts("values", self.values), bool(self.other)
-        slots: dict[str | None, int] = {value: slot for slot, value in enumerate(values)}
+        slots: dict[str | None, int] = dict(_slots(values).items())
         slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[missing]
         codes = {value: value.lstrip("0") or "0" for value in values if other and CODE.fullmatch(value)}
         counts = Counter(codes.values())
@@ -92,15 +106,15 @@ class Category(ColumnKind):
         return [f"{column}={value}" for value in (*self.values, *more)]
 
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
-        slot_of, slot_of_number = self._slots.get, self._slots_of_numbers.get
+        slots, slot_of_number = self._slots, self._slots_of_numbers.get
         other, at = len(self.values) if self.other else -1, start
         for value in values:
-            if type(value) is str and value:
-                slot = slot_of(value, other)
+            if type(value) is str and value and value in slots:
+                slot = slots[value]
             elif isinstance(value, list | dict):
                 raise BadValue((at - start) // stride, "must be a text, a number or a boolean", value)
             else:
-                slot = (slot_of if isinstance(value, str) else slot_of_number)(as_category(value), other)
+                slot = (slots.get if isinstance(value, str) else slot_of_number)(as_category(value), other)
             if slot < 0:
                 requirement = NOT_MISSING if is_missing(value) else f"must be one of {_first_values(self.values)}"
                 raise BadValue((at - start) // stride, requirement, value)
@@ -122,7 +136,7 @@ class Tags(ColumnKind):
 
     def __post_init__(self) -> None:
         values = _texts("values", self.values)
-        set_validated(self, values=values, _slots={value: slot for slot, value in enumerate(values)})
+        set_validated(self, values=values, _slots=_slots(values))
 
     @property
     def width(self) -> int:
@@ -166,6 +180,15 @@ def _texts(name: str, values: Any) -> tuple[str, ...]:
     if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts) or len(texts) > LARGEST_WIDTH:
         raise InvalidInput(f"{name} must be distinct texts; got {value_text(texts, 80)}")
     return texts
+
+
+def _slots(values: Sequence[str]) -> dict[str, int]:
+    """The index of each value and of its normalised form.
+
+    Maps of earlier versions have values that are not normalised.
+    """
+    slots = {value: slot for slot, value in enumerate(values)}
+    return {normalised(value): slot for value, slot in reversed(slots.items()) if normalised(value)} | slots
 
 
 def _first_values(values: Sequence[str]) -> str:

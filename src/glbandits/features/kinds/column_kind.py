@@ -52,7 +52,7 @@ class ColumnKind(ABC):
     kind: ClassVar[str]
     """The name of the kind in model files and in `FeatureMap.learn(kinds=...)`."""
     optional: ClassVar[frozenset[str]] = frozenset()
-    """Fields that a model file stores only if they are neither False nor 0."""
+    """Fields that a model file stores only if they differ from their default."""
 
     @property
     @abstractmethod
@@ -92,9 +92,9 @@ class ColumnKind(ABC):
 
     def document(self) -> dict[str, Any]:
         """The fields, as a model file stores them."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        settings = {field.name: (getattr(self, field.name), field.default) for field in fields(self) if field.init}
         return {"kind": self.kind} | {
-            name: value for name, value in settings.items() if value or name not in self.optional
+            name: value for name, (value, default) in settings.items() if name not in self.optional or value != default
         }
 
 

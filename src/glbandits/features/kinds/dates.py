@@ -4,8 +4,8 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Any, ClassVar, Literal
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from glbandits.features.kinds.column_kind import (
 from glbandits.features.kinds.numeric import FILL_IN
 from glbandits.records import set_validated
 
+UtcOffset: TypeAlias = Literal["optional", "required", "refused"]
+UTC_OFFSETS: dict[str, UtcOffset] = {"optional": "optional", "required": "required", "refused": "refused"}
+"""Rules for the UTC offsets of the times of a column."""
 DAYS_PER_YEAR = 365.2425
 DOTTED_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: (\d{2}:\d{2}.*))?")
 """Day, month and year with points, such as 31.01.2025 or 31.01.2025 18:00."""
@@ -56,8 +59,13 @@ class Date(ColumnKind):
     """Whether the time of day gives two features."""
     missing: Missing = "indicator"
     """All features of a missing value are 0. With "indicator", a last feature is 1 for missing values."""
+    utc_offset: UtcOffset = "optional"
+    """Whether values must have a UTC offset ("required") or must have none ("refused"). `FeatureMap.learn` sets one of
+    these, because the hours of the two kinds of times cannot be compared."""
+    optional: ClassVar[frozenset[str]] = frozenset({"utc_offset"})
 
     def __post_init__(self) -> None:
+        set_validated(self, utc_offset=lookup("rule for UTC offsets", self.utc_offset, UTC_OFFSETS))
         set_validated(self, centre=check_float("centre", self.centre), hours=bool(self.hours))
         set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
@@ -71,7 +79,15 @@ class Date(ColumnKind):
 
     @property
     def example(self) -> Any:
-        return "2025-01-31T18:00" if self.hours else "2025-01-31"
+        year = min(max(int(self.centre), 1), 9999)
+        days = min(int((self.centre - year) * DAYS_PER_YEAR), 364) if self.centre > year else 0
+        zone = UTC if self.utc_offset == "required" else None
+        return self.text_of(datetime(year, 1, 1, 12, tzinfo=zone) + timedelta(days=days))
+
+    def text_of(self, moment: datetime) -> str:
+        """A date or a time as a text that the column may hold."""
+        has_time = self.hours or self.utc_offset == "required"
+        return moment.isoformat(timespec="minutes") if has_time else moment.date().isoformat()
 
     def feature_names(self, column: str) -> list[str]:
         cycles = ["season", "weekday", "hour"][: 2 + self.hours]
@@ -82,6 +98,8 @@ class Date(ColumnKind):
         for row, value in enumerate(values):
             at, moment = start + row * stride, parse_date(value)
             if isinstance(moment, datetime):
+                if self.utc_offset != "optional":
+                    self._check_offset(row, value, moment)
                 features = self._features(moment)
                 indices.extend(range(at, at + len(features)))
                 numbers.extend(features)
@@ -92,6 +110,14 @@ class Date(ColumnKind):
             elif self.missing == "indicator":
                 indices.append(at + self.width - 1)
                 numbers.append(1.0)
+
+    def _check_offset(self, row: int, value: object, moment: datetime) -> None:
+        if moment.tzinfo is None and self.utc_offset == "required":
+            advice = "Add it, as in 2025-01-31T18:00+01:00"
+            raise BadValue(row, "must have a UTC offset, as the others of the column", value, advice)
+        if moment.tzinfo is not None and self.utc_offset == "refused":
+            advice = "Write the time without it, in the time zone of the training data"
+            raise BadValue(row, "must have no UTC offset, as the others of the column", value, advice)
 
     def _features(self, moment: datetime) -> list[float]:
         day = (moment.hour + moment.minute / 60.0) / 24.0

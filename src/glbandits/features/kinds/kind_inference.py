@@ -16,7 +16,7 @@ import numpy as np
 from glbandits.errors import InvalidInput, parameter, value_text
 from glbandits.features.kinds.categorical import Category, Tags, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
-from glbandits.features.kinds.dates import DOTTED_DATE, OTHER_DATE, TIME_OF_DAY, Date, parse_date, years_of
+from glbandits.features.kinds.dates import DOTTED_DATE, OTHER_DATE, TIME_OF_DAY, Date, UtcOffset, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.kind_names import lookup_kind
 from glbandits.features.kinds.numeric import (
@@ -124,7 +124,7 @@ def _missing_texts(values: Values, kind: ColumnKind) -> int:
     if isinstance(values, np.ndarray):
         return 0
     if isinstance(kind, Category):
-        return sum(value == "" for value in values if isinstance(value, str))
+        return sum(not value.strip() for value in values if isinstance(value, str))
     return sum(value.strip() in MISSING_TEXTS for value in values if isinstance(value, str))
 
 
@@ -382,7 +382,7 @@ def _hashed(values: Sequence[Any], missing: Missing) -> Hashed:  # noqa: ARG001 
 
 def _code_digits(values: Sequence[Any]) -> int:
     """The number of digits of codes with leading zeros; 0 if none has a leading zero, or their lengths differ."""
-    codes = {value for value in values if isinstance(value, str) and value.isdigit()}
+    codes = {value.strip() for value in values if isinstance(value, str) and value.strip().isdigit()}
     lengths = set(map(len, codes))
     return lengths.pop() if len(lengths) == 1 and any(map(LEADING_ZERO.match, codes)) else 0
 
@@ -403,7 +403,9 @@ def _date(values: Sequence[Any], missing: Missing) -> Date:
         row = next(row for row, value in enumerate(values) if getattr(parse_date(value), "tzinfo", UTC) is None)
         raise BadValue(row, "must have a UTC offset, because others have one", values[row])
     hours = any(moment.hour or moment.minute for moment in moments)
-    return Date(sum(map(years_of, moments)) / max(1, len(moments)), hours, missing)
+    centre = sum(map(years_of, moments)) / max(1, len(moments))
+    offsets: UtcOffset = "optional" if not moments else "refused" if moments[0].tzinfo is None else "required"
+    return Date(centre, hours, missing, offsets)
 
 
 def _tags(values: Sequence[Any], missing: Missing) -> Tags:  # noqa: ARG001  (the features of a missing list are 0)

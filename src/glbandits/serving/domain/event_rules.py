@@ -123,6 +123,8 @@ class EventClassifier:
         return Receipt(ACCEPTED, sequence)
 
     def _classify_reward(self, reward: Reward) -> Receipt:
+        if reward.refusal:
+            return Receipt(OUT_OF_RANGE, 0, reward.refusal)
         decision = self._known.get((reward.loop, reward.event_id, reward.slot))
         if decision is None:
             return Receipt(UNKNOWN, 0)

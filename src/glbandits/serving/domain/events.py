@@ -125,6 +125,8 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     key: str = ""
     """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
+    refusal: str = ""
+    """Why the API refuses the value; empty if it does not. The store counts a refused reward as out of range."""
 
 
 Event: TypeAlias = Decision | Activation | Reward
@@ -144,7 +146,7 @@ class EventStatus(StrEnum):
     UNKNOWN = "unknown"
     """A reward or an activation of a decision that is not in the log."""
     OUT_OF_RANGE = "out_of_range"
-    """A reward outside the range of its decision. It is not in the log."""
+    """A reward outside the range of its decision, or one that the API refuses. It is not in the log."""
 
 
 class Receipt(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import FeatureMap, Hashing
-from glbandits.features.feature_map.checks import check_row, similar_field
+from glbandits.features.feature_map.checks import check_once, check_row, similar_field
 from glbandits.features.feature_map.column_group import ColumnGroup
 from glbandits.features.kinds.categorical import Category, as_category
 from glbandits.features.request_rows import merged_fields, request_rows
@@ -148,20 +148,23 @@ def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list
 
 
 def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
-    """Raise InvalidInput if the fields of an action name another arm than its id."""
+    """Raise InvalidInput if the fields of an action name another arm than its id, or if two ids name the same arm."""
     for index, (name, action_id) in enumerate(zip(arm_names(actions, encoder), ids, strict=True)):
-        if name is not None and name != action_id:
+        if name is not None and name != action_id and name != as_category(action_id):
             column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
             raise InvalidInput(
                 f"action {index} has the id {action_id!r}, but its field {column!r} names the arm {name!r}. Send the "
                 "same name in both"
             )
+    if isinstance(encoder, RequestMap) and encoder.features.per_arm_block is not None:
+        check_once(ids, encoder.features.per_arm_block)
 
 
 def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> None:
     """Raise InvalidInput if an action without an id misspells or lacks the field that names its arm.
 
-    The index of the action stands for the name only if an arm has that name.
+    Also raises it if two actions name the same arm. The index of an action stands for the name only if an arm has that
+    name.
     """
     if not isinstance(encoder, RequestMap) or encoder.features.per_arm_block is None:
         return
@@ -172,6 +175,7 @@ def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) 
         is_index = isinstance(arm_kind, Category) and str(index) in arm_kind.values
         if block not in fields and not (is_index and similar_field(block, fields, kinds) is None):
             check_row(fields, {"arm": (block,)}, kinds, index)
+    check_once(arm_names(actions, encoder), block)
 
 
 def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:

@@ -51,8 +51,10 @@ class StartFailed(GlbanditsError):
     """The server did not start."""
 
 
-def run_server(factory: str, settings: Settings, listening: socket.socket, announce: Callable[[], None]) -> None:
+def run_server(factory: str, settings: Settings, listening: socket.socket, announce: Callable[[], None]) -> bool:
     """Serve requests until SIGTERM or SIGINT, then shut down gracefully.
+
+    Returns whether the shutdown was complete: the queue was written and the models were saved.
 
     Args:
         factory: import path of the function that returns the application, like "package.module:function". It runs in
@@ -80,18 +82,22 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
         timeout_worker_healthcheck=START_SECONDS,
     )
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again after the shutdown; exit with 0
-    with suppress(KeyboardInterrupt):
-        if settings.processes == 1:
+    if settings.processes == 1:
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt):
             config.callback_notify = lambda: asyncio.to_thread(announce)
             config.timeout_notify = 10**9  # seconds until uvicorn would call it again
-            uvicorn.Server(config).run([listening])
-        else:
-            logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it logs workers that died
-            supervisor = _Supervisor(config, [listening])
-            supervisor.announce = announce
-            supervisor.run()
-            if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
-                raise StartFailed("a worker process did not start; its log has the error")
+            server.run([listening])
+        return not (server.force_exit or (server.started and server.lifespan.shutdown_failed))
+    logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it logs workers that died
+    supervisor = _Supervisor(config, [listening])
+    supervisor.announce = announce
+    with suppress(KeyboardInterrupt):
+        supervisor.run()
+    exit_codes = [process.exitcode for process in supervisor.processes]
+    if STARTUP_FAILURE in exit_codes:
+        raise StartFailed("a worker process did not start; its log has the error")
+    return all(code in (0, -signal.SIGTERM, -signal.SIGINT) for code in exit_codes)  # workers end with their signal
 
 
 class _Supervisor(Multiprocess):

@@ -30,20 +30,34 @@ def curl_line(address: str, key: str | None, example: Mapping[str, Any] = EXAMPL
     )
 
 
-def example_request(path: str) -> dict[str, Any]:
-    """Return a rank request with the fields that the feature map of a model file needs; EXAMPLE without a map."""
+def loop_address(address: str, loop_name: str) -> str:
+    """Return the address of a loop, to which the paths of Personalizer's API are appended."""
+    return address if loop_name == "default" else f"{address}/loops/{loop_name}"
+
+
+def example_request(settings: Settings) -> dict[str, Any]:
+    """Return a rank request with the fields that the model of the first loop needs; EXAMPLE if it has no feature map.
+
+    If the loop is in the store already, its stored model applies instead of the setting `model`.
+    """
     from glbandits.bandit import Bandit  # imported late: `glb serve` prints its first line before NumPy is loaded
     from glbandits.features import Category, FeatureMap
+    from glbandits.serving.runtime.loops.loop_documents import stored_model
+    from glbandits.serving.storage.open_store import open_store
 
-    features = Bandit.load(path).features
+    with closing(open_store(settings.store, durability=settings.durability)) as store:
+        model = stored_model(store, settings.loops[0])
+    if model is None and settings.model:
+        model = Bandit.load(settings.model)
+    features = None if model is None else model.features
     if not isinstance(features, FeatureMap):
         return EXAMPLE
-    fields = {name: kind.example for name, kind in (features.arm.kinds | features.own.kinds).items()}
+    fields = {name: features.example(name) for name in (*features.arm.kinds, *features.own.kinds)}
     block = features.per_arm_block
     arm_kind = features.kinds[block] if block is not None else None
     ids = arm_kind.values[:2] if isinstance(arm_kind, Category) else ("one", "two")
     return {
-        "contextFeatures": [{name: kind.example for name, kind in features.context.kinds.items()}],
+        "contextFeatures": [{name: features.example(name) for name in features.context.kinds}],
         "actions": [{"id": name, "features": [fields | ({} if block is None else {block: name})]} for name in ids],
     }
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRequest
-from glbandits.serving.domain.errors import StoreError, UnknownLoop
+from glbandits.serving.domain.errors import QueueFull, StoreError, UnknownLoop
 from glbandits.serving.domain.events import (
     Activation,
     Decision,
@@ -171,14 +171,21 @@ class Service:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
     async def reward(
-        self, loop_name: str, event_id: str, value: float, *, slot: str = "", key: str = ""
+        self, loop_name: str, event_id: str, value: float, *, slot: str = "", key: str = "", refusal: str = ""
     ) -> EventStatus:
         """Write a reward. The model learns it when the reward window of its decision has closed.
 
-        Raises InvalidInput, and writes nothing, if the reward is outside the range of its decision.
+        Raises InvalidInput, and only counts the reward, if it is outside the range of its decision, or if `refusal`
+        says why the API refuses it.
         """
         name = self.loop(loop_name).name
-        reward = Reward(loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key)
+        reward = Reward(
+            loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key, refusal=refusal
+        )
+        if refusal:
+            with suppress(StoreError, QueueFull):  # the response is the same if the store cannot count it
+                await self._write(reward)
+            raise InvalidInput(refusal)
         receipt = await self._write(reward)
         if receipt.status is EventStatus.OUT_OF_RANGE:
             raise InvalidInput(receipt.message)

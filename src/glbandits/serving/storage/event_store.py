@@ -248,6 +248,13 @@ class EventStore(CatalogueStore):
             last = f"{query} sequence <= %s ORDER BY sequence DESC LIMIT 1"
             return next((int(sequence) for (sequence,) in self._execute(connection, last, loop_name, up_to)), 0)
 
+    def count_after(self, loop_name: str, sequence: int) -> int:
+        """Return the number of decisions after a sequence number."""
+        query = "SELECT count(*) FROM decisions WHERE loop_name = %s AND sequence > %s"
+        with self._reading() as connection:
+            ((count,),) = self._execute(connection, query, loop_name, sequence)
+        return int(count)
+
     def delete_log(
         self,
         loop_name: str,

@@ -74,6 +74,13 @@ def test_invalid_slot_rewards_are_refused(site: Site) -> None:
     ]
     for wrong in refused:
         assert site.refusal("POST", path, wrong)[:2] == (400, "InvalidRewardRequest")
+    assert site.service.store.summary("default").rewards[EventStatus.OUT_OF_RANGE] == 1
+    mixed = {"reward": [{"slotId": "top", "value": 1}, {"slotId": "side", "value": 2}]}
+    assert site.refusal("POST", path, mixed)[2] == "Slot 'side': Reward should be between -1 and 1; got 2."
+    assert site.service.store.summary("default").rewards[EventStatus.OUT_OF_RANGE] == 2
+    logged = site.service.store.decision("default", "e", "top")
+    assert logged is not None
+    assert [reward.value for reward in logged.rewards] == [1]  # from the first request; the last one stored none
     assert site.ask("POST", f"{PREVIEW}/events/e/reward", {"value": 1}).status_code == 404  # it has slots
 
 

@@ -12,8 +12,9 @@ from glbandits import Bandit, GlmTsl, InvalidInput, Optimist
 from glbandits.evaluation import Columns, open_log, train
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.model_snapshots import FirstModel
-from glbandits.serving.http.start_message import example_request
+from glbandits.serving.http.start_message import EXAMPLE, example_request
 from glbandits.serving.runtime.replay.replay_verification import verify
+from glbandits.serving.server_settings import Settings
 from tests.serving.http.served_site import ServedSite
 
 pytestmark = pytest.mark.usefixtures("plain_python")
@@ -86,6 +87,9 @@ def test_an_id_that_contradicts_the_arm_column_is_refused(site: ServedSite) -> N
     ):
         assert reply.status_code == 400
         assert message in reply.text
+    actions = [{"id": "hat", "features": [{"offer": " hat"}]}, {"id": "shoe ", "features": [{"offer": "shoe"}]}]
+    reply = site.ask("POST", "/personalizer/v1.0/rank", {"contextFeatures": [{"age": 3}], "actions": actions})
+    assert reply.status_code == 201
 
 
 def test_rows_without_ids_get_the_names_of_their_arms(site: ServedSite) -> None:
@@ -95,9 +99,24 @@ def test_rows_without_ids_get_the_names_of_their_arms(site: ServedSite) -> None:
     logged = site.service.store.decision("default", "named", "")
     assert logged is not None
     assert logged.decision.actions == ("hat", "shoe")
-    same_arm = [{"offer": "hat", "age": 20}, {"offer": "hat", "age": 70}]
-    made = site.ask("POST", "/v1/decide", {"rows": same_arm}).json()
-    assert made["id"] == str(made["arm"])
+
+
+def test_a_decision_with_the_same_arm_twice_is_refused(site: ServedSite) -> None:
+    def refused(path: str, content: Any) -> str:
+        reply = site.ask("POST", path, {"eventId": "twice"} | content)
+        assert reply.status_code == 400
+        assert site.service.store.decision("default", "twice", "") is None
+        return reply.text.replace('\\"', '"')
+
+    message = "rows 0 and 1 name the same arm, 'hat', in column 'offer'. Send each arm of a decision once"
+    hats = [{"offer": "hat", "age": 20}, {"offer": " hat", "age": 70}]
+    assert message in refused("/v1/decide", {"rows": hats})
+    assert message in refused("/v1/decide", {"rows": [{"age": 20}, {"age": 20}], "ids": ["hat", "hat "]})
+    assert "ids must be unique" in refused("/v1/decide", {"rows": hats, "ids": ["hat", "hat"]})
+    actions = [{"id": name, "features": [{"x": 1}]} for name in ("hat", "hat ")]
+    rank = "/personalizer/v1.0/rank"
+    assert message in refused(rank, {"contextFeatures": [{"age": 20}], "actions": actions})
+    assert "'hat' was sent twice" in refused(rank, {"contextFeatures": [{"age": 20}], "actions": actions[:1] * 2})
 
 
 @pytest.mark.parametrize(
@@ -178,8 +197,17 @@ def test_the_printed_example_works(tmp_path: Path, path: Path) -> None:
         folder = tmp_path / f"store {number}"
         folder.mkdir()
         with ServedSite(folder, first_model=FirstModel.load(str(model))) as site:
-            reply = site.ask("POST", "/personalizer/v1.0/rank", example_request(str(model)))
+            given = example_request(Settings(store=str(folder / "new.db"), model=str(model)))
+            stored = example_request(Settings(store=str(folder / "events.db")))  # a restart without --model
+            assert given == stored
+            reply = site.ask("POST", "/personalizer/v1.0/rank", stored)
             assert reply.status_code in (200, 201), reply.text
+
+
+def test_printed_example_of_a_stored_loop_ignores_the_setting_model(tmp_path: Path, path: Path) -> None:
+    with ServedSite(tmp_path):
+        assert example_request(Settings(store=str(tmp_path / "events.db"), model=str(path))) == EXAMPLE
+    assert example_request(Settings(store=str(tmp_path / "new.db"))) == EXAMPLE
 
 
 def test_catalogue_arms_are_combined_with_named_fields(site: ServedSite) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from glbandits.serving.domain.errors import QueueFull, StoreError
+from glbandits.serving.domain.events import EventStatus
 from tests.serving.http.v1.v1_site import ARMS, Site
 
 
@@ -47,6 +48,7 @@ class TestReward:
         changed["settings"]["link"] = "logistic"
         assert site.ask("PUT", "/v1/configuration", changed).status_code == 200
         assert site.refusal("POST", "/v1/reward", {"eventId": "e", "value": 2})[0] == 400
+        assert site.service.store.summary("default").rewards[EventStatus.OUT_OF_RANGE] == 2  # 1e60 and 2
         assert site.ask("PUT", "/v1/configuration", changed | {"aggregation": "sum"}).status_code == 200
         assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 2}).status_code == 200
 

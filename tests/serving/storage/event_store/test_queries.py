@@ -64,6 +64,7 @@ def test_deletion_frees_names_but_not_numbers(store: EventStore) -> None:
     store.append_blocking([reward("a"), reward("c"), activation("a")])
     assert store.delete_log("shop", up_to=1) == 1
     assert store.decision("shop", "a") is None
+    assert [store.count_after("shop", number) for number in (0, 1, 2, 3)] == [2, 2, 1, 0]
     assert [store.last_sequence("shop", before=at) for at in (1, 2, 3, 4)] == [0, 0, 2, 3]
     assert [store.last_sequence("shop", up_to=number) for number in (1, 2, 9)] == [0, 2, 3]
     assert store.last_sequence("shop", before=4, up_to=2) == store.last_sequence("shop", before=3) == 2

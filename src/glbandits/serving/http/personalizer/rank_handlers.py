@@ -31,13 +31,14 @@ from glbandits.serving.http.personalizer.schemas import (
     SlotResponse,
     check_event,
     feature_objects,
+    reward_refusal,
 )
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.decision_handlers import model_version
 from glbandits.serving.runtime.service import DecisionResult
 
 REWARD_RANGE = (-1.0, 1.0)
-"""The reward range of events ranked through this API, unless the loop has one. `check_reward` applies in any case."""
+"""The reward range of events ranked through this API, unless the loop has one. `reward_refusal` applies in any case."""
 
 
 async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
@@ -111,20 +112,29 @@ async def reward(site: Site, request: Request, sent: RewardRequest) -> None:
     A late reward is stored but not learned, and gets the same response.
     """
     event_id = _event_of(request)
-    _check_known(event_id, await site.service.reward(request.loop_name, event_id, sent.value))
+    refusal = reward_refusal(sent.value)
+    _check_known(event_id, await site.service.reward(request.loop_name, event_id, sent.value, refusal=refusal))
 
 
 async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardRequest) -> None:
     """Store the rewards of slots.
 
-    If a slot is unknown or its reward is refused, the rewards of the others are stored all the same.
+    If a reward is not between -1 and 1, none is stored. If a slot is unknown or its reward is outside the range of its
+    decision, the rewards of the others are stored all the same.
     """
     event_id, loop_name = _event_of(request), request.loop_name
+    refused = [reward for reward in sent.reward if reward_refusal(reward.value)]
+    rewards = refused or sent.reward  # refused ones are only counted
     results = await asyncio.gather(
-        *(site.service.reward(loop_name, event_id, reward.value, slot=reward.slot_id) for reward in sent.reward),
+        *(
+            site.service.reward(
+                loop_name, event_id, reward.value, slot=reward.slot_id, refusal=reward_refusal(reward.value)
+            )
+            for reward in rewards
+        ),
         return_exceptions=True,
     )
-    for reward, result in zip(sent.reward, results, strict=True):
+    for reward, result in zip(rewards, results, strict=True):
         if isinstance(result, InvalidInput):
             raise InvalidInput(f"Slot {reward.slot_id!r}: {result}")
         if isinstance(result, BaseException):

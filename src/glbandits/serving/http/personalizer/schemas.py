@@ -60,9 +60,6 @@ class RewardRequest(msgspec.Struct, frozen=True):
 
     value: float
 
-    def __post_init__(self) -> None:
-        check_reward(self.value)
-
 
 class SlotRequest(msgspec.Struct, frozen=True, rename="camel"):
     """A slot, for which one of the actions is chosen."""
@@ -118,9 +115,6 @@ class SlotReward(msgspec.Struct, frozen=True, rename="camel"):
     slot_id: str
     value: float
 
-    def __post_init__(self) -> None:
-        check_reward(self.value)
-
 
 class MultiSlotRewardRequest(msgspec.Struct, frozen=True):
     """Rewards of an event with several slots."""
@@ -141,10 +135,9 @@ def check_event(event_id: str | None) -> None:
         raise InvalidInput(f"EventId should have at most {LONGEST_ID} characters; got {len(event_id)}.")
 
 
-def check_reward(value: float) -> None:
-    """Raise InvalidInput unless a reward is between -1 and 1."""
-    if not -1.0 <= value <= 1.0:
-        raise InvalidInput(f"Reward should be between -1 and 1; got {value:g}.")
+def reward_refusal(value: float) -> str:
+    """Return the message for a reward that is not between -1 and 1; an empty text for others."""
+    return "" if -1.0 <= value <= 1.0 else f"Reward should be between -1 and 1; got {value:g}."
 
 
 def check_actions(actions: Sequence[RankableAction]) -> None:

@@ -68,11 +68,15 @@ async def _rewarded(site: Site, loop_name: str, sent: schemas.EventRewardRequest
 
     Raises InvalidInput if the policy cannot learn it, unless rewards are summed.
     """
-    check_float("value", sent.value, at_least=-MAX_ABS)
-    loop = site.service.loop(loop_name)
-    if loop.configuration.aggregation is not Aggregation.SUM:
-        find_link(loop.published.bandit.policy.link).check_reward(sent.value)
-    return _response(sent.event_id, await site.service.reward(loop_name, sent.event_id, sent.value, key=sent.key))
+    loop, refusal = site.service.loop(loop_name), ""
+    try:
+        check_float("value", sent.value, at_least=-MAX_ABS)
+        if loop.configuration.aggregation is not Aggregation.SUM:
+            find_link(loop.published.bandit.policy.link).check_reward(sent.value)
+    except InvalidInput as error:
+        refusal = str(error)
+    status = await site.service.reward(loop_name, sent.event_id, sent.value, key=sent.key, refusal=refusal)
+    return _response(sent.event_id, status)
 
 
 def _response(event_id: str, status: EventStatus) -> schemas.Rewarded:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from glbandits.bandit import Bandit
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import (
     FirstModel,
@@ -30,6 +31,12 @@ class SavedLoop(NamedTuple):
     window_since: int
     """Timestamp since which the reward window has its present length."""
     snapshot: Snapshot
+
+
+def stored_model(store: EventStore, loop_name: str) -> Bandit | None:
+    """Return the model with which the present epoch of a loop started; None if the loop is not in the store."""
+    base = store.latest_document(loop_name, BASE)
+    return None if base is None else Bandit.from_bytes(decode_snapshot(base.body).bandit)
 
 
 class LoopDocuments:
