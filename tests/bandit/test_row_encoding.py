@@ -161,21 +161,6 @@ def test_decision_without_rows_is_refused(rows: Any) -> None:
         trained().choose(rows)
 
 
-def test_a_decision_with_the_same_arm_twice_is_refused() -> None:
-    table = {"offer": ["a", "b", "c"], "age": [20, 30, 40]}
-    bandit = Bandit(Optimist(), features=FeatureMap.learn(table, context=("age",), per_arm_block="offer"))
-    twice = [{"offer": "a", "age": 20}, {"offer": "b", "age": 20}, {"offer": "a ", "age": 20}]
-    message = "rows 0 and 2 name the same arm, 'a', in column 'offer'. Send each arm of a decision once"
-    for decide in (bandit.choose, bandit.probabilities):
-        with pytest.raises(InvalidInput, match=message):
-            decide(twice)
-    with pytest.raises(InvalidInput, match=message):
-        bandit.choose(pd.DataFrame(twice))
-    with pytest.raises(InvalidInput, match=message):
-        bandit.learn(twice, 1.0, arm=1)
-    bandit.learn_batch(twice, [0.0, 1.0, 0.0])  # these are rows of three decisions
-
-
 def test_equal_features_without_names_are_different_arms() -> None:
     bandit = Bandit(Optimist(), features=FeatureMap(arm={"price": "number"}))
     assert bandit.probabilities([{"price": 3.0}, {"price": 3.0}]).tolist() == [0.5, 0.5]

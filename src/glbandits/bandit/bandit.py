@@ -16,7 +16,7 @@ from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_row
 from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
-from glbandits.bandit.row_encoding import Rows, encode_arms, encode_row, encode_rows, resolve_dim
+from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.display.displayed import Displayed
 from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
@@ -403,7 +403,7 @@ class Bandit(Displayed):
         return values if self.features is None else values | {"features": repr(self.features)}
 
     def _arms(self, arms: Rows) -> Any:
-        return self._inputs.arms(encode_arms(self.features, arms, sparse=self.sparse))
+        return self._inputs.arms(encode_rows(self.features, arms, sparse=self.sparse))
 
     def _arm(self, x: Rows, arm: int | None = None) -> Any:
         if arm is not None:

@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput, value_text
-from glbandits.features.feature_map.checks import check_once
-from glbandits.features.table_columns import Table, is_series, is_table, table_columns
+from glbandits.features.table_columns import Table, is_series, is_table
 from glbandits.features.transformer_features import Features
 from glbandits.maths.sparse_rows import SparseRows
 
@@ -42,17 +41,6 @@ def encode_rows(features: Features | None, rows: Rows, *, sparse: bool = False) 
             "pass an array of numbers"
         )
     return features.transform(rows, sparse=sparse)
-
-
-def encode_arms(features: Features | None, rows: Rows, *, sparse: bool = False) -> Any:
-    """Encode the arms of a decision, as `encode_rows`.
-
-    Raises InvalidInput if two rows name the same arm in the column `per_arm_block`.
-    """
-    block = getattr(features, "per_arm_block", None)
-    if block is not None and is_table(rows):
-        check_once(table_columns(rows, (block,)).get(block, ()), block)
-    return encode_rows(features, rows, sparse=sparse)
 
 
 def encode_row(features: Features | None, row: Any, *, sparse: bool = False) -> Any:

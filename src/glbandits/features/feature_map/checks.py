@@ -1,11 +1,11 @@
 """Checks of the arguments of a feature map, and of the columns of rows."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from glbandits.errors import InvalidInput, value_text
-from glbandits.features.kinds.categorical import Category, as_category
+from glbandits.features.kinds.categorical import Category
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.features.kinds.dates import Date
 from glbandits.features.kinds.hashed_text import Hashed, Text
@@ -87,18 +87,6 @@ def checked_crosses(crosses: Any) -> Literal["all"] | tuple[tuple[str, str], ...
             f"crosses must be 'all', or a list of pairs of columns such as [('country', 'topic')]; got {crosses!r}"
         )
     return pairs
-
-
-def check_once(names: Sequence[Any], column: str) -> None:
-    """Raise InvalidInput if two rows of a decision name the same arm in this column."""
-    rows: dict[str, int] = {}
-    for row, name in enumerate(names):
-        arm = as_category(name)
-        if arm is not None and rows.setdefault(arm, row) != row:
-            raise InvalidInput(
-                f"rows {rows[arm]} and {row} name the same arm, {arm!r}, in column {column!r}. Send each arm of a "
-                "decision once"
-            )
 
 
 def check_row(row: Mapping[str, Any], groups: Mapping[str, Collection[str]], kinds: Kinds, index: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import FeatureMap, Hashing
-from glbandits.features.feature_map.checks import check_once, check_row, similar_field
+from glbandits.features.feature_map.checks import check_row, similar_field
 from glbandits.features.feature_map.column_group import ColumnGroup
 from glbandits.features.kinds.categorical import Category, as_category
 from glbandits.features.request_rows import merged_fields, request_rows
@@ -157,25 +157,42 @@ def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encode
                 "same name in both"
             )
     if isinstance(encoder, RequestMap) and encoder.features.per_arm_block is not None:
-        check_once(ids, encoder.features.per_arm_block)
+        _check_different(list(map(as_category, ids)), [{}] * len(ids))
 
 
 def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> None:
     """Raise InvalidInput if an action without an id misspells or lacks the field that names its arm.
 
-    Also raises it if two actions name the same arm. The index of an action stands for the name only if an arm has that
-    name.
+    Also raises it if two actions name the same arm and have equal fields. The index of an action stands for the name
+    only if an arm has that name.
     """
     if not isinstance(encoder, RequestMap) or encoder.features.per_arm_block is None:
         return
     block, kinds = encoder.features.per_arm_block, encoder.features.kinds
     arm_kind = kinds[block]
-    for index, parts in enumerate(actions):
-        fields = merged_fields(f"the features of action {index}", parts)
+    fields_of_actions = [merged_fields(f"the features of action {index}", parts) for index, parts in enumerate(actions)]
+    for index, fields in enumerate(fields_of_actions):
         is_index = isinstance(arm_kind, Category) and str(index) in arm_kind.values
         if block not in fields and not (is_index and similar_field(block, fields, kinds) is None):
             check_row(fields, {"arm": (block,)}, kinds, index)
-    check_once(arm_names(actions, encoder), block)
+    _check_different(
+        arm_names(actions, encoder),
+        [{field: value for field, value in fields.items() if field != block} for fields in fields_of_actions],
+    )
+
+
+def _check_different(names: Sequence[str | None], other_fields: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InvalidInput if two actions name the same arm and have equal other fields."""
+    if len(set(names)) == len(names):
+        return
+    first: dict[tuple[str | None, bytes], int] = {}
+    for index, (name, fields) in enumerate(zip(names, other_fields, strict=True)):
+        same = first.setdefault((name, msgspec.json.encode(fields, order="sorted")), index)
+        if name is not None and same != index:
+            raise InvalidInput(
+                f"actions {same} and {index} are the same arm, {name!r}, with equal fields. Send each arm of a "
+                "decision once"
+            )
 
 
 def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:

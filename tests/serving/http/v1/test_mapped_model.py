@@ -99,6 +99,9 @@ def test_rows_without_ids_get_the_names_of_their_arms(site: ServedSite) -> None:
     logged = site.service.store.decision("default", "named", "")
     assert logged is not None
     assert logged.decision.actions == ("hat", "shoe")
+    variants = [{"offer": "hat", "age": 20}, {"offer": "hat", "age": 70}]
+    made = site.ask("POST", "/v1/decide", {"rows": variants}).json()
+    assert made["id"] == str(made["arm"])
 
 
 def test_a_decision_with_the_same_arm_twice_is_refused(site: ServedSite) -> None:
@@ -108,8 +111,8 @@ def test_a_decision_with_the_same_arm_twice_is_refused(site: ServedSite) -> None
         assert site.service.store.decision("default", "twice", "") is None
         return reply.text.replace('\\"', '"')
 
-    message = "rows 0 and 1 name the same arm, 'hat', in column 'offer'. Send each arm of a decision once"
-    hats = [{"offer": "hat", "age": 20}, {"offer": " hat", "age": 70}]
+    message = "actions 0 and 1 are the same arm, 'hat', with equal fields. Send each arm of a decision once"
+    hats = [{"offer": "hat", "age": 20}, {"offer": " hat", "age": 20}]
     assert message in refused("/v1/decide", {"rows": hats})
     assert message in refused("/v1/decide", {"rows": [{"age": 20}, {"age": 20}], "ids": ["hat", "hat "]})
     assert "ids must be unique" in refused("/v1/decide", {"rows": hats, "ids": ["hat", "hat"]})

@@ -113,9 +113,9 @@ def _rows_request(sent: DecideRequest, settings: Settings, encoder: RequestEncod
 
 
 def _names_or_indices(names: list[str | None]) -> tuple[str, ...]:
-    """Return the names of arms as ids; their indices if a name is missing or too long."""
+    """Return the names of arms as ids; their indices if a name is missing, too long or not unique."""
     ids = tuple(name for name in names if name is not None and len(name) <= LONGEST_ID)
-    return ids if len(ids) == len(names) else _indices(len(names))
+    return ids if len(set(ids)) == len(names) else _indices(len(names))
 
 
 def _ids(sent: DecideRequest, count: int) -> tuple[str, ...]:
