@@ -1,7 +1,6 @@
 """How the tests compile, and which of them run in one process.
 
-Tests compile only code that they run for long, longer than users do: each process compiles what many short tests use in
-turn. They compile nothing in the background, because most tests end first.
+Tests compile only code that they run for long. They compile nothing in the background, because most tests end first.
 
 Several processes run the tests (`make test`). Tests in one process share compiled code, servers, browsers and logs. So
 all tests of a file run in one process, except for the laws: there, all tests of one policy do.
@@ -16,7 +15,6 @@ from hypothesis import settings
 
 from glbandits import compilation
 
-compilation.WORTH_COMPILING_SECONDS = 60.0
 os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
 settings.register_profile("no deadline", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("no deadline")

@@ -48,6 +48,7 @@ def test_worse_candidates_are_not_promoted() -> None:
     assert found.candidate is None
 
 
+@pytest.mark.statistics
 def test_policy_learns_before_the_comparison() -> None:
     found = promotion(uniform_log(0, 20_000), {"greedy": Optimist(link="logistic", floor=0.0), "same": Uniform()})
     assert (found.verdict, found.candidate, found.first_row) == (Verdict.PROMOTE, "greedy", 8192)

@@ -53,7 +53,7 @@ def loop_in(store: EventStore, clock: Clock, **settings: Any) -> Loop:
     """A loop in an empty store. Its draws are the same in every test."""
     store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
     loop = Loop("default", store, clock)
-    loop.configure(LoopConfig(**({"width": 32, "reward_wait": 10.0} | settings)))
+    loop.configure(LoopConfig(**({"width": 16, "reward_wait": 10.0} | settings)))
     return loop
 
 

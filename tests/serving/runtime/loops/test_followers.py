@@ -156,7 +156,7 @@ def test_configuration_and_model_are_saved_together(tmp_path: Path, pair: Pair) 
             " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         )
     with pytest.raises(StoreError, match="the disk is full"):
-        pair.learner.configure(LoopConfig(width=16, reward_wait=10.0))
+        pair.learner.configure(LoopConfig(width=8, reward_wait=10.0))
     again = Loop("default", SqliteStore(tmp_path / "events.sqlite"), pair.clock)
     assert again.configuration == pair.learner.configuration == before
     assert again.published.bandit.dim == pair.learner.published.bandit.dim == before.width
