@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,9 @@ from glbandits.serving.storage.sqlite_store import SqliteStore
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Keys:
-    return Keys(SqliteStore(tmp_path / "store.db"), lambda: 0)
+def keys(tmp_path: Path) -> Iterator[Keys]:
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        yield Keys(store, lambda: 0)
 
 
 def request(**headers: str) -> Request:

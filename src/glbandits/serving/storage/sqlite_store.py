@@ -105,14 +105,18 @@ class SqliteStore(EventStore):
             check_same_thread=False,
             cached_statements=sqlite_log.STATEMENT_CACHE_SIZE,
         )
-        connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else MAX_PAGES}")
-        # The log grows while a long transaction reads, such as that of a backup. Afterwards the file shrinks to this.
-        connection.execute(f"PRAGMA journal_size_limit = {4096 * MAX_PAGES}")
-        # This reads the file, so it may wait for another process that opens or closes the store.
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        if inline:
-            connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else MAX_PAGES}")
+            # The log grows while a long transaction reads, such as a backup. Afterwards the file shrinks to this.
+            connection.execute(f"PRAGMA journal_size_limit = {4096 * MAX_PAGES}")
+            # This reads the file, so it may wait for another process that opens or closes the store.
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if inline:
+                connection.execute("PRAGMA busy_timeout = 0")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @contextmanager

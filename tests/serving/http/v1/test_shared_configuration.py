@@ -1,5 +1,6 @@
 """Requests that change the configuration of a loop keep the changes of other processes."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from tests.serving.http.v1 import v1_site
 def test_a_request_keeps_changes_of_another_process(
     tmp_path: Path, method: str, path: str, sent: dict[str, Any]
 ) -> None:
-    with (personalizer_site.Site if "personalizer" in path else v1_site.Site)(tmp_path) as site:
-        other = Loop("default", SqliteStore(tmp_path / "events.db"), site.service.clock)
+    site_class = personalizer_site.Site if "personalizer" in path else v1_site.Site
+    with site_class(tmp_path) as site, closing(SqliteStore(tmp_path / "events.db")) as store:
+        other = Loop("default", store, site.service.clock)
         other.configure(replace(other.configuration, exploration=0.5))
         before = other.configuration
         assert site.ask(method, path, sent).status_code == 200

@@ -42,6 +42,7 @@ def test_a_wrong_shown_action_is_detected(tmp_path: Path, shown: int, sound: boo
     assert (made.shown, made.baseline) == (2, 2)
     store.append_blocking([replace(made, shown=shown)])
     assert verify(store, "default").sound == sound
+    store.close()
 
 
 @pytest.fixture(name="small_batches")
@@ -74,6 +75,7 @@ def test_a_new_epoch_during_verification_is_ignored(
         result = verify(store, "default")
     assert (result.sound, result.unchecked) == (True, 0)
     assert result.decisions in (40, 60)
+    store.close()
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -88,6 +90,7 @@ def test_decisions_deleted_meanwhile_are_no_differences(
         result = verify(store, "default")
     assert (result.sound, result.messages) == (True, ())
     assert result.decisions + result.unchecked <= 60
+    store.close()
 
 
 def test_differences_before_a_deletion_are_reported(tmp_path: Path, small_batches: None) -> None:  # noqa: ARG001
@@ -101,3 +104,4 @@ def test_differences_before_a_deletion_are_reported(tmp_path: Path, small_batche
     result = verify(store, "default", forget)
     assert (result.different, result.decisions, result.unchecked) == (1, 10, 30)
     assert result.messages[0].startswith("decision ")
+    store.close()

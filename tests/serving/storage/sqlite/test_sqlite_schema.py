@@ -31,6 +31,15 @@ def test_files_of_other_programs_are_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "no folder" / "events.db")
 
 
+def test_a_refused_file_leaves_no_connection_open(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
+    (tmp_path / "notes.txt").write_text("Dear diary, " * 100)
+    with pytest.raises(StoreError, match="could not be opened"):
+        SqliteStore(tmp_path / "notes.txt")
+    (connection,) = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     make(tmp_path / "events.db").close()
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
