@@ -9,6 +9,7 @@ from doctest import DocTestParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -18,6 +19,7 @@ from glbandits import Bandit, InvalidInput, Optimist, UnknownName
 from glbandits.evaluation import Columns, ServiceExport, evaluate, open_log, read_export, read_parquet, train
 from glbandits.evaluation.log_readers.service_export import FIELDS, is_export
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
+from glbandits.export_manifest import MANIFEST, ExportedFile, Manifest
 from glbandits.features import Category, FeatureMap, Number
 from glbandits.service_logs.log_source import LogSource
 from glbandits.service_logs.loop_export import export_loop
@@ -275,17 +277,23 @@ def test_columns_of_an_export_are_fixed(folder: Path) -> None:
     assert not isinstance(table, ServiceExport)
 
 
+def write_manifest(folder: Path, *names: str, rows: int) -> None:
+    files = [ExportedFile(name, rows, sha256="") for name in names]
+    manifest = Manifest(loop="default", rows=rows, left_out=0, last_sequence=rows, files=files)
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
+
+
 def test_other_folders_are_no_exports(tmp_path: Path) -> None:
     assert not is_export(tmp_path)
     pl.DataFrame({"arm": ["a"], "reward": [1.0], "propensity": [0.5]}).write_parquet(tmp_path / "1.parquet")
-    (tmp_path / "manifest.json").write_text('{"loop": "x", "rows": 1, "files": [{"name": "1.parquet"}]}')
+    write_manifest(tmp_path, "1.parquet", rows=1)
     assert not is_export(tmp_path), "an export of a catalogue"
     assert open_log(tmp_path).arm_names == ("a",)
     (tmp_path / "manifest.json").write_text("[]")
     assert not is_export(tmp_path)
     with pytest.raises(InvalidInput, match="has no complete export"):
         read_export(tmp_path)
-    (tmp_path / "manifest.json").write_text('{"loop": "x", "rows": 0, "files": []}')
+    write_manifest(tmp_path, rows=0)
     for read in (read_export, open_log):
         with pytest.raises(InvalidInput, match="has no decision. Export the log again when reward windows have closed"):
             read(tmp_path)
@@ -306,3 +314,38 @@ def test_arms_of_vectors_have_the_ids_of_the_request(tmp_path: Path) -> None:
     assert "1 of 2 rows do not offer the arm 'milk'" in " ".join(evaluate(log, "milk", "ips").notes)
     with pytest.raises(InvalidInput, match="2 of 2 decisions were requested with feature vectors"):
         open_log(tmp_path / "log", features=OTHER)
+
+
+TWO_ROWS: dict[str, Any] = {
+    "event_id": ["1", "2"],
+    "actions": [["a", "b"], ["b"]],
+    "arm": [0, 0],
+    "propensity": [0.5, 1.0],
+    "probabilities": [[0.5, 0.5], [1.0]],
+    "reward": [1.0, 0.0],
+    "features": [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]],
+}
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "message"),
+    [
+        ({}, 7, "it has 2 rows, and its manifest says 7. Export the log again"),
+        ({}, 0, "has no decision"),
+        ({"probabilities": [[0.5], [1.0]]}, 2, "its column 'probabilities' does not have a value for each action"),
+        ({"features": [[[1.0], [0.0, 1.0]], [[0.0, 1.0]]]}, 2, "its column 'features' does not have a value for each"),
+        ({"actions": [None, ["b"]]}, 2, "a decision has no actions or features"),
+    ],
+)
+def test_damaged_exports_are_refused(tmp_path: Path, columns: Any, rows: int, message: str) -> None:
+    pl.DataFrame(TWO_ROWS | columns).write_parquet(tmp_path / "a.parquet")
+    write_manifest(tmp_path, "a.parquet", rows=rows)
+    with pytest.raises(InvalidInput, match=message):
+        next(read_export(tmp_path).blocks())
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"loop": "default", "rows": 2, "files": [{"name": 5}]}'])
+def test_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(InvalidInput, match="has no complete export of `glb export`"):
+        read_export(tmp_path)

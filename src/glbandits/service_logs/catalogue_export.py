@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from glbandits.export_manifest import Manifest
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
 from glbandits.service_logs.loop_export import LEARNED, final_reward
-from glbandits.service_logs.parquet_export import Manifest, write_export
+from glbandits.service_logs.parquet_export import write_export
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.request_features import DENSE, RequestEncoder, arms_of, encoder_of, vectors_of
 from glbandits.serving.runtime.replay.relearning import latest_base

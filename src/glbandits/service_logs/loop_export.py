@@ -6,8 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from glbandits.export_manifest import Manifest
 from glbandits.features import Hashing
-from glbandits.service_logs.parquet_export import Manifest, export_parquet
+from glbandits.service_logs.parquet_export import export_parquet
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.request_features import (
     Arms,

@@ -11,6 +11,7 @@ import numpy as np
 
 from glbandits.atomic_files import atomic_path
 from glbandits.errors import InvalidInput
+from glbandits.export_manifest import MANIFEST, ExportedFile, Manifest
 from glbandits.extras import needed_for
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
@@ -29,37 +30,10 @@ FieldsOf: TypeAlias = Callable[[Decision], tuple[str, list[str]] | None]
 RewardOf: TypeAlias = Callable[[SettledDecision], float | None]
 """The final reward of a decision; None to leave the decision out."""
 
-MANIFEST = "manifest.json"
 BATCH = 1_000
 """Decisions that are read from the store at once."""
 VALUES_PER_FILE = 2**23
 """Approximate number of feature values per file: 67 MB before compression. The log may be larger than memory."""
-
-
-class ExportedFile(msgspec.Struct, frozen=True):
-    """An entry of the manifest: a file with its number of rows and the hash of its content."""
-
-    name: str
-    rows: int
-    sha256: str
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The list of exported files. It is written last, so an export with a manifest is complete."""
-
-    loop: str
-    rows: int
-    left_out: int
-    """Decisions without a reward or features, such as deferred ones that were never activated."""
-    last_sequence: int = msgspec.field(name="last_number")
-    """The sequence number of the last decision that was read; 0 if there was none."""
-    open: int = 0
-    """Decisions that were not read, from the first one on whose reward window was open."""
-    files: list[ExportedFile]
-    sparse_width: int | None = None
-    """The number of possible features, if the rows are sparse."""
-    feature_map: dict[str, Any] | None = None
-    """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
 
 
 class ExportedRow(Protocol):

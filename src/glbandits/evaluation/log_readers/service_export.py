@@ -23,6 +23,7 @@ from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.export_manifest import Manifest, read_manifest
 from glbandits.features import FeatureMap, Features
 from glbandits.features.natural_order import natural_order
 from glbandits.features.request_rows import request_rows
@@ -33,7 +34,6 @@ from glbandits.records import Floats, Ints
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-MANIFEST = "manifest.json"
 DENSE: tuple[str, ...] = ("features",)
 """The column with the features of the actions as numbers."""
 SPARSE: tuple[str, ...] = ("feature_counts", "feature_indices", "feature_values")
@@ -49,7 +49,7 @@ LISTED_COLUMNS = 10
 def is_export(folder: Path) -> bool:
     """Whether a folder has a complete export, maybe without decisions. An export of a catalogue is not one of these."""
     try:
-        files = _files(folder, _manifest(folder))
+        files = _files(folder, read_manifest(folder))
         return not files or "actions" in pl.read_parquet_schema(files[0])
     except (InvalidInput, OSError, pl.exceptions.PolarsError):
         return False
@@ -86,11 +86,11 @@ def read_export(
     Raises InvalidInput if the folder has no complete export, or if `features` is given and the export has no fields.
     """
     path = Path(folder).absolute()
-    manifest = _manifest(path)
+    manifest = read_manifest(path)
     files, link = _files(path, manifest), find_link(link)
-    if not files:
+    if not manifest.rows or not files:
         raise InvalidInput(f"{folder} has no decision. Export the log again when reward windows have closed")
-    sparse_width, document = manifest.get("sparse_width"), manifest.get("feature_map")
+    sparse_width, document = manifest.sparse_width, manifest.feature_map
     is_sparse_export = sparse_width is not None
     feature_map: Features | None = None if document is None else FeatureMap.from_document(document)
     columns = SPARSE if is_sparse_export else DENSE
@@ -111,10 +111,14 @@ def read_export(
             dim = sparse_width or table.select(pl.col("features").list.first().list.len().first()).collect().item()
         arms = pl.col("actions")
         names = table.select(arms.explode().unique()).collect(engine="streaming").to_series().to_list()
-        max_arms = table.select(arms.list.len().max()).collect().item()
+        max_arms, rows = table.select(arms.list.len().max(), pl.len().alias("rows")).collect().row(0)
+    if rows != manifest.rows:
+        raise _damaged(f"it has {rows:,} rows, and its manifest says {manifest.rows:,}")
+    if None in names or dim is None:
+        raise _damaged("a decision has no actions or features")
     return ServiceExport(
         files=files,
-        rows=int(manifest["rows"]),
+        rows=rows,
         dim=dim,
         max_arms=max_arms,
         names=natural_order(names),
@@ -169,7 +173,7 @@ class ServiceExport(DisplayedLog):
         counts = table["actions"].list.len().cast(pl.Int64).to_numpy()
         arm_mask = np.arange(self.max_arms) < counts[:, np.newaxis]
         probabilities, indices = np.zeros(arm_mask.shape), np.full(arm_mask.shape, -1)
-        probabilities[arm_mask] = table["probabilities"].explode().to_numpy()
+        probabilities[arm_mask] = _values(table["probabilities"].explode(), int(counts.sum()))
         indices[arm_mask] = name_indices(table["actions"].explode(), self.names, advice="Open the export again")
         return LoggedData(
             chosen=table["arm"].to_numpy(),
@@ -189,7 +193,8 @@ class ServiceExport(DisplayedLog):
         elif self.feature_columns == SPARSE:
             pairs = _sparse_rows(table)
         else:
-            pairs = table["features"].explode().explode().to_numpy().reshape(-1, self.dim)
+            values = _values(table["features"].explode().explode(), int(counts.sum()) * self.dim)
+            pairs = values.reshape(-1, self.dim)
         if self.sparse:
             return SparseArms(as_sparse_rows(pairs, self.dim), counts, self.dim, max_arms=self.max_arms)
         arms = np.zeros((*arm_mask.shape, self.dim))
@@ -227,20 +232,12 @@ class ServiceExport(DisplayedLog):
             raise
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of an export. Raises InvalidInput if there is none."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        _ = manifest["loop"], manifest["rows"], [file["name"] for file in manifest["files"]]
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise InvalidInput(
-            f"{folder} has no complete export of `glb export` ({type(error).__name__}: {error}). Export the log again"
-        ) from None
-    return dict(manifest)
+def _files(folder: Path, manifest: Manifest) -> tuple[Path, ...]:
+    return tuple(folder / file.name for file in manifest.files)
 
 
-def _files(folder: Path, manifest: dict[str, Any]) -> tuple[Path, ...]:
-    return tuple(folder / file["name"] for file in manifest["files"])
+def _damaged(what: str) -> InvalidInput:
+    return InvalidInput(f"the export is damaged: {what}. Export the log again")
 
 
 def _check_fields(table: pl.LazyFrame, features: Features, folder: object) -> None:
@@ -258,6 +255,14 @@ def _check_fields(table: pl.LazyFrame, features: Features, folder: object) -> No
             f"{needs}, but {vectors:,} of {rows:,} decisions were requested with feature vectors instead of fields. "
             "Use a model without a feature map, or send requests with fields"
         )
+
+
+def _values(series: pl.Series, size: int) -> Floats:
+    """Return the numbers of a list column. Raises InvalidInput unless there are so many."""
+    if len(series) != size or series.null_count():
+        raise _damaged(f"its column {series.name!r} does not have a value for each action")
+    values: Floats = series.to_numpy()
+    return values
 
 
 def _sparse_rows(table: pl.DataFrame) -> SparseRows:
