@@ -38,7 +38,10 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
     dsjson.write_text('{"c": {"_multi": [{"x": 1}]}, "a": [1], "p": [1.0], "_label_cost": 0}\n')
     (export := tmp_path / "export").mkdir()
     pl.DataFrame({"actions": [["a"]]}).write_parquet(export / "1.parquet")
-    (export / "manifest.json").write_text('{"loop": "default", "rows": 1, "files": [{"name": "1.parquet"}]}')
+    (export / "manifest.json").write_text(
+        '{"loop": "default", "rows": 1, "left_out": 0, "last_number": 1,'
+        ' "files": [{"name": "1.parquet", "rows": 1, "sha256": ""}]}'
+    )
     (open_bandit := tmp_path / "open_bandit").mkdir()
     (open_bandit / "item_context.csv").write_text("")
     store, context = tmp_path / "events.sqlite", Columns(context=("age",))
