@@ -2,7 +2,7 @@
 
 Every log is written by `Optimist` while it learns. For each floor, kind of arms and target this counts how often an
 interval contains the true value after 1,000 to 10,000 rows, and how often the anytime-valid interval contains it at
-all of 100 intermediate evaluations (looks). `GLBANDITS_LOGS` sets the number of logs of each kind, 1,000 by default.
+all of 100 intermediate evaluations (looks). `GLBANDITS_LOGS` sets the number of logs of each kind, 200 by default.
 """
 
 import os
@@ -68,7 +68,7 @@ def _covers_at_all_looks(simulated: LearningLog, target: str) -> bool:
 
 def report() -> None:
     """Print a table for each floor and kind of arms."""
-    logs = int(os.environ.get("GLBANDITS_LOGS", "1000"))
+    logs = int(os.environ.get("GLBANDITS_LOGS", "200"))
     print(f"coverage of 95 % intervals, and their mean width in units of that of normal dr; {logs} logs of each kind")
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for floor, varying in product(FLOORS, (True, False)):
