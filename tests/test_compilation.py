@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from glbandits import Bandit, InvalidInput, LinUcb, Uniform
+from glbandits import Bandit, InvalidInput, LinUcb, Uniform, compilation
 from glbandits.compilation import LARGE_ARRAY, Recipe, compile_mode, entry_point
 from glbandits.errors import GlbanditsError
 from glbandits.numba_support import VECTOR
@@ -101,6 +101,36 @@ def test_machine_code_repeats_a_call_that_overflows(monkeypatch: pytest.MonkeyPa
     entry, values = entry_point(fragile_recipe), np.array([0.0, 2.0, 0.0])
     assert entry._call_plain(values) == 7
     np.testing.assert_array_equal(values, [1.0, 0.5, np.inf])  # the first number was raised once, not twice
+
+
+def costly_recipe(seconds: float) -> Recipe:
+    def add_one(values: Floats) -> int:
+        values[0] += 1.0
+        return 7
+
+    return Recipe(add_one, types.int64(VECTOR), "test of costs", nogil=False, compile_seconds=seconds)
+
+
+def test_on_demand_compiles_when_plain_python_has_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+    cheap, costly = entry_point(costly_recipe, 0.0), entry_point(costly_recipe, 1e9)
+    monkeypatch.setattr(compilation, "is_cached", lambda _: False)
+    for entry in (cheap, costly):
+        entry.call(np.ones(2))
+    assert cheap.is_compiled
+    assert not costly.is_compiled
+
+
+def test_on_demand_loads_what_another_process_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+    monkeypatch.setattr(compilation, "is_cached", lambda _: False)
+    entry = entry_point(costly_recipe, 2e9)
+    monkeypatch.setattr(compilation, "is_cached", lambda _: True)
+    entry.call(np.ones(2))
+    assert not entry.is_compiled, "loading takes longer than this call"
+    monkeypatch.setattr(compilation, "LOAD_SECONDS", 0.0)
+    entry.call(np.ones(2))
+    assert entry.is_compiled
 
 
 def test_plain_function_rejects_types_like_machine_code() -> None:

@@ -17,7 +17,7 @@ The environment variable `GLBANDITS_COMPILE` sets when an entry point is compile
 | value | compiled |
 |---|---|
 | background (default) | in the background, from the first call on |
-| on-demand | in this process, once plain Python has taken 15 CPU seconds |
+| on-demand | in this process, once plain Python has taken as much CPU time as compilation would |
 | now | in this process, before the first call |
 | never | never |
 
@@ -49,9 +49,9 @@ from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.numba_support import cache_folder, compile_cached, entry_name
 
 MODES = ("background", "on-demand", "now", "never")
-WORTH_COMPILING_SECONDS = 15.0
-"""CPU seconds of plain Python after which the mode "on-demand" compiles an entry point."""
-LARGE_ARRAY = 20_000
+LOAD_SECONDS = 0.5
+"""CPU seconds of plain Python after which the mode "on-demand" loads what another process has compiled meanwhile."""
+LARGE_ARRAY = 100_000
 """Size of an array above which a function from `compiled()` is compiled in the mode "on-demand"."""
 LONG_CALL = 2e6
 """Elementary steps above which a call waits for machine code: about half a second of plain Python."""
@@ -72,6 +72,8 @@ class Recipe(NamedTuple):
     """Whether the code contains user code. It is then compiled with bounds checks, and at once, so that errors show."""
     work: Callable[..., float] | None = None
     """Returns about how many elementary steps a call with these arguments takes."""
+    compile_seconds: float = 2.0
+    """About how long compilation takes."""
 
 
 class EntryPoint:
@@ -110,7 +112,7 @@ class EntryPoint:
         """Return the machine code, after waiting for it.
 
         In the mode "never" this is the plain function. In the mode "on-demand" it is a function that compiles when it
-        is called with large arrays, or after WORTH_COMPILING_SECONDS of plain Python.
+        is called with large arrays, or when plain Python has taken as long as compilation would.
         """
         mode = compile_mode()
         if mode == "never" or self.is_compiled:
@@ -179,9 +181,14 @@ class EntryPoint:
                 raise
             return self._machine_code()(*arguments)
         self._plain_seconds += time.thread_time() - start
-        if self._plain_seconds > WORTH_COMPILING_SECONDS and compile_mode() == "on-demand":
+        if compile_mode() == "on-demand" and self._is_worth_compiling():
             self._machine_code()
         return int(result) if isinstance(result, np.integer) else result
+
+    def _is_worth_compiling(self) -> bool:
+        """Whether plain Python has taken as long as compilation would, or loading what another process has compiled."""
+        seconds = self._plain_seconds
+        return seconds > self.recipe.compile_seconds or (seconds > LOAD_SECONDS and is_cached(self.recipe))
 
 
 def _as_typed(value: Any, kind: Any) -> Any:

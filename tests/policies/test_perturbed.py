@@ -43,11 +43,13 @@ def test_evill_draws_from_the_posterior_of_a_linear_model() -> None:
     assert_normal(draws(Evill(link="identity", exploration=0.4)), THETA_HAT, 0.16 * V_INVERSE)
 
 
+@pytest.mark.statistics
 def test_glm_fpl_draws_the_ridge_estimate_of_noisy_rewards() -> None:
     smoother = np.linalg.solve(V, X.T)
     assert_normal(draws(GlmFpl(link="identity", exploration=0.4)), THETA_HAT, 0.16 * smoother @ smoother.T)
 
 
+@pytest.mark.statistics
 def test_repeated_rows_get_the_noise_of_all_their_rewards() -> None:
     once, twice = (np.empty((3000, 1)) for _ in range(2))
     for thetas, rows in ((once, [[1.0], [1.0 + 1e-12]]), (twice, [[1.0], [1.0]])):
@@ -72,6 +74,7 @@ def test_langevin_steps_reach_the_posterior_of_a_linear_model() -> None:
     assert_normal(thetas, THETA_HAT, 0.16 * V_INVERSE, independent=0.25)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     "policy", [LmcTs(exploration=0.0, steps=2000), PgTs(exploration=0.0, sweeps=200), Evill(exploration=0.0)]
 )

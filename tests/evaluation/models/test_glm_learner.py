@@ -42,6 +42,7 @@ def test_sequential_predictions_follow_rare_rewards() -> None:
     assert predicted[-1] == pytest.approx(0.004, abs=6 * np.sqrt(0.004 / 5000))
 
 
+@pytest.mark.statistics
 def test_a_long_log_is_predicted_from_some_of_its_rows() -> None:
     """Six standard errors of a rate of 2 % after 205,000 rows. Later rows must not change a prediction."""
     log = arm_log(210_000, [0.02] * 4, seed=1)
@@ -58,6 +59,7 @@ def rows_of_a_world(rows: int, seed: int) -> tuple[Floats, Floats]:
     return X, (rng.random(rows) < expit(X @ [1.0, -0.5] - 5.0)).astype(float)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("sizes", [[150_000], [50_000] * 3, [40_000, 110_000]])
 def test_long_logs_are_learned_online(sizes: list[int]) -> None:
     """0.1 is 3 standard errors of the worst known coefficient; the seed is fixed."""

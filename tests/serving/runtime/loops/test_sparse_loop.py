@@ -73,7 +73,7 @@ def test_model_is_exported_and_imported(tmp_path: Path) -> None:
 
 
 def test_another_form_starts_a_new_model(tmp_path: Path) -> None:
-    loop, store = small_loop(tmp_path, clock := Clock(), width=64)
+    loop, store = small_loop(tmp_path, clock := Clock(), width=16)
     play_rounds(loop, store, clock, 40)
     epochs = [loop.published.epoch]
     for sparse in (True, None, False, True):
@@ -83,7 +83,7 @@ def test_another_form_starts_a_new_model(tmp_path: Path) -> None:
     assert np.diff(epochs).tolist() == [1, 1, 0, 1]  # None is false for this width
     loop.reconfigure(partial(replace, width=WIDE, sparse=None))
     play_rounds(loop, store, clock, 40, first=100)
-    loop.reconfigure(partial(replace, width=64))
+    loop.reconfigure(partial(replace, width=16))
     play_rounds(loop, store, clock, 40, first=200)
     result = verify(store, "default")
     assert result.sound, result.messages
