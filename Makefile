@@ -32,7 +32,7 @@ test-system: .venv/ready-dev
 	$(BIN)/python -m pytest -m "system and not slow" --numprocesses=logical --dist=loadgroup tests
 
 test-statistics: .venv/ready-dev
-	$(BIN)/python -m pytest -m "statistics and not slow" --numprocesses=logical --dist=loadgroup tests docs
+	$(BIN)/python -m pytest -m "statistics and not slow" --numprocesses=logical --dist=loadgroup tests docs README.md
 
 # Also the laws on machine code: `make test` runs most of them as plain Python.
 test-slow: .venv/ready-dev

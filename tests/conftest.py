@@ -38,7 +38,12 @@ SAME_GROUP = {
 }
 """Files that compile the same code, or look at the same page."""
 
-SIMULATING_PAGES = ("docs/tutorials/changing-world.md", "docs/tutorials/routing-prompts.md")
+SIMULATING_PAGES = (
+    "README.md",
+    "docs/tutorials/changing-world.md",
+    "docs/tutorials/reproducing-the-paper.md",
+    "docs/tutorials/routing-prompts.md",
+)
 """Pages whose examples simulate for so long that they are compiled."""
 
 

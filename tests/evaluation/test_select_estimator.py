@@ -34,6 +34,7 @@ def rmse(errors: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
+@pytest.mark.statistics
 def test_choice_is_near_the_best_for_rewards_far_from_zero() -> None:
     """12 fixed logs, rewards of 10 more: ips has a large error, and cross-validation detects it."""
     errors: dict[str, list[float]] = {name: [] for name in ("chosen", *CANDIDATES)}

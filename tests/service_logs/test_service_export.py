@@ -32,7 +32,7 @@ from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
 from tests.serving.runtime.loops.loop_helpers import Clock
 
-ROWS, OFFERS = 120, ("coat", "hat", "shoe")
+ROWS, OFFERS = 60, ("coat", "hat", "shoe")
 SERVED = FeatureMap(
     arm={"offer": Category(OFFERS, other=False)},
     context={"age": Number(mean=50.0, scale=20.0), "country": Category(("de", "fr"))},
@@ -126,7 +126,7 @@ def test_export_has_arm_names_and_the_served_features(folder: Path, log: Service
     assert block.row_arm_names is not None
     named = [[block.row_arm_names.names[i] for i in row if i >= 0] for row in block.row_arm_names.indices]
     assert named == actions
-    assert [len(part) for part in log.blocks(50)] == [50, 50, 20]
+    assert [len(part) for part in log.blocks(25)] == [25, 25, 10]
 
 
 def test_map_encodes_the_fields_as_the_service_did(log: ServiceExport) -> None:
@@ -157,7 +157,7 @@ def test_named_arm_decides_as_the_log_where_it_is_not_offered(log: ServiceExport
     by_hand = np.where((index < 0)[:, np.newaxis], block.probabilities, np.eye(3)[index])
     evaluation, expected = evaluate(log, "coat", ["ips", "snips"]), evaluate(log, by_hand, ["ips", "snips"])
     assert as_numbers(evaluation) == as_numbers(expected)
-    note = "24 of 120 rows do not offer the arm 'coat': there the target decides as the logging policy did"
+    note = f"{ROWS // 5} of {ROWS} rows do not offer the arm 'coat': there the target decides as the logging policy did"
     assert note in evaluation.notes
     assert not any("do not offer" in text for text in (*evaluate(log, "arm:hat", "ips").notes, *expected.notes))
 
@@ -170,7 +170,7 @@ def test_command_and_python_give_the_same_estimates(folder: Path, name: str, add
         "evaluate", address, "--link", "logistic", *words, "--estimator", "ips", "--estimator", "dr", folder=folder
     )
     assert run.returncode == 0, run.stderr
-    assert "24 of 120 rows do not offer the arm 'coat'" in run.stdout
+    assert f"{ROWS // 5} of {ROWS} rows do not offer the arm 'coat'" in run.stdout
     record = json.loads((folder / "out/evaluate/evaluation.json").read_text())
     bandit = Bandit.load(folder / path)
     log = open_log(folder / "log", link="logistic", features=bandit.features, sparse=bandit.sparse)
@@ -211,7 +211,7 @@ def test_commands_of_the_guide_run(tmp_path: Path) -> None:
         fast = ("--estimator", "ips") if command.startswith("evaluate") else ()
         run = glb(*command.split(), *fast, folder=tmp_path)
         assert run.returncode == 0, run.stderr
-    assert "new.safetensors: evaluated on all 120 rows" in run.stdout
+    assert f"new.safetensors: evaluated on all {ROWS} rows" in run.stdout
 
 
 def test_unknown_arm_lists_those_of_the_log(folder: Path, log: ServiceExport) -> None:
@@ -238,7 +238,9 @@ def test_export_without_fields_needs_no_map_but_its_own(folder: Path, tmp_path: 
 def test_requests_of_vectors_are_counted(folder: Path, tmp_path: Path) -> None:
     vectors = pl.when(pl.int_range(pl.len()) >= 3).then(pl.col("context"))
     log = changed(folder, tmp_path / "log", context=vectors)
-    with pytest.raises(InvalidInput, match="3 of 120 decisions were requested with feature vectors instead of fields"):
+    with pytest.raises(
+        InvalidInput, match=f"3 of {ROWS} decisions were requested with feature vectors instead of fields"
+    ):
         open_log(log, features=OTHER)
 
 

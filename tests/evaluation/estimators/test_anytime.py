@@ -16,6 +16,8 @@ from glbandits.evaluation import (
 )
 from glbandits.maths.links import find_link
 
+pytestmark = pytest.mark.statistics
+
 
 @pytest.fixture(scope="module")
 def learned() -> LearningLog:
@@ -39,7 +41,6 @@ def width(interval: Interval | str) -> float:
     return interval.high - interval.low
 
 
-@pytest.mark.statistics
 @pytest.mark.parametrize("target", ["uniform", "good", "bad"])
 def test_both_intervals_contain_the_true_value(
     learned: LearningLog, evaluated: dict[str, Evaluation], target: str

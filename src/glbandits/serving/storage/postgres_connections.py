@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
 from psycopg_pool import ConnectionPool
 
 from glbandits.errors import InvalidInput
@@ -15,7 +15,7 @@ from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.storage.postgres_schema import LEARNER_LOCK, SCHEMA_ID, Connection
 
 CONNECT_TIMEOUT = 3
-"""Seconds, for connecting and for waiting for a connection of a pool."""
+"""Seconds, for connecting and for waiting for a connection of a pool, unless the address sets `connect_timeout`."""
 RECONNECT_SECONDS = 1.0
 """Time between two attempts to connect for notifications and for the learner lock."""
 LIBPQ_DEFAULTS: dict[str, str | int] = {
@@ -57,6 +57,7 @@ def with_defaults(address: str) -> str:
     """Add `LIBPQ_DEFAULTS` to an address."""
     try:
         given = conninfo_to_dict(address)
+        timeout_from_conninfo(given)
     except psycopg.ProgrammingError as error:
         raise InvalidInput(f"store address must be like postgresql://user@host/database: {error}") from None
     environment = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
@@ -103,13 +104,14 @@ def connect(address: str) -> Connection:
 
 def open_pool(address: str, size: int, *, reader: bool = False) -> "ConnectionPool[Connection]":
     """Open a pool of at most `size` connections. It connects in the background."""
+    timeout = timeout_from_conninfo(conninfo_to_dict(address))
     return ConnectionPool(
         address,
         min_size=1,
         max_size=size,
-        timeout=CONNECT_TIMEOUT,
+        timeout=timeout,
         # The pool doubles the time between two attempts. Short attempts let the store recover soon.
-        reconnect_timeout=CONNECT_TIMEOUT,
+        reconnect_timeout=timeout,
         configure=configure_reader if reader else configure,
         num_workers=2,
         name="readers" if reader else "writers",

@@ -168,7 +168,7 @@ class PostgresStore(EventStore):
     def wait_for_change(self, timeout: float) -> bool:
         """See `EventStore.wait_for_change`.
 
-        An attempt to connect again may take `CONNECT_TIMEOUT` longer.
+        An attempt to connect again may take `connect_timeout` longer.
         """
         return self._listener.wait(timeout)
 

@@ -52,7 +52,7 @@ def log_lines(ranker: Ranker) -> list[str]:
 def test_decisions_continue_during_an_outage(
     postgres: PostgresServer, tmp_path: Path, end: Callable[[PostgresServer], None]
 ) -> None:
-    address = postgres.new_address()
+    address = postgres.new_address(connect_timeout=3)
     with rankers(tmp_path, address, ["127.0.0.1"]) as (ranker,):
         answers = {"before": rank(ranker, "before")}
         end(postgres)

@@ -4,21 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from glbandits.serving.storage import postgres_connections
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
 from tests.serving.storage.postgres.postgres_server import PostgresServer
 
-BUSY_SECONDS = 30
-"""Seconds to wait for a connection to PostgreSQL: more than in production, because the tests may share the machine."""
 STORES = ("sqlite, process", "sqlite, power", "postgres")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def patient_pools() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postgres_connections, "CONNECT_TIMEOUT", BUSY_SECONDS)
-        yield
 
 
 @pytest.fixture(scope="module", params=STORES, name="new_address")

@@ -42,9 +42,9 @@ class PostgresServer:
         """Address of the whole database."""
         return str(self._server.get_uri())
 
-    def new_address(self) -> str:
-        """Address of an empty store."""
-        return f"{self.uri}&options=-csearch_path%3Dtest_{next(self._schemas)}"
+    def new_address(self, connect_timeout: int = 30) -> str:
+        """Address of an empty store. It waits longer for a connection than in production: tests may share a machine."""
+        return f"{self.uri}&connect_timeout={connect_timeout}&options=-csearch_path%3Dtest_{next(self._schemas)}"
 
     @property
     def socket_path(self) -> str:

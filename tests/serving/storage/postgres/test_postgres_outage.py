@@ -27,7 +27,7 @@ def proxy_fixture(postgres: PostgresServer) -> Iterator[CuttingProxy]:
 
 @pytest.fixture(name="store")
 def store_fixture(postgres: PostgresServer, proxy: CuttingProxy) -> Iterator[PostgresStore]:
-    address = postgres.new_address()
+    address = postgres.new_address(connect_timeout=3)
     options = address[address.index("options=") :]
     with closing(PostgresStore(f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?{options}")) as store:
         yield store
@@ -70,7 +70,7 @@ async def heal(service: Service) -> None:
 
 
 def test_decisions_continue_without_the_database(postgres: PostgresServer) -> None:
-    service = Service(PostgresStore(address := postgres.new_address()))
+    service = Service(PostgresStore(address := postgres.new_address(connect_timeout=3)))
     service.start()
     answered: list[DecisionResult] = []
 
@@ -103,7 +103,7 @@ def test_decisions_continue_without_the_database(postgres: PostgresServer) -> No
 
 
 def test_two_rankers_return_the_same_decision(postgres: PostgresServer) -> None:
-    address = postgres.new_address()
+    address = postgres.new_address(connect_timeout=3)
     services = [Service(PostgresStore(address)) for _ in range(2)]
 
     async def play() -> list[tuple[DecisionResult, ...]]:
@@ -120,7 +120,7 @@ def test_two_rankers_return_the_same_decision(postgres: PostgresServer) -> None:
 
 
 def test_waiting_sleeps_without_the_database(postgres: PostgresServer) -> None:
-    address = postgres.new_address()
+    address = postgres.new_address(connect_timeout=3)
     with closing(PostgresStore(address)) as store, closing(store.learner_lock()) as lock:
         assert lock.try_acquire()
         store.wait_for_change(0.01)

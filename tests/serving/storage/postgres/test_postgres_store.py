@@ -180,6 +180,14 @@ def test_settings_of_the_address_win_over_defaults(address: str, store: Postgres
         assert store.decision("shop", "b") is not None
 
 
+def test_address_sets_how_long_to_wait_for_a_connection(postgres: PostgresServer) -> None:
+    for given, seconds in (("", 3), ("&connect_timeout=7", 7)):
+        with closing(PostgresStore(postgres.uri + given)) as store:
+            assert store._writers.timeout == store._readers.timeout == seconds
+    with pytest.raises(InvalidInput, match="store address must be .*: bad value for connect_timeout: 'soon'"):
+        PostgresStore(postgres.uri + "&connect_timeout=soon")
+
+
 def test_sessions_have_timeouts_and_wait_for_the_disk(postgres: PostgresServer) -> None:
     names = "'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'synchronous_commit'"
     with psycopg.connect(postgres.uri, options="-csynchronous_commit=off") as connection:
