@@ -112,13 +112,15 @@ def costly_recipe(seconds: float) -> Recipe:
 
 
 def test_on_demand_compiles_when_plain_python_has_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
-    cheap, costly = entry_point(costly_recipe, 0.0), entry_point(costly_recipe, 1e9)
     monkeypatch.setattr(compilation, "is_cached", lambda _: False)
-    for entry in (cheap, costly):
-        entry.call(np.ones(2))
-    assert cheap.is_compiled
-    assert not costly.is_compiled
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    cheap, costly = entry_point(costly_recipe, 0.0), entry_point(costly_recipe, 1e9)
+    for mode in ("never", "on-demand"):
+        monkeypatch.setenv("GLBANDITS_COMPILE", mode)
+        for entry in (cheap, costly):
+            entry.call(np.ones(2))
+        assert cheap.is_compiled == (mode == "on-demand")
+        assert not costly.is_compiled
 
 
 def test_on_demand_loads_what_another_process_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ class EntryPoint:
         self._lock, self._is_submitted = threading.RLock(), False
         self._ready = threading.Event()  # set when compilation has succeeded or failed
         self.failure: Exception | None = None
-        self._plain_seconds = 0.0
+        self._plain_seconds = 0.0  # in the mode "on-demand"
         self.call: Callable[..., Any] = self._call_plain
         mode = compile_mode()
         if mode == "now" or (mode != "never" and (self.recipe.check_bounds or is_cached(self.recipe))):
@@ -180,9 +180,10 @@ class EntryPoint:
             if isinstance(error, GlbanditsError) or compile_mode() == "never":
                 raise
             return self._machine_code()(*arguments)
-        self._plain_seconds += time.thread_time() - start
-        if compile_mode() == "on-demand" and self._is_worth_compiling():
-            self._machine_code()
+        if compile_mode() == "on-demand":
+            self._plain_seconds += time.thread_time() - start
+            if self._is_worth_compiling():
+                self._machine_code()
         return int(result) if isinstance(result, np.integer) else result
 
     def _is_worth_compiling(self) -> bool:
