@@ -235,11 +235,22 @@ def test_export_without_fields_needs_no_map_but_its_own(folder: Path, tmp_path: 
     assert run.returncode == 0, run.stderr
 
 
+def test_fields_can_be_left_out(folder: Path, tmp_path: Path) -> None:
+    run = glb("export", str(tmp_path / "log"), "--store", "events.sqlite", "--without-fields", folder=folder)
+    assert run.returncode == 0, run.stderr
+    with_fields, without = (pl.read_parquet(path / "log/*.parquet") for path in (folder, tmp_path))
+    assert [without[name].null_count() for name in FIELDS] == [ROWS, ROWS]
+    assert without.drop(FIELDS).equals(with_fields.drop(FIELDS))
+    assert read_export(tmp_path / "log", link="logistic").rows == ROWS
+    with pytest.raises(InvalidInput, match=f"{ROWS} of {ROWS} decisions have none: .* --without-fields"):
+        open_log(tmp_path / "log", features=OTHER)
+
+
 def test_requests_of_vectors_are_counted(folder: Path, tmp_path: Path) -> None:
     vectors = pl.when(pl.int_range(pl.len()) >= 3).then(pl.col("context"))
     log = changed(folder, tmp_path / "log", context=vectors)
     with pytest.raises(
-        InvalidInput, match=f"3 of {ROWS} decisions were requested with feature vectors instead of fields"
+        InvalidInput, match=f"3 of {ROWS} decisions have none: they were requested with feature vectors"
     ):
         open_log(log, features=OTHER)
 
@@ -314,7 +325,7 @@ def test_arms_of_vectors_have_the_ids_of_the_request(tmp_path: Path) -> None:
     log = read_export(tmp_path / "log")
     assert (log.names, log.feature_map) == (("cola", "milk", "tea"), None)
     assert "1 of 2 rows do not offer the arm 'milk'" in " ".join(evaluate(log, "milk", "ips").notes)
-    with pytest.raises(InvalidInput, match="2 of 2 decisions were requested with feature vectors"):
+    with pytest.raises(InvalidInput, match="2 of 2 decisions have none: they were requested with feature vectors"):
         open_log(tmp_path / "log", features=OTHER)
 
 

@@ -37,6 +37,8 @@ def export_loop(
     span: tuple[int, int] = ALWAYS,
     modes: Collection[Mode] = LEARNED,
     reward_limits: tuple[float, float] = (-math.inf, math.inf),
+    *,
+    with_fields: bool = True,
 ) -> Manifest:
     """Export the decisions of a loop, with the features that the present model of the loop uses.
 
@@ -51,6 +53,7 @@ def export_loop(
         modes: modes of the decisions. Decisions of the mode LoggingOnly have probability 0 for all actions but the
             baseline, so importance-weighted estimators cannot use them. A reward model can.
         reward_limits: rewards beyond these limits, such as sums of several rewards, are clipped.
+        with_fields: whether to export the fields of the requests. They may contain personal data.
     """
     base = latest_base(store, loop)
     encoder = RequestHashing(Hashing()) if base is None else encoder_of(base)
@@ -72,7 +75,7 @@ def export_loop(
         now=microseconds(),
         features_of=features_of,
         reward_of=clipped_reward,
-        fields_of=fields_of,
+        fields_of=fields_of if with_fields else lambda _: None,
         sparse_width=encoder.width if encoder.sparse else None,
         feature_map=encoder.features.document() if isinstance(encoder, RequestMap) else None,
     )

@@ -25,11 +25,20 @@ def export_command(
         bool,
         typer.Option("--catalogue", help="Export decisions from the catalogue of the loop, instead of all others."),
     ] = False,
+    without_fields: Annotated[
+        bool,
+        typer.Option(
+            "--without-fields",
+            help="Leave out the fields of the requests, which may contain personal data. Their features stay.",
+        ),
+    ] = False,
 ) -> None:
     """Write settled decisions to Parquet files, with features, fields, probabilities and reward."""
     with closing(open_existing_store(store)) as opened:
-        export = export_catalogue if catalogue else export_loop
-        manifest = export(opened, loop, folder, modes=mode)
+        if catalogue:
+            manifest = export_catalogue(opened, loop, folder, modes=mode)
+        else:
+            manifest = export_loop(opened, loop, folder, modes=mode, with_fields=not without_fields)
     typer.echo(
         f"{folder}: {manifest.rows} decisions in {len(manifest.files)} files; {manifest.left_out} left out, "
         f"{manifest.open} still open"

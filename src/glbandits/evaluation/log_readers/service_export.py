@@ -249,11 +249,11 @@ def _check_fields(table: pl.LazyFrame, features: Features, folder: object) -> No
         raise InvalidInput(
             f"{needs}, but {folder} has only feature vectors: an earlier version wrote it. Export the log again"
         )
-    vectors, rows = table.select(pl.col("context").null_count(), pl.len().alias("rows")).collect().row(0)
-    if vectors:
+    without, rows = table.select(pl.col("context").null_count(), pl.len().alias("rows")).collect().row(0)
+    if without:
         raise InvalidInput(
-            f"{needs}, but {vectors:,} of {rows:,} decisions were requested with feature vectors instead of fields. "
-            "Use a model without a feature map, or send requests with fields"
+            f"{needs}, but {without:,} of {rows:,} decisions have none: they were requested with feature vectors, or "
+            "exported with --without-fields. Use a model without a feature map, or export the fields"
         )
 
 
