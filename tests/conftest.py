@@ -31,16 +31,19 @@ SAME_GROUP = {
     "tests/experiments/test_cost.py": "cost",
     "tests/experiments/test_theory.py": "cost",
     "tests/experiments/test_timed_run.py": "cost",
+    "tests/evaluation/test_policy_comparison.py": "evaluation report",
     "tests/reports/test_evaluation_report.py": "evaluation report",
     "tests/reports/test_evaluation_report_browser.py": "evaluation report",
     "tests/reports/test_experiment_report.py": "experiment report",
     "tests/reports/test_experiment_report_browser.py": "experiment report",
 }
-"""Files that compile the same code, or look at the same page."""
+"""Files that compile the same code, or look at the same results."""
 
 SIMULATING_PAGES = (
     "README.md",
+    "docs/beyond-linear.md",
     "docs/tutorials/changing-world.md",
+    "docs/tutorials/headlines.md",
     "docs/tutorials/reproducing-the-paper.md",
     "docs/tutorials/routing-prompts.md",
 )

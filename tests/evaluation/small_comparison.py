@@ -11,7 +11,7 @@ from glbandits.evaluation import CrossedArms, LoggedData
 from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import Candidate, ComparisonSettings, PolicyComparison, compare_policies
 
-ROWS, ARMS = 2000, ("old", "new", "<b>odd & long name of an arm</b>")
+ROWS, ARMS = 1024, ("old", "new", "<b>odd & long name of an arm</b>")
 VALUES = np.array([0.2, 0.6, 0.4])
 PROBABILITIES = np.array([0.5, 0.2, 0.3])
 

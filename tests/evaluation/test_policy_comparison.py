@@ -24,17 +24,17 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_learners_are_evaluated_on_rows_they_did_not_learn() -> None:
     evaluated = {policy.label: policy for policy in small_comparison().policies}
     for label in ("optimist", "sgd-ts:step=0.5", "arm:new", "uniform"):
-        assert (evaluated[label].first_row, evaluated[label].evaluation.support.rows) == (1000, 1000), label
+        assert (evaluated[label].first_row, evaluated[label].evaluation.support.rows) == (512, 512), label
     assert (evaluated["a <model>"].first_row, evaluated["a <model>"].evaluation.support.rows) == (0, ROWS)
-    assert [evaluated[label].learned_rows for label in evaluated] == [1000, 1000, None, None, None]
+    assert [evaluated[label].learned_rows for label in evaluated] == [512, 512, None, None, None]
     assert [evaluated[label].learning_curve is None for label in evaluated] == [False, False, True, True, True]
 
 
 def test_comparison_equals_manual_training_and_evaluation() -> None:
     log = small_log()
     bandit = Bandit(Optimist(link="logistic"), log.dim, seed=0)
-    first, rest = log[:1000], log[1000:]
-    bandit.learn_batch(first.features()[np.arange(1000), first.chosen], first.rewards)
+    first, rest = log[:512], log[512:]
+    bandit.learn_batch(first.features()[np.arange(512), first.chosen], first.rewards)
     by_hand = evaluate(rest, bandit, ("snips", "dr"))
     evaluated = small_comparison().policies[0]
     assert evaluated.evaluation["dr"].value == by_hand["dr"].value
@@ -59,7 +59,7 @@ def test_all_rows_are_used_if_no_candidate_learns() -> None:
     )
     assert list(result.evaluation_by_first_row) == [0]
     assert [policy.evaluation.support.rows for policy in result.policies] == [ROWS, ROWS]
-    assert result.describe_rows(0) == "all 2,000 rows"
+    assert result.describe_rows(0) == "all 1,024 rows"
 
 
 def test_candidates_may_be_targets_of_evaluate() -> None:
@@ -80,7 +80,7 @@ def test_candidates_may_be_targets_of_evaluate() -> None:
 
 def test_given_target_must_have_a_row_for_each_row() -> None:
     log, target = small_log(), GivenTarget(np.full((ROWS + 1, 3), 1 / 3))
-    with pytest.raises(InvalidInput, match=r"a row for each row of the log, 2000; got shape \(2001, 3\)"):
+    with pytest.raises(InvalidInput, match=r"a row for each row of the log, 1024; got shape \(1025, 3\)"):
         compare_policies(log, {"given": target}, ComparisonSettings())
     with pytest.raises(InvalidInput, match="target must be an array of numbers"):
         evaluate(log, [[1.0, 0.0], [1.0]], "ips")  # type: ignore[arg-type]

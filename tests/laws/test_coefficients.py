@@ -33,10 +33,10 @@ NO_EXPLORATION = {
 
 
 @cache
-def learned(policy: Policy) -> Bandit:
-    """Return a bandit that has learned 120 rewards without noise. Tests must not change what it has learned."""
+def learned(policy: Policy, rewards: int) -> Bandit:
+    """Return a bandit that has learned rewards without noise. Tests must not change what it has learned."""
     bandit, rng, mean = Bandit(policy, dim=3, seed=1), np.random.default_rng(1), find_link(policy.link).mean
-    X = rng.uniform(-1, 1, (120, 3))
+    X = rng.uniform(-1, 1, (rewards, 3))
     bandit.learn_batch(X, [mean(float(x @ TRUTH)) for x in X])
     return bandit
 
@@ -50,7 +50,7 @@ def coefficients_of(bandit: Bandit) -> Coefficients:
 @pytest.mark.statistics
 @pytest.mark.parametrize("policy", named(WITH))
 def test_coefficients_rank_arms_like_theta_star(policy: Policy) -> None:
-    coefficients = coefficients_of(learned(policy))
+    coefficients = coefficients_of(learned(policy, 120))
     assert coefficients.theta.shape == (3,)
     assert np.isfinite([*coefficients.theta, coefficients.intercept]).all()
     best = TRUTH / np.linalg.norm(TRUTH)
@@ -59,7 +59,7 @@ def test_coefficients_rank_arms_like_theta_star(policy: Policy) -> None:
 
 @pytest.mark.parametrize("policy", named(NO_EXPLORATION))
 def test_greedy_choices_follow_the_coefficients(policy: Policy) -> None:
-    bandit, rng = learned(policy), np.random.default_rng(2)
+    bandit, rng = learned(policy, 120), np.random.default_rng(2)
     theta = coefficients_of(bandit).theta
     for _ in range(50):
         arms = rng.uniform(-1, 1, (5, 3))
@@ -68,7 +68,7 @@ def test_greedy_choices_follow_the_coefficients(policy: Policy) -> None:
 
 @pytest.mark.parametrize("policy", named(WITH))
 def test_coefficients_are_a_copy(policy: Policy) -> None:
-    bandit = learned(policy)
+    bandit = learned(policy, 20)
     before = bandit.state
     coefficients_of(bandit).theta[:] = 7.0
     np.testing.assert_array_equal(bandit.state, before)

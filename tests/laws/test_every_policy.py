@@ -36,7 +36,7 @@ from glbandits.records import Floats
 from glbandits.simulation import simulate
 from glbandits.simulation.play_recipes import play_entry
 
-HORIZON = 100
+HORIZON = 64
 TRIALS = 1500
 """Draws for an estimated probability."""
 COMPILED = ("lin-ucb", "greedy")
@@ -166,7 +166,7 @@ def test_compiled_choose_and_learn_equal_plain_ones(policy: Policy) -> None:
 @every_policy
 def test_loaded_bandit_continues_identically(policy: Policy, tmp_path: Path) -> None:
     straight, undisturbed = driven(policy)
-    broken, loaded = drive(Bandit(policy, dim=3, seed=11), 11, save_at=(0, 19, 67), folder=tmp_path)
+    broken, loaded = drive(Bandit(policy, dim=3, seed=11), 11, save_at=(0, 19, 47), folder=tmp_path)
     assert straight == broken
     np.testing.assert_array_equal(undisturbed.state, loaded.state)
 

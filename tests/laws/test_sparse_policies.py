@@ -35,7 +35,7 @@ from glbandits.records import Floats
 from glbandits.sparse_policies import sparse_form
 from tests.laws.test_every_policy import named
 
-DIM, ARMS, ROUNDS = 30, 7, 120
+DIM, ARMS, ROUNDS = 30, 7, 80
 LINKS = ("logistic", "identity", "log")
 
 FORMS: dict[str, Policy] = {

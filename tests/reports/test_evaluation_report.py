@@ -47,7 +47,7 @@ def test_page_is_self_contained_and_escapes_names(written: tuple[Path, Path]) ->
     text = page_text(written[0])
     assert plotly_script() in written[0].read_text(encoding="utf-8")
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", text)
-    assert "from tiny &amp; &lt;small&gt;.parquet: 2,000 decisions, 3 arms" in text
+    assert "from tiny &amp; &lt;small&gt;.parquet: 1,024 decisions, 3 arms" in text
     assert "<b>odd" not in text
     assert "glb evaluate &#x27;a &amp; b.parquet&#x27;" in text
 

@@ -12,7 +12,7 @@ from glbandits.evaluation import Columns, promotion, read_parquet
 from tests.cli.in_process import Run, glb
 from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
-ROWS = 6000
+ROWS = 4200
 
 
 @pytest.fixture

@@ -31,7 +31,11 @@ class Holding(SqliteStore):
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         self.was_read.set()
-        assert await asyncio.to_thread(self.may_write.wait, 10)
+        try:
+            assert await asyncio.to_thread(self.may_write.wait, 10)
+        except asyncio.CancelledError:
+            self.may_write.set()  # otherwise the end of the event loop would wait for the thread
+            raise
         return await super().append(events)
 
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
