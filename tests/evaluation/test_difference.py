@@ -130,8 +130,8 @@ def test_coverage_of_differences_is_at_least_nominal(make_case: Callable[[np.ran
 @pytest.mark.parametrize("complete", [True, False])
 def test_exchanging_the_targets_only_changes_the_sign(complete: bool) -> None:
     case = few_different_rows(np.random.default_rng(1))
-    log = case.log[:400] if complete else replace(case.log[:400], probabilities=None)
-    target, reference = case.target[:400], case.reference[:400]
+    log = case.log[:200] if complete else replace(case.log[:200], probabilities=None)
+    target, reference = case.target[:200], case.reference[:200]
     forth, back = evaluated(log, target, reference), evaluated(log, reference, target)
     assert forth.value == -back.value
     assert forth.standard_error == back.standard_error
@@ -151,7 +151,7 @@ def evaluated(log: Log, target: object, reference: object, **settings: Any) -> D
 
 def short_log() -> Case:
     case = equal_arms(np.random.default_rng(4))
-    return Case(case.log[:300], case.target[:300], case.reference[:300], 0.0)
+    return Case(case.log[:200], case.target[:200], case.reference[:200], 0.0)
 
 
 def test_equal_targets_have_difference_zero() -> None:
@@ -165,7 +165,7 @@ def test_equal_targets_have_difference_zero() -> None:
 
 def test_difference_is_that_of_the_values_with_a_smaller_error() -> None:
     case = similar_softmaxes(np.random.default_rng(2))
-    log, target, reference = case.log[:300], case.target[:300], case.reference[:300]
+    log, target, reference = case.log[:200], case.target[:200], case.reference[:200]
     first, second = (evaluate(log, each, "dr").headline for each in (target, reference))
     assert first is not None
     assert second is not None

@@ -185,6 +185,7 @@ LATE = {
 }
 
 
+@pytest.mark.safety
 @pytest.mark.parametrize("mistake", LATE)
 def test_mistake_at_run_time_is_an_error_not_a_crash(mistake: str) -> None:
     make, message = LATE[mistake]
@@ -192,6 +193,7 @@ def test_mistake_at_run_time_is_an_error_not_a_crash(mistake: str) -> None:
         play(make())
 
 
+@pytest.mark.safety
 @pytest.mark.parametrize("mistake", ["a negative arm", "an index out of range"])
 def test_mistake_is_an_error_in_a_simulation_too(mistake: str) -> None:
     make, message = LATE[mistake]
