@@ -39,6 +39,8 @@ SAME_GROUP = {
 }
 """Files that compile the same code, or look at the same results."""
 
+LOOPS = ("tests/serving/runtime/", "tests/service_logs/")
+"""Tests that play the default policy in a loop of the service."""
 SIMULATING_PAGES = (
     "README.md",
     "docs/beyond-linear.md",
@@ -62,6 +64,8 @@ def group_of(nodeid: str) -> str:
     file, _, test = nodeid.partition("::")
     if file.startswith(BY_POLICY):
         return max((name for name in POLICIES if name in test), key=len, default=file)
+    if file.startswith(LOOPS):
+        return "loops"
     return SAME_GROUP.get(file, file)
 
 

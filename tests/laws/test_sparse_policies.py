@@ -158,13 +158,13 @@ def test_state_size_does_not_depend_on_dim(policy: Policy) -> None:
 @every_form
 def test_loaded_bandit_continues_with_identical_choices(policy: Policy, tmp_path: Path) -> None:
     continuous, reloaded = Bandit(policy, DIM, seed=2, sparse=True), Bandit(policy, DIM, seed=2, sparse=True)
-    for t, (arms, rewards) in enumerate(rounds("logistic", 100)):
+    for t, (arms, rewards) in enumerate(rounds("logistic", 50)):
         rows = as_sparse_rows(arms, DIM)
         arm = continuous.choose(rows)
         assert reloaded.choose(rows) == arm
         continuous.learn(rows.row(arm), rewards[arm])
         reloaded.learn(rows.row(arm), rewards[arm])
-        if t in (0, 40, 90):
+        if t in (0, 20, 45):
             reloaded.save(tmp_path / "model.safetensors")
             reloaded = Bandit.load(tmp_path / "model.safetensors")
             reloaded = pickle.loads(pickle.dumps(reloaded.copy()))
@@ -174,8 +174,8 @@ def test_loaded_bandit_continues_with_identical_choices(policy: Policy, tmp_path
 
 @every_form
 def test_batch_learning_equals_learning_row_by_row(policy: Policy) -> None:
-    features = np.concatenate([arms for arms, _ in rounds("logistic", 10)])
-    rewards = np.concatenate([rewards for _, rewards in rounds("logistic", 10)])
+    features = np.concatenate([arms for arms, _ in rounds("logistic", 6)])
+    rewards = np.concatenate([rewards for _, rewards in rounds("logistic", 6)])
     by_row, by_batch, by_dense_batch = (Bandit(policy, DIM, seed=4, sparse=True) for _ in range(3))
     for x, reward in zip(features, rewards, strict=True):
         by_row.learn(x, reward)
