@@ -345,8 +345,13 @@ TWO_ROWS: dict[str, Any] = {
     [
         ({}, 7, "it has 2 rows, and its manifest says 7. Export the log again"),
         ({}, 0, "has no decision"),
-        ({"probabilities": [[0.5], [1.0]]}, 2, "its column 'probabilities' does not have a value for each action"),
-        ({"features": [[[1.0], [0.0, 1.0]], [[0.0, 1.0]]]}, 2, "its column 'features' does not have a value for each"),
+        ({"probabilities": [[0.5], [1.0]]}, 2, "its column 'probabilities' does not have a number for each action"),
+        ({"features": [[[1.0], [0.0, 1.0]], [[0.0, 1.0]]]}, 2, "its column 'features' does not have a number for each"),
+        (
+            {"probabilities": [["half", "half"], ["all"]]},
+            2,
+            "its column 'probabilities' does not have a number for each",
+        ),
         ({"actions": [None, ["b"]]}, 2, "a decision has no actions or features"),
     ],
 )
@@ -355,6 +360,14 @@ def test_damaged_exports_are_refused(tmp_path: Path, columns: Any, rows: int, me
     write_manifest(tmp_path, "a.parquet", rows=rows)
     with pytest.raises(InvalidInput, match=message):
         next(read_export(tmp_path).blocks())
+
+
+def test_missing_file_of_an_export_is_named(tmp_path: Path) -> None:
+    write_manifest(tmp_path, "a.parquet", rows=2)
+    with pytest.raises(
+        InvalidInput, match="the export is damaged: its file a.parquet is missing. Export the log again"
+    ):
+        read_export(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"loop": "default", "rows": 2, "files": [{"name": 5}]}'])

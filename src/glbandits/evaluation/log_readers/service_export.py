@@ -88,6 +88,9 @@ def read_export(
     path = Path(folder).absolute()
     manifest = read_manifest(path)
     files, link = _files(path, manifest), find_link(link)
+    for file in files:
+        if not file.is_file():
+            raise _damaged(f"its file {file.name} is missing")
     if not manifest.rows or not files:
         raise InvalidInput(f"{folder} has no decision. Export the log again when reward windows have closed")
     sparse_width, document = manifest.sparse_width, manifest.feature_map
@@ -259,8 +262,8 @@ def _check_fields(table: pl.LazyFrame, features: Features, folder: object) -> No
 
 def _values(series: pl.Series, size: int) -> Floats:
     """Return the numbers of a list column. Raises InvalidInput unless there are so many."""
-    if len(series) != size or series.null_count():
-        raise _damaged(f"its column {series.name!r} does not have a value for each action")
+    if len(series) != size or series.null_count() or not series.dtype.is_numeric():
+        raise _damaged(f"its column {series.name!r} does not have a number for each action")
     values: Floats = series.to_numpy()
     return values
 
