@@ -29,7 +29,7 @@ test: .venv/ready-dev
 	$(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup
 
 test-system: .venv/ready-dev
-	$(BIN)/python -m pytest -m "system and not slow" --numprocesses=logical --dist=loadgroup tests
+	$(BIN)/python -m pytest -m "system and not slow" --numprocesses=logical --dist=loadgroup tests docs
 
 test-statistics: .venv/ready-dev
 	$(BIN)/python -m pytest -m "statistics and not slow" --numprocesses=logical --dist=loadgroup tests docs README.md

@@ -41,22 +41,28 @@ SAME_GROUP = {
 
 LOOPS = ("tests/serving/runtime/", "tests/service_logs/")
 """Tests that play the default policy in a loop of the service."""
-SIMULATING_PAGES = (
-    "README.md",
-    "docs/beyond-linear.md",
-    "docs/tutorials/changing-world.md",
-    "docs/tutorials/headlines.md",
-    "docs/tutorials/reproducing-the-paper.md",
-    "docs/tutorials/routing-prompts.md",
-)
-"""Pages whose examples simulate for so long that they are compiled."""
+LONG_PAGES = {
+    "README.md": "statistics",
+    "docs/beyond-linear.md": "statistics",
+    "docs/catalogues.md": "statistics",
+    "docs/evaluate-the-service.md": "system",
+    "docs/from-csv-to-bandit.md": "statistics",
+    "docs/learning-from-logs.md": "statistics",
+    "docs/tutorials/changing-world.md": "statistics",
+    "docs/tutorials/headlines.md": "statistics",
+    "docs/tutorials/prices.md": "statistics",
+    "docs/tutorials/reproducing-the-paper.md": "statistics",
+    "docs/tutorials/routing-prompts.md": "statistics",
+}
+"""The marks of pages whose examples simulate for long, or wait for a server."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark pages, which cannot mark themselves."""
     for item in items:
-        if item.nodeid.startswith(SIMULATING_PAGES):
-            item.add_marker(pytest.mark.statistics)
+        mark = LONG_PAGES.get(item.nodeid.partition("::")[0])
+        if mark is not None:
+            item.add_marker(mark)
 
 
 def group_of(nodeid: str) -> str:

@@ -113,6 +113,7 @@ def costly_recipe(seconds: float) -> Recipe:
 
 def test_on_demand_compiles_when_plain_python_has_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "is_cached", lambda _: False)
+    monkeypatch.setattr(compilation, "LOAD_SECONDS", 0.0)
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     cheap, costly = entry_point(costly_recipe, 0.0), entry_point(costly_recipe, 1e9)
     for mode in ("never", "on-demand"):
@@ -126,13 +127,31 @@ def test_on_demand_compiles_when_plain_python_has_taken_as_long(monkeypatch: pyt
 def test_on_demand_loads_what_another_process_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
     monkeypatch.setattr(compilation, "is_cached", lambda _: False)
-    entry = entry_point(costly_recipe, 2e9)
-    monkeypatch.setattr(compilation, "is_cached", lambda _: True)
-    entry.call(np.ones(2))
-    assert not entry.is_compiled, "loading takes longer than this call"
+    patient = entry_point(costly_recipe, 2e9)
     monkeypatch.setattr(compilation, "LOAD_SECONDS", 0.0)
-    entry.call(np.ones(2))
-    assert entry.is_compiled
+    eager = entry_point(costly_recipe, 3e9)
+    monkeypatch.setattr(compilation, "is_cached", lambda _: True)
+    for entry in (patient, eager):
+        entry.call(np.ones(2))
+    assert not patient.is_compiled, "loading takes longer than this call"
+    assert eager.is_compiled
+
+
+def test_on_demand_looks_for_compiled_code_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+    looks: list[Recipe] = []
+
+    def look(recipe: Recipe) -> bool:
+        looks.append(recipe)
+        return False
+
+    monkeypatch.setattr(compilation, "is_cached", lambda _: False)
+    entry = entry_point(costly_recipe, 4e9)
+    monkeypatch.setattr(compilation, "is_cached", look)
+    entry._plain_seconds = 10.0
+    for _ in range(50):
+        entry.call(np.ones(2))
+    assert len(looks) == 1, "a look takes as long as many calls"
 
 
 def test_plain_function_rejects_types_like_machine_code() -> None:

@@ -53,8 +53,7 @@ def read_results() -> dict[str, Any]:
 def measure(name: str) -> dict[str, Any]:
     """Run one benchmark. Raises CalledProcessError if it fails."""
     load = os.getloadavg()[0]
-    command = [sys.executable, "-m", "benchmarks", name]
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    output = _run([sys.executable, "-u", "-m", "benchmarks", name])
     return {
         "command": f"python -m benchmarks {name}",
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -63,6 +62,19 @@ def measure(name: str) -> dict[str, Any]:
         "versions": versions(),
         "output": output.rstrip(),
     }
+
+
+def _run(command: list[str]) -> str:
+    """Return what a command prints, and show each line at once: some benchmarks take an hour."""
+    lines = []
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            sys.stderr.write(line)
+            lines.append(line)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return "".join(lines)
 
 
 def machine() -> str:

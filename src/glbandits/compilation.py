@@ -50,7 +50,7 @@ from glbandits.numba_support import cache_folder, compile_cached, entry_name
 
 MODES = ("background", "on-demand", "now", "never")
 LOAD_SECONDS = 0.5
-"""CPU seconds of plain Python after which the mode "on-demand" loads what another process has compiled meanwhile."""
+"""CPU seconds of plain Python between two looks for code compiled by another process, in the mode "on-demand"."""
 LARGE_ARRAY = 100_000
 """Size of an array above which a function from `compiled()` is compiled in the mode "on-demand"."""
 LONG_CALL = 2e6
@@ -83,14 +83,14 @@ class EntryPoint:
     compilation only if plain Python would take long. Use `compiled()` if many calls follow: it waits.
     """
 
-    __slots__ = ("_is_submitted", "_lock", "_plain_seconds", "_ready", "call", "failure", "job", "recipe")
+    __slots__ = ("_is_submitted", "_lock", "_next_look", "_plain_seconds", "_ready", "call", "failure", "job", "recipe")
 
     def __init__(self, build: Callable[..., Recipe], arguments: tuple[Any, ...]) -> None:
         self.job, self.recipe = (build, arguments), build(*arguments)
         self._lock, self._is_submitted = threading.RLock(), False
         self._ready = threading.Event()  # set when compilation has succeeded or failed
         self.failure: Exception | None = None
-        self._plain_seconds = 0.0  # in the mode "on-demand"
+        self._plain_seconds, self._next_look = 0.0, LOAD_SECONDS  # in the mode "on-demand"
         self.call: Callable[..., Any] = self._call_plain
         mode = compile_mode()
         if mode == "now" or (mode != "never" and (self.recipe.check_bounds or is_cached(self.recipe))):
@@ -187,9 +187,11 @@ class EntryPoint:
         return int(result) if isinstance(result, np.integer) else result
 
     def _is_worth_compiling(self) -> bool:
-        """Whether plain Python has taken as long as compilation would, or loading what another process has compiled."""
-        seconds = self._plain_seconds
-        return seconds > self.recipe.compile_seconds or (seconds > LOAD_SECONDS and is_cached(self.recipe))
+        """Whether plain Python has taken as long as compilation would, or another process has compiled meanwhile."""
+        if self._plain_seconds > self._next_look:
+            self._next_look = self._plain_seconds + LOAD_SECONDS
+            return self._plain_seconds > self.recipe.compile_seconds or is_cached(self.recipe)
+        return False
 
 
 def _as_typed(value: Any, kind: Any) -> Any:

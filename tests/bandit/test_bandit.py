@@ -141,6 +141,7 @@ def test_candidate_draws_have_exact_probabilities() -> None:
     assert p.max() < 1.0
 
 
+@pytest.mark.safety
 def test_user_defined_link_is_accepted() -> None:
     cauchit: Link = cauchit_link()
     bandit = Bandit(LaplaceTs(link=cauchit), dim=2, seed=2)

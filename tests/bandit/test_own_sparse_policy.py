@@ -47,6 +47,7 @@ class SparseCounting(Counting, sparse=True):
         return state
 
 
+@pytest.mark.safety
 def test_user_defined_sparse_form_plays() -> None:
     bandit = Bandit(Counting(), 2**30, seed=1, sparse=True)
     rows = SparseRows(np.array([0, 1, 3]), np.array([5, 5, 2**29]), np.ones(3))

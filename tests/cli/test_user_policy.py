@@ -25,6 +25,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     sys.modules.pop("mine", None)
 
 
+@pytest.mark.safety
 def test_program_of_the_page_runs(folder: Path) -> None:
     program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]
     check = "\nassert result.mean[-1] < 70 and bandit.probabilities(np.eye(6)).min() > 0.008, result.mean[-1]\n"
@@ -32,6 +33,7 @@ def test_program_of_the_page_runs(folder: Path) -> None:
     exec("import numpy as np\n" + program + check, {})
 
 
+@pytest.mark.safety
 def test_module_and_class_name_a_user_policy(folder: Path) -> None:
     words = ("--horizon", "50", "--seeds", "2", "--dim", "2", "--arms", "3")
     run = glb("simulate", "--policy", "mine:SgdGreedy:step=0.5", *words, folder=folder)

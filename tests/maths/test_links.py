@@ -59,6 +59,7 @@ def test_inverse_is_infinite_at_the_ends_of_the_range() -> None:
     assert LINKS["log"].inverse(0.0) == -math.inf
 
 
+@pytest.mark.safety
 def test_link_functions_may_be_builtin_or_uncompilable() -> None:
     expo = Link(
         name="expo", mean=math.exp, slope=math.exp, antiderivative=math.exp, inverse=math.log, lipschitz=math.inf

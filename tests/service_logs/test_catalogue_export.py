@@ -77,4 +77,4 @@ def test_command_exports_catalogue_decisions(tmp_path: Path) -> None:
     words = ["export", str(tmp_path / "log"), "--store", str(tmp_path / "events.sqlite"), "--catalogue"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    assert "10 decisions in 1 files; 1 left out" in result.output
+    assert "10 decisions in 1 file; 1 left out" in result.output

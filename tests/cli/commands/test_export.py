@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Path:
 def test_exported_log_is_evaluated(store: Path) -> None:
     run = glb("export", "log", "--store", store.name, folder=store.parent)
     assert run.returncode == 0, run.stderr
-    assert "log: 200 decisions in 1 files; 0 left out, 0 still open\nEvaluate" in run.stdout
+    assert "log: 200 decisions in 1 file; 0 left out, 0 still open\nEvaluate" in run.stdout
     table = pl.read_parquet(store.parent / "log/*.parquet")
     assert table["reward"].mean() == pytest.approx(float(table.select((pl.col("reward") > 0).mean()).item()), abs=1e-12)
     run = glb("evaluate", "log", "--features", "features", "--policy", "uniform", folder=store.parent)
@@ -98,7 +98,7 @@ def test_mode_option_selects_decisions(tmp_path: Path) -> None:
         options = [text for mode in modes for text in ("--mode", mode)]
         result = CliRunner().invoke(app, ["export", str(folder), "--store", str(tmp_path / "events.sqlite"), *options])
         assert result.exit_code == 0, result.output
-        assert f"{len(expected)} decisions in 1 files; {6 - len(expected)} left out" in result.output
+        assert f"{len(expected)} decisions in 1 file; {6 - len(expected)} left out" in result.output
         table = pl.read_parquet(folder / "*.parquet")
         assert table["mode"].to_list() == table["event_id"].to_list() == expected
         assert set(table["reward"]) == {0.5}

@@ -39,10 +39,9 @@ def export_command(
             manifest = export_catalogue(opened, loop, folder, modes=mode)
         else:
             manifest = export_loop(opened, loop, folder, modes=mode, with_fields=not without_fields)
-    typer.echo(
-        f"{folder}: {manifest.rows} decisions in {len(manifest.files)} files; {manifest.left_out} left out, "
-        f"{manifest.open} still open"
-    )
+    files = "1 file" if len(manifest.files) == 1 else f"{len(manifest.files)} files"
+    rest = f"{manifest.left_out} left out, {manifest.open} still open"
+    typer.echo(f"{folder}: {manifest.rows} decisions in {files}; {rest}")
     if manifest.open:
         typer.echo("Open decisions wait for their rewards. Export again when their reward windows have closed.")
     if manifest.rows:

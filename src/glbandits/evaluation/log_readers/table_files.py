@@ -175,7 +175,7 @@ def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
     if one == pl.Null:
         return other
     if isinstance(one, pl.List) and isinstance(other, pl.List):
-        inner = _wider(one.inner, other.inner)  # type: ignore[arg-type]
+        inner = _wider(one.inner, other.inner)  # type: ignore[arg-type]  # an instance; polars declares also the class
         return None if inner is None else pl.List(inner)
     if one.is_integer() and other.is_integer():
         return pl.Int64()

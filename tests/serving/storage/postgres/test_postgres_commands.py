@@ -37,7 +37,7 @@ def test_replay_repeats_the_decisions(address: str, tmp_path: Path) -> None:
 def test_a_log_is_exported_and_evaluated(address: str, tmp_path: Path) -> None:
     run = glb("export", "log", "--store", address, folder=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert "log: 60 decisions in 1 files; 0 left out" in run.stdout
+    assert "log: 60 decisions in 1 file; 0 left out" in run.stdout
     run = glb("evaluate", address, "--policy", "uniform", "--estimator", "ips", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "uniform: evaluated on all 60 rows" in run.stdout
