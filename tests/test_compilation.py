@@ -108,10 +108,10 @@ def costly_recipe(seconds: float) -> Recipe:
         values[0] += 1.0
         return 7
 
-    return Recipe(add_one, types.int64(VECTOR), "test of costs", nogil=False, compile_seconds=seconds)
+    return Recipe(add_one, types.int64(VECTOR), "test of costs", nogil=False, plain_seconds=seconds)
 
 
-def test_on_demand_compiles_when_plain_python_has_taken_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_demand_compiles_when_plain_python_has_taken_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "is_cached", lambda _: False)
     monkeypatch.setattr(compilation, "LOAD_SECONDS", 0.0)
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")

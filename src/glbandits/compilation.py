@@ -17,7 +17,7 @@ The environment variable `GLBANDITS_COMPILE` sets when an entry point is compile
 | value | compiled |
 |---|---|
 | background (default) | in the background, from the first call on |
-| on-demand | in this process, once plain Python has taken as much CPU time as compilation would |
+| on-demand | in this process, once plain Python has taken some seconds of CPU time |
 | now | in this process, before the first call |
 | never | never |
 
@@ -72,8 +72,8 @@ class Recipe(NamedTuple):
     """Whether the code contains user code. It is then compiled with bounds checks, and at once, so that errors show."""
     work: Callable[..., float] | None = None
     """Returns about how many elementary steps a call with these arguments takes."""
-    compile_seconds: float = 2.0
-    """About how long compilation takes."""
+    plain_seconds: float = 2.0
+    """CPU seconds of plain Python after which the mode "on-demand" compiles: about what compilation takes, or more."""
 
 
 class EntryPoint:
@@ -112,7 +112,7 @@ class EntryPoint:
         """Return the machine code, after waiting for it.
 
         In the mode "never" this is the plain function. In the mode "on-demand" it is a function that compiles when it
-        is called with large arrays, or when plain Python has taken as long as compilation would.
+        is called with large arrays, or when plain Python has taken long.
         """
         mode = compile_mode()
         if mode == "never" or self.is_compiled:
@@ -187,10 +187,10 @@ class EntryPoint:
         return int(result) if isinstance(result, np.integer) else result
 
     def _is_worth_compiling(self) -> bool:
-        """Whether plain Python has taken as long as compilation would, or another process has compiled meanwhile."""
+        """Whether plain Python has taken long, or another process has compiled meanwhile."""
         if self._plain_seconds > self._next_look:
             self._next_look = self._plain_seconds + LOAD_SECONDS
-            return self._plain_seconds > self.recipe.compile_seconds or is_cached(self.recipe)
+            return self._plain_seconds > self.recipe.plain_seconds or is_cached(self.recipe)
         return False
 
 
