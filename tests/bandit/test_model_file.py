@@ -91,6 +91,7 @@ def test_failed_save_leaves_no_file(saved: Path) -> None:
     assert {path.name for path in saved.parent.iterdir()} == {saved.name, "folder"}
 
 
+@pytest.mark.safety
 def test_user_defined_link_must_be_passed_to_load(tmp_path: Path) -> None:
     policy = LaplaceTs(link=cauchit_link())
     Bandit(policy, dim=2, seed=1).save(tmp_path / "own")

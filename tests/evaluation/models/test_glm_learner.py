@@ -73,6 +73,7 @@ def test_long_logs_are_learned_online(sizes: list[int]) -> None:
     np.testing.assert_allclose(learner.theta, [1.0, -0.5, -5.0], atol=0.1)
 
 
+@pytest.mark.statistics
 def test_more_features_than_a_block_are_learned() -> None:
     """With 200 features there is no exact fit, but the intercept starts at the mean of the first rewards."""
     X, rewards = rows_of_a_world(2000, seed=3)
