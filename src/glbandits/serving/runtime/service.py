@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -36,6 +37,8 @@ REWARD_TIMEOUT = 10.0
 """Seconds that a reward waits for its commit. After that it is refused, and not written."""
 LEARNER_TICK = 0.05
 """Seconds between two checks of the learner which loops are due."""
+LOOK_SECONDS = 5.0
+"""Seconds between two looks for a configuration that another process has changed, if the store has no notifications."""
 REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
 """Fields of a decision that must be the same when a client sends the same event again."""
 
@@ -203,20 +206,27 @@ class Service:
             raise StoreError(f"The store took longer than {REWARD_TIMEOUT:g} s. Nothing was written; retry.") from None
 
     def _learn(self) -> None:
-        due = dict.fromkeys(self.loops, 0.0)
+        updated, looked = (dict.fromkeys(self.loops, -math.inf) for _ in range(2))
         while not self._stop.is_set():
             changed = self.store.wait_for_change(LEARNER_TICK)
             for name, loop in self.loops.items():
-                if changed or time.monotonic() >= due[name]:
-                    self._learn_loop(f"learning of loop {name}", loop)
-                    due[name] = time.monotonic() + loop.configuration.model_update
+                now = time.monotonic()
+                # The present configuration counts: its interval may have become shorter since the last update.
+                is_due = changed or now >= updated[name] + loop.configuration.model_update
+                if is_due or now >= looked[name] + LOOK_SECONDS:
+                    self._learn_loop(f"learning of loop {name}", loop, is_due=is_due)
+                    looked[name] = time.monotonic()
+                if is_due:
+                    updated[name] = time.monotonic()
 
-    def _learn_loop(self, activity: str, loop: Loop) -> None:
-        """Learn one loop, or read its model from the store.
+    def _learn_loop(self, activity: str, loop: Loop, *, is_due: bool) -> None:
+        """Learn one loop, or read its model from the store, if that is due or its configuration has changed.
 
         After a failure decisions use the present model.
         """
         try:
+            if not is_due and not loop.has_newer_configuration():
+                return
             if self.learns():
                 loop.learn()
             else:

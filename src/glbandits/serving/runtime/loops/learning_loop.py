@@ -98,6 +98,10 @@ class Loop:
             self._refresh()
             self.statistics.count_history(self._clock())
 
+    def has_newer_configuration(self) -> bool:
+        """Whether another process has saved a configuration since the last one was read. Reads no model."""
+        return self._documents.has_newer_configuration()
+
     def _refresh(self) -> None:
         snapshot = self._read()
         if (snapshot.epoch, snapshot.learned_through) > (self.published.epoch, self.published.learned_through):

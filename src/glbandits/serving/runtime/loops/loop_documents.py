@@ -92,6 +92,11 @@ class LoopDocuments:
         newest = latest if latest.epoch == snapshot.epoch else snapshot
         return SavedLoop(configuration, self._window_since, newest)
 
+    def has_newer_configuration(self) -> bool:
+        """Whether the store has another configuration than the one that was read last."""
+        document = self._store.latest_document(self._name, CONFIGURATION)
+        return document is not None and document.version != self._versions.get(CONFIGURATION)
+
     def _first_model_of(self, configuration: LoopConfig) -> bytes:
         """Return the model of a loop that is new in the store."""
         first = self._first_model
