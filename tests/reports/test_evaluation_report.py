@@ -1,6 +1,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,19 @@ def test_forest_chart_has_every_estimate_once() -> None:
         assert high == pytest.approx([value if math.isnan(end) else end for value, end in known], rel=1e-4)
     positions = [y for trace in chart["data"] for y in trace["y"]]
     assert len(set(positions)) == len(positions) == len(chart["layout"]["yaxis"]["tickvals"])
+
+
+def test_estimates_without_an_interval_are_marked() -> None:
+    comparison = small_comparison()
+    policy = comparison.policies[0]
+    headline = policy.evaluation.headline
+    assert headline is not None
+    unknown = replace(headline, value=replace(headline.value, anytime="needs a reward range"))
+    evaluation = replace(policy.evaluation, headline=unknown)
+    chart = forest_chart(replace(comparison, policies=(replace(policy, evaluation=evaluation),)), styles())
+    first, second, *_ = chart["data"][1]["marker"]["color"]
+    assert first == "white" != second
+    assert "dr, at every n: no interval" in chart["layout"]["yaxis"]["ticktext"]
 
 
 def test_histogram_bins_contain_their_weights() -> None:

@@ -1,7 +1,8 @@
 """The options of commands that read a log: its address, its columns, and how columns become features."""
 
+import csv
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -75,8 +76,16 @@ class PropensityOptions:
 class ColumnOptions:
     """The columns and files with features."""
 
-    context: Annotated[str, typer.Option(help="Columns with the context of the row: age,country.")] = ""
-    per_arm: Annotated[str, typer.Option(help="Columns with a number for each arm: affinity_{arm}.")] = ""
+    context: Annotated[
+        list[str],
+        typer.Option(
+            help="Columns with the context of the row: age,country. May be repeated. A name with a comma has double "
+            "quotes, within those of the shell: '\"age, years\",country'."
+        ),
+    ] = field(default_factory=list)
+    per_arm: Annotated[
+        list[str], typer.Option(help="Columns with a number for each arm: affinity_{arm}. May be repeated.")
+    ] = field(default_factory=list)
     arms: Annotated[str | None, typer.Option(help="Column with a list of the arms of the row.")] = None
     features: Annotated[str | None, typer.Option(help="Column with a list of numbers for each arm of the row.")] = None
     cluster: Annotated[
@@ -100,8 +109,11 @@ class FeatureOptions:
         str | None, typer.Option(help="Missing values: indicator (an extra feature), impute (the mean) or error.")
     ] = None
     crosses: Annotated[
-        str | None, typer.Option(help="Pairs of columns that are multiplied: all, none, or country:topic,age:topic.")
-    ] = None
+        list[str],
+        typer.Option(
+            help="Pairs of columns that are multiplied: all, none, or country:topic,age:topic. May be repeated."
+        ),
+    ] = field(default_factory=list)
     per_arm_block: Annotated[
         bool, typer.Option("--per-arm-block", help="Give each arm its own features, besides those of --arm-table.")
     ] = False
@@ -115,7 +127,7 @@ class FeatureOptions:
     def parse(self) -> LogOptions:
         """Return the settings of the feature map.
 
-        >>> FeatureOptions(kind=["price=number"], crosses="country:topic,age:topic").parse()
+        >>> FeatureOptions(kind=["price=number"], crosses=["country:topic,age:topic"]).parse()
         {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
         >>> FeatureOptions(kind=["search=text:1048576"]).parse()
         {'kinds': {'search': Text(size=1048576)}}
@@ -128,8 +140,8 @@ class FeatureOptions:
             options["kinds"] = {**options.get("kinds", {}), name: _parse_kind(kind)}
         if self.missing is not None:
             options["missing"] = lookup("way to treat missing values", self.missing, MISSING)
-        if self.crosses is not None:
-            options["crosses"] = "all" if self.crosses == "all" else _parse_pairs(self.crosses)
+        if self.crosses:
+            options["crosses"] = "all" if self.crosses == ["all"] else _parse_pairs(self.crosses)
         if self.per_arm_block:
             options["per_arm_block"] = True
         if self.sparse is not None:
@@ -197,13 +209,17 @@ def _estimate_propensities(log: Log) -> OpenedLog:
     return OpenedLog(completed, [str(warning.message) for warning in caught])
 
 
-def split_names(text: str) -> tuple[str, ...]:
-    """Split names at commas.
+def split_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Split names at commas that are not in double quotes.
 
-    >>> split_names("age, country"), split_names("")
-    (('age', 'country'), ())
+    >>> split_names(["age, country", '"years, in all"']), split_names([""])
+    (('age', 'country', 'years, in all'), ())
     """
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    try:
+        rows = list(csv.reader(texts, skipinitialspace=True))
+    except csv.Error:
+        raise InvalidInput(f"names of columns are written age,country, on one line; got {','.join(texts)!r}") from None
+    return tuple(name.strip() for row in rows for name in row if name.strip())
 
 
 def parse_reward_range(text: str | None) -> tuple[float, float] | None:
@@ -233,8 +249,9 @@ def _parse_kind(text: str) -> str | ColumnKind:
     return SIZED_KINDS[name](int(size))
 
 
-def _parse_pairs(text: str) -> list[tuple[str, str]]:
-    pairs = [pair.partition(":") for pair in split_names(text) if pair != "none"]
+def _parse_pairs(texts: list[str]) -> list[tuple[str, str]]:
+    pairs = [pair.partition(":") for pair in split_names(texts) if pair != "none"]
     if not all(left and right for left, _, right in pairs):
+        text = ",".join(texts)
         raise InvalidInput(f"--crosses is all, none, or pairs such as country:topic,age:topic; got {text!r}")
     return [(left, right) for left, _, right in pairs]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from glbandits import Bandit
+from glbandits.features import FeatureMap
 from tests.cli.in_process import glb
 
 OPTIONS = ("--arm", "item", "--context", "age", "--policy", "lin-ucb")
@@ -18,6 +20,20 @@ def test_train_accepts_the_log_options_of_evaluate(tmp_path: Path) -> None:
     run = glb("train", "log.csv", *OPTIONS, *words, folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "Model: model.safetensors (30 rows learned)" in run.stdout
+
+
+def test_columns_may_be_repeated_and_contain_commas(tmp_path: Path) -> None:
+    rows = [f"{'new' if row % 3 else 'old'},{row % 2},{20 + row % 7},{'xy'[row % 2]}" for row in range(30)]
+    (tmp_path / "log.csv").write_text("\n".join(['item,reward,"age, years",city', *rows]), encoding="utf-8")
+    options = ("--arm", "item", "--policy", "lin-ucb", "--context", '"age, years"', "--context", "city")
+    crosses = ("--crosses", "city:item", "--crosses", '"age, years:item"')
+    run = glb("train", "log.csv", *options, *crosses, folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    features = Bandit.load(tmp_path / "model.safetensors").features
+    assert isinstance(features, FeatureMap)
+    assert features.crosses == (("city", "item"), ("age, years", "item"))
+    run = glb("train", "log.csv", *options, "--context", "a\nb", folder=tmp_path)
+    assert "names of columns are written age,country, on one line; got " in run.stderr
 
 
 def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:

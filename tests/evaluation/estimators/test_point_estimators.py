@@ -122,7 +122,7 @@ def test_rows_of_a_cluster_count_as_one() -> None:
 def test_unbounded_rewards_have_no_anytime_interval() -> None:
     headline = evaluate(small_log(), TARGET, ["dr"], model=KnownModel()).headline
     assert headline is not None
-    assert headline.value.anytime == "rewards have no bounds; set reward_range"
+    assert headline.value.anytime == "needs a reward range"
     assert headline.value.interval == headline.value.fixed_n
 
 

@@ -59,7 +59,10 @@ def evaluate_command(
     file: LogFileOptions,
     propensities: PropensityOptions,
     columns: ColumnOptions,
-    embedding: Annotated[str, typer.Option(help="For mips: columns of --arm-table with categories: kind,brand.")] = "",
+    embedding: Annotated[
+        list[str],
+        typer.Option(help="For mips: columns of --arm-table with categories: kind,brand. May be repeated."),
+    ] = [],  # noqa: B006
     feature_options: FeatureOptions,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn.")] = 0.5,
     learn: LearnOption = "matched",

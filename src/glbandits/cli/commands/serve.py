@@ -14,6 +14,7 @@ from glbandits.serving.http.start_message import (
     example_request,
     loop_address,
     no_key_line,
+    reward_lines,
     start_lines,
 )
 from glbandits.serving.runtime.logging_setup import set_up_logging
@@ -54,7 +55,8 @@ def serve_command(**options: str | None) -> None:
         key = first_key(settings)
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
         os.environ.update(as_environment(settings))  # each server process reads its settings from there
-        lines = start_lines(settings) if key is not None else [no_key_line(settings.store), *start_lines(settings)]
+        lines = [] if key is not None else [no_key_line(settings.store)]
+        lines += [*start_lines(settings), *reward_lines(settings)]
         on_start = partial(print_start, address_of(listening), settings.loops[0], key, lines, example_request(settings))
         is_complete = run_server(WORKER_APP, settings, listening, on_start)
     with suppress(OSError):  # the reader of the output may have ended

@@ -172,7 +172,7 @@ def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float])
     if head.estimated:
         return "the propensities were estimated"
     if not all(map(math.isfinite, reward_range)):
-        return "rewards have no bounds; set reward_range"
+        return "needs a reward range"
     if head.clusters is not None:
         return "rows of one cluster depend on each other"
     return None

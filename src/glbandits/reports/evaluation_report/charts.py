@@ -71,7 +71,9 @@ def _logged_rows(comparison: PolicyComparison) -> list[tuple[str, float, float, 
 
 def _estimated_rows(evaluation: Evaluation) -> list[tuple[str, float, float, float]]:
     return [
-        (row.name, row.value, *(UNKNOWN if isinstance(row.interval, str) else row.interval))
+        (f"{row.name}: no interval", row.value, *UNKNOWN)
+        if isinstance(row.interval, str)
+        else (row.name, row.value, *row.interval)
         for row in estimate_rows(evaluation)
     ]
 
@@ -100,12 +102,17 @@ def _intervals(label: str, colour: str, positions: Sequence[int], rows: list[tup
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": six_digits(np.nan_to_num(high - values)),  # no bar where there is no interval
+            "array": six_digits(np.nan_to_num(high - values)),  # the marker hides a bar of length 0
             "arrayminus": six_digits(np.nan_to_num(values - low)),
+            "color": colour,
             "thickness": 2,
             "width": 5,
         },
-        "marker": {"color": colour, "size": 9},
+        "marker": {
+            "color": np.where(np.isnan(low), "white", colour).tolist(),
+            "line": {"color": colour, "width": 2},
+            "size": 9,
+        },
         "text": [
             f"{escape_text(name)}: {format_value(value)}, {format_value(a)} to {format_value(b)}"
             for name, value, a, b in rows

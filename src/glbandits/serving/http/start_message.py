@@ -4,11 +4,14 @@ import json
 import shlex
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from glbandits.serving.server_settings import Settings
+
+if TYPE_CHECKING:
+    from glbandits.bandit import Bandit
 
 EXAMPLE: dict[str, Any] = {
     "contextFeatures": [{"hour": "morning"}],
@@ -36,19 +39,10 @@ def loop_address(address: str, loop_name: str) -> str:
 
 
 def example_request(settings: Settings) -> dict[str, Any]:
-    """Return a rank request with the fields that the model of the first loop needs; EXAMPLE if it has no feature map.
-
-    If the loop is in the store already, its stored model applies instead of the setting `model`.
-    """
-    from glbandits.bandit import Bandit  # imported late: `glb serve` prints its first line before NumPy is loaded
+    """Return a rank request with the fields that the model of the first loop needs; EXAMPLE without a feature map."""
     from glbandits.features import Category, FeatureMap
-    from glbandits.serving.runtime.loops.loop_documents import stored_model
-    from glbandits.serving.storage.open_store import open_store
 
-    with closing(open_store(settings.store, durability=settings.durability)) as store:
-        model = stored_model(store, settings.loops[0])
-    if model is None and settings.model:
-        model = Bandit.load(settings.model)
+    model = _first_model(settings)
     features = None if model is None else model.features
     if not isinstance(features, FeatureMap):
         return EXAMPLE
@@ -60,6 +54,34 @@ def example_request(settings: Settings) -> dict[str, Any]:
         "contextFeatures": [{name: features.example(name) for name in features.context.kinds}],
         "actions": [{"id": name, "features": [fields | ({} if block is None else {block: name})]} for name in ids],
     }
+
+
+def _first_model(settings: Settings) -> "Bandit | None":
+    """Return the model of the first loop: its stored model, or else that of the setting `model`; None without both."""
+    from glbandits.bandit import Bandit  # imported late: `glb serve` prints its first line before NumPy is loaded
+    from glbandits.serving.runtime.loops.loop_documents import stored_model
+    from glbandits.serving.storage.open_store import open_store
+
+    with closing(open_store(settings.store, durability=settings.durability)) as store:
+        model = stored_model(store, settings.loops[0])
+    return Bandit.load(settings.model) if model is None and settings.model else model
+
+
+def reward_lines(settings: Settings) -> list[str]:
+    """Return a line on the limits of Personalizer's rewards, if the model has a feature map and larger rewards."""
+    from glbandits.features import FeatureMap
+    from glbandits.maths.links import find_link
+
+    model = _first_model(settings)
+    if model is None or not isinstance(model.features, FeatureMap):
+        return []
+    link = find_link(model.policy.link)
+    if link.lowest_reward >= -1.0 and link.highest_reward <= 1.0:
+        return []
+    return [
+        "Rewards of the Personalizer API are between -1 and 1. For others, such as amounts, use /v1/decide and "
+        "/v1/reward."
+    ]
 
 
 def no_key_line(store: str) -> str:

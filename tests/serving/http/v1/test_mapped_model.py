@@ -12,7 +12,7 @@ from glbandits import Bandit, GlmTsl, InvalidInput, Optimist
 from glbandits.evaluation import Columns, open_log, train
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.model_snapshots import FirstModel
-from glbandits.serving.http.start_message import EXAMPLE, example_request
+from glbandits.serving.http.start_message import EXAMPLE, example_request, reward_lines
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.server_settings import Settings
 from tests.serving.http.served_site import ServedSite
@@ -211,6 +211,14 @@ def test_printed_example_of_a_stored_loop_ignores_the_setting_model(tmp_path: Pa
     with ServedSite(tmp_path):
         assert example_request(Settings(store=str(tmp_path / "events.db"), model=str(path))) == EXAMPLE
     assert example_request(Settings(store=str(tmp_path / "new.db"))) == EXAMPLE
+
+
+def test_start_names_the_limits_of_rewards_only_if_a_model_exceeds_them(tmp_path: Path, path: Path) -> None:
+    store = str(tmp_path / "new.db")
+    assert reward_lines(Settings(store=store)) == reward_lines(Settings(store=store, model=str(path))) == []
+    Bandit(Optimist(link="identity"), features=log().feature_map).save(tmp_path / "amounts.safetensors")
+    (line,) = reward_lines(Settings(store=store, model=str(tmp_path / "amounts.safetensors")))
+    assert line.startswith("Rewards of the Personalizer API are between -1 and 1.")
 
 
 def test_catalogue_arms_are_combined_with_named_fields(site: ServedSite) -> None:

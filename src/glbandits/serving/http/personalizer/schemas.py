@@ -137,7 +137,12 @@ def check_event(event_id: str | None) -> None:
 
 def reward_refusal(value: float) -> str:
     """Return the message for a reward that is not between -1 and 1; an empty text for others."""
-    return "" if -1.0 <= value <= 1.0 else f"Reward should be between -1 and 1; got {value:g}."
+    if -1.0 <= value <= 1.0:
+        return ""
+    return (
+        f"Reward should be between -1 and 1; got {value:g}. Divide it by the largest possible reward, or use "
+        "/v1/decide and /v1/reward, which have no such limit."
+    )
 
 
 def check_actions(actions: Sequence[RankableAction]) -> None:
