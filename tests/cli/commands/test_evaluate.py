@@ -35,6 +35,7 @@ def test_evaluate_prints_a_table_and_writes_page_and_record(folder: Path) -> Non
     assert re.search(r"arm:new\s+snips, a check\s+0\.\d{5}\s+0\.\d{5} to 0\.\d{5}", run.stdout)
     assert "optimist: learned 300 rows; evaluated on rows 301 to 600, effective sample size" in run.stdout
     assert "mine.safetensors: evaluated on all 600 rows, effective sample size" in run.stdout
+    assert "If one has learned from this log, its value is too high" in run.stdout
     assert "arm:new: evaluated on rows 301 to 600, effective sample size" in run.stdout
     assert run.stdout.count("of decisions without support") == 3
     assert "Mean reward while learning, from the first row on" in run.stdout

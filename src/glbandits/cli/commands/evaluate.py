@@ -39,6 +39,7 @@ from glbandits.reports.evaluation_report import write_evaluation_report
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""
+MODEL_NOTE = "saved models are evaluated on all rows. If one has learned from this log, its value is too high"
 
 
 @with_option_groups
@@ -118,6 +119,8 @@ def evaluate_command(
         options=feature_options.parse() | features_of_models(model),
         hash_width=feature_options.hash_width,
     )
+    if model:
+        notes.append(MODEL_NOTE)
     candidates = parse_candidates(policy, model, log, train_share=train)
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(
