@@ -95,7 +95,7 @@ def test_one_of_two_servers_promotes_a_better_policy(tmp_path: Path, new_address
             until(partial(is_better, server, key), "decisions are no better")
         assert first.ask("GET", SERVICE, key=key).json["isAutoOptimizationEnabled"]
         logged = first.errors.read_text() + second.errors.read_text()
-        assert logged.count("loop default: auto-optimisation: Promoted optimist") == 1
+        assert logged.count("Loop default: auto-optimisation: Promoted optimist") == 1
     assert saved(address) == ("optimist", 1)
 
 
