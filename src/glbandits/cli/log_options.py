@@ -215,11 +215,17 @@ def split_names(texts: Iterable[str]) -> tuple[str, ...]:
     >>> split_names(["age, country", '"years, in all"']), split_names([""])
     (('age', 'country', 'years, in all'), ())
     """
+    return tuple(name.strip() for text in texts for name in _split(text) if name.strip())
+
+
+def _split(text: str) -> list[str]:
     try:
-        rows = list(csv.reader(texts, skipinitialspace=True))
+        (names,) = csv.reader([text], skipinitialspace=True, strict=True)
     except csv.Error:
-        raise InvalidInput(f"names of columns are written age,country, on one line; got {','.join(texts)!r}") from None
-    return tuple(name.strip() for row in rows for name in row if name.strip())
+        raise InvalidInput(
+            f"names of columns are written age,country, and those with a comma in double quotes; got {text!r}"
+        ) from None
+    return names
 
 
 def parse_reward_range(text: str | None) -> tuple[float, float] | None:

@@ -32,8 +32,9 @@ def test_columns_may_be_repeated_and_contain_commas(tmp_path: Path) -> None:
     features = Bandit.load(tmp_path / "model.safetensors").features
     assert isinstance(features, FeatureMap)
     assert features.crosses == (("city", "item"), ("age, years", "item"))
-    run = glb("train", "log.csv", *options, "--context", "a\nb", folder=tmp_path)
-    assert "names of columns are written age,country, on one line; got " in run.stderr
+    for text in ("a\nb", '"age, years', '"age"s'):
+        run = glb("train", "log.csv", *options, "--context", text, folder=tmp_path)
+        assert f"those with a comma in double quotes; got {text!r}" in run.stderr
 
 
 def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:

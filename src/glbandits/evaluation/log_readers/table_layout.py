@@ -146,6 +146,7 @@ def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
         return []
     kind = schema[name]
     if columns.arms is None and columns.features is None:
+        # Fields of a schema have instances as types; polars declares also the class.
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "

@@ -12,6 +12,7 @@ from glbandits.errors import InvalidInput
 
 FOREST_COMMAS = 54
 """Commas on a line of the UCI file of forest cover."""
+# Both classes open a path and are readable binary files, but the declarations of their parameters differ.
 OPENERS: dict[bytes, Callable[[Path], IO[bytes]]] = {b"\x1f\x8b": gzip.GzipFile, b"\xfd7": lzma.LZMAFile}  # type: ignore[dict-item]
 FOREST, NEWS = "forest cover", "Yahoo! R6A"
 USED_BY = {FOREST: ("forest-1", "forest-2"), NEWS: ("news", "runtime")}

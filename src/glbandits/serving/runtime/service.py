@@ -38,7 +38,7 @@ REWARD_TIMEOUT = 10.0
 LEARNER_TICK = 0.05
 """Seconds between two checks of the learner which loops are due."""
 LOOK_SECONDS = 5.0
-"""Seconds between two looks for a configuration that another process has changed, if the store has no notifications."""
+"""Seconds between two looks for a configuration of another process: not every store has notifications."""
 REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
 """Fields of a decision that must be the same when a client sends the same event again."""
 
@@ -222,10 +222,10 @@ class Service:
     def _learn_loop(self, activity: str, loop: Loop, *, is_due: bool) -> None:
         """Learn one loop, or read its model from the store, if that is due or its configuration has changed.
 
-        After a failure decisions use the present model.
+        After a failure decisions use the present model, and the next look tries again.
         """
         try:
-            if not is_due and not loop.has_newer_configuration():
+            if not is_due and activity not in self._failures.failing and not loop.has_newer_configuration():
                 return
             if self.learns():
                 loop.learn()
