@@ -23,7 +23,7 @@ from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.policy import Coefficients, Policy
+from glbandits.policy import Coefficients, Outliers, Policy
 from glbandits.policy.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
 from glbandits.policy.policy_checks import check_policy
 from glbandits.policy_parsing import as_policy
@@ -329,6 +329,14 @@ class Bandit(Displayed):
         Coefficients(theta=array([0.5, 0. ]), intercept=0.0, indices=None)
         """
         return self._form.coefficients(self._state, self.dim)
+
+    @property
+    def outliers(self) -> Outliers:
+        """The number of rewards and features that were limited, because they were far outside everything seen.
+
+        Only `Optimist` limits outliers.
+        """
+        return self._form.outliers(self._state, self.dim)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return policy, dim, sparse and features by name, as scikit-learn's estimators do.

@@ -19,6 +19,7 @@ from glbandits.maths.vectors import point_mass, uniform_mass
 from glbandits.numba_support import fixed_tuple, jittable
 from glbandits.policy.bonus_rule import BonusRule
 from glbandits.policy.coefficients import Coefficients
+from glbandits.policy.outliers import Outliers
 from glbandits.policy.settings import AnyLink, declared_settings, packed_names, packed_settings, validate_settings
 from glbandits.policy.state_layout import StateLayout
 from glbandits.records import Bools, Floats, Generator, Ints
@@ -190,6 +191,10 @@ class Policy:
         if theta is None or theta.size != dim:
             return None
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
+
+    def outliers(self, state: Floats, dim: int) -> Outliers:
+        """Return how many rewards and features were limited. None are without an override."""
+        return Outliers()
 
     def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
         """Whether a sparse form can learn each feature in a state of at most `max_size` numbers.

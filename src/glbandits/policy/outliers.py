@@ -1,0 +1,18 @@
+"""Outliers: rewards and features that a model has limited, because they were far outside everything seen before."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """How many outliers a model has learned. It has learned a limited value in place of each."""
+
+    rewards: int = 0
+    features: Mapping[int, int] = field(default_factory=dict)
+    """The number of outlying values of each feature that had one, by the index of the feature."""
+
+    @property
+    def values(self) -> int:
+        """The number of outlying values of all features."""
+        return sum(self.features.values())
