@@ -17,6 +17,7 @@ from glbandits.policy import (
     BonusRule,
     Bounds,
     Coefficients,
+    Outliers,
     Policy,
     PolicyInfo,
     Probability,
@@ -24,26 +25,31 @@ from glbandits.policy import (
     derived,
 )
 from glbandits.policy_bases.half_life_selection import active_copy, are_valid_copies, initial_copies, selects_half_life
+from glbandits.policy_bases.outlier_limits import NO_LIMIT, count_features
 from glbandits.policy_bases.posterior_scores import joint_covariance, score_moments
-from glbandits.policy_bases.prior_replacement import replace_prior
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.policy_bases.posterior_state import (
     COUNT,
     CURVATURE,
-    FIRST_SCALE,
     LAYOUT,
     NEXT,
+    OUTLYING_REWARDS,
+    OUTLYING_VALUES,
     WEIGHT,
-    assumed_noise,
     blocks_at,
     dispersion,
-    init_feature_prior,
-    intercept_variance,
     is_valid_posterior,
-    learn_reward,
     mean_of,
     presence_at,
-    update_feature_stats,
+    votes_of,
 )  # fmt: skip
+from glbandits.policy_bases.prior_replacement import replace_prior
+from glbandits.policy_bases.self_scaling_posterior import (
+    FIRST_SCALE,
+    assumed_noise,
+    init_feature_prior,
+    intercept_variance,
+    learn_reward,
+)
 from glbandits.records import Floats, Generator
 
 LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
@@ -128,7 +134,9 @@ class Optimist(Policy):
         precision = self.intercept_precision(dim)
         is_diagonal = self.covariance == "diagonal"
         size = initial_size(dim, is_diagonal=is_diagonal)
-        state = LAYOUT.allocate(dim, tail=size, prior=1.0, prior_scale=FIRST_SCALE, intercept_precision=precision)
+        state = LAYOUT.allocate(
+            dim, tail=size, prior=1.0, limits=NO_LIMIT, prior_scale=FIRST_SCALE, intercept_precision=precision
+        )
         set_initial_blocks(state[blocks_at(dim) :], dim, is_diagonal=is_diagonal)
         return state
 
@@ -140,6 +148,13 @@ class Optimist(Policy):
     def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
         """Return the posterior means. With half_life="auto": those of the copy that decides."""
         return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
+
+    def outliers(self, state: Floats, dim: int) -> Outliers:
+        """Return the limited rewards and features. With half_life="auto": those of the copy that decides."""
+        state = active_copy(state) if self.half_life == "auto" else state
+        votes = votes_of(state, dim)
+        features = {int(i): math.ceil(votes[i]) for i in np.flatnonzero(votes > 0.0)}
+        return Outliers(int(state[OUTLYING_REWARDS]), int(state[OUTLYING_VALUES]), features)
 
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
         """Return the rule; None before the first reward.
@@ -177,11 +192,12 @@ class Optimist(Policy):
         dim = x.shape[0]
         if dim > LARGEST_BLOCK and settings.covariance == BLOCKS:
             state = merge_blocks(state, blocks_at(dim), x)
-        if update_feature_stats(state, x):
-            init_feature_prior(state, x)
+        values = np.empty(dim)
+        if count_features(state, x, values):
+            init_feature_prior(state, values)
         if state[COUNT] >= state[NEXT]:
             replace_prior(state, dim, settings.memory, settings.noise, settings.intercept_precision)
-        learn_reward(state, x, reward, link)
+        learn_reward(state, values, reward, settings.noise, link)
         return state
 
     @staticmethod

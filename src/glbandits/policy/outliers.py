@@ -9,10 +9,7 @@ class Outliers:
     """How many outliers a model has learned. It has learned a limited value in place of each."""
 
     rewards: int = 0
+    values: int = 0
+    """The number of outlying values of all features."""
     features: Mapping[int, int] = field(default_factory=dict)
-    """The number of outlying values of each feature that had one, by the index of the feature."""
-
-    @property
-    def values(self) -> int:
-        """The number of outlying values of all features."""
-        return sum(self.features.values())
+    """The number of outlying values by the index of the feature, discounted if the policy has a half-life."""

@@ -25,7 +25,8 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.numba_support import jittable
 from glbandits.policy import Policy, StateLayout
 from glbandits.policy.base import attach
-from glbandits.policy_bases.self_scaling_posterior import INTERCEPT, dispersion, mean_at
+from glbandits.policy_bases.outlier_limits import limit_features
+from glbandits.policy_bases.posterior_state import INTERCEPT, dispersion, mean_at
 from glbandits.records import Floats, Generator
 
 HALF_LIVES = (40.0, 16.0, 6.5)
@@ -197,7 +198,9 @@ def selects_half_life(kind: Kind) -> Kind:
 
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Compare the copies, let each of them learn the reward, and select one."""
-        add_evidence(state, settings.noise, x, reward, link)
+        values = np.empty(x.shape[0])
+        limit_features(copy_of(state, 0), x, values)
+        add_evidence(state, settings.noise, values, reward, link)
         for i in range(COPIES):
             copied = copy_settings(settings, half_life_of(i, x.shape[0]))
             copy = copy_of(state, i)

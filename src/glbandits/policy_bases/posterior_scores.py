@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from glbandits.maths.posteriors.block_covariance import add_variances, block_end, block_matrix
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix, gather
+from glbandits.maths.posteriors.covariance_factor import covariance_of_factor, project
 from glbandits.numba_support import jittable
-from glbandits.policy_bases.self_scaling_posterior import INTERCEPT_PRECISION, blocks_at, coupling_of, mean_of
+from glbandits.policy_bases.outlier_limits import limit_features
+from glbandits.policy_bases.posterior_state import INTERCEPT_PRECISION, blocks_at, coupling_of, limits_of, mean_of
+from glbandits.policy_bases.self_scaling_posterior import project_blocks
 from glbandits.records import Floats
-
-SMALL = 16
-"""Up to this number of features, four arms are computed together: the processor runs their sums in parallel."""
 
 
 def joint_covariance(state: Floats, dim: int) -> Floats:
@@ -18,7 +18,7 @@ def joint_covariance(state: Floats, dim: int) -> Floats:
     start = blocks_at(dim)
     while start < state.shape[0]:
         members = state[start + 1 : start + 1 + int(state[start])].astype(np.int64)
-        covariance[np.ix_(members, members)] += block_matrix(state, start)
+        covariance[np.ix_(members, members)] += covariance_of_factor(block_matrix(state, start))
         start = block_end(state, start)
     return covariance
 
@@ -27,49 +27,94 @@ def joint_covariance(state: Floats, dim: int) -> Floats:
 def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> None:
     """Write the posterior mean (without the intercept) and variance of the score of each arm."""
     K, dim = arms.shape
-    theta, g, variance = mean_of(state, dim), coupling_of(state, dim), 1.0 / state[INTERCEPT_PRECISION]
-    if dim <= SMALL and K >= 4 and state[blocks_at(dim)] == dim:
-        moments_of_fours(theta, g, variance, block_matrix(state, blocks_at(dim)), arms, levels, variances)
-        return
-    for a in range(K):
-        level, remaining = 0.0, 1.0
-        for i in range(dim):
-            level += arms[a, i] * theta[i]
-            remaining -= arms[a, i] * g[i]
-        levels[a], variances[a] = level, remaining * remaining * variance
-    add_variances(state, blocks_at(dim), arms, variances)
+    if K >= 4 and state[blocks_at(dim)] == dim:
+        has_outliers = moments_of_fours(state, arms, levels, variances)
+    else:
+        has_outliers = moments_of_blocks(state, arms, levels, variances)
+    if has_outliers:
+        correct_outlying_arms(state, arms, levels, variances)
 
 
 @jittable
-def moments_of_fours(
-    theta: Floats, g: Floats, variance: float, P: Floats, arms: Floats, levels: Floats, variances: Floats
-) -> None:
-    """Compute the same for at least four arms if P has one block.
+def moments_of_fours(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> bool:
+    """Compute the moments of at least four arms if P has one block. Returns whether an arm has an outlying feature.
 
-    Sums x'Px over one triangle of P. The last group of four may overlap the one before. All arms are thereby computed
-    in the same way, so equal arms get equal scores.
+    The processor runs the sums of four arms in parallel. The last group of four may overlap the one before. All arms
+    are thereby computed in the same way, so equal arms get equal scores.
     """
     K, dim = arms.shape
+    theta, g, limits = mean_of(state, dim), coupling_of(state, dim), limits_of(state, dim)
+    F, variance, has_outliers = block_matrix(state, blocks_at(dim)), 1.0 / state[INTERCEPT_PRECISION], False
     for start in range(0, K, 4):
         a = min(start, K - 4)
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         r0, r1, r2, r3 = 1.0, 1.0, 1.0, 1.0
         q0, q1, q2, q3 = 0.0, 0.0, 0.0, 0.0
-        for i in range(dim):
-            x0, x1, x2, x3 = arms[a, i], arms[a + 1, i], arms[a + 2, i], arms[a + 3, i]
-            t, c, half = theta[i], g[i], 0.5 * P[i, i]
-            s0, s1, s2, s3 = s0 + t * x0, s1 + t * x1, s2 + t * x2, s3 + t * x3
-            r0, r1, r2, r3 = r0 - c * x0, r1 - c * x1, r2 - c * x2, r3 - c * x3
-            p0, p1, p2, p3 = half * x0, half * x1, half * x2, half * x3
-            for j in range(i):
-                p = P[i, j]
-                p0 += p * arms[a, j]
-                p1 += p * arms[a + 1, j]
-                p2 += p * arms[a + 2, j]
-                p3 += p * arms[a + 3, j]
-            q0, q1, q2, q3 = q0 + x0 * p0, q1 + x1 * p1, q2 + x2 * p2, q3 + x3 * p3
+        for j in range(dim):
+            f0, f1, f2, f3 = arms[a, j], arms[a + 1, j], arms[a + 2, j], arms[a + 3, j]
+            t, c, d, limit = theta[j], g[j], F[j, j], limits[j]
+            has_outliers |= (abs(f0) > limit) | (abs(f1) > limit) | (abs(f2) > limit) | (abs(f3) > limit)
+            s0, s1, s2, s3 = s0 + t * f0, s1 + t * f1, s2 + t * f2, s3 + t * f3
+            r0, r1, r2, r3 = r0 - c * f0, r1 - c * f1, r2 - c * f2, r3 - c * f3
+            for i in range(j):
+                p = F[j, i]
+                f0 += p * arms[a, i]
+                f1 += p * arms[a + 1, i]
+                f2 += p * arms[a + 2, i]
+                f3 += p * arms[a + 3, i]
+            q0, q1, q2, q3 = q0 + d * f0 * f0, q1 + d * f1 * f1, q2 + d * f2 * f2, q3 + d * f3 * f3
         levels[a], levels[a + 1], levels[a + 2], levels[a + 3] = s0, s1, s2, s3
-        variances[a] = 2.0 * q0 + r0 * r0 * variance
-        variances[a + 1] = 2.0 * q1 + r1 * r1 * variance
-        variances[a + 2] = 2.0 * q2 + r2 * r2 * variance
-        variances[a + 3] = 2.0 * q3 + r3 * r3 * variance
+        variances[a] = q0 + r0 * r0 * variance
+        variances[a + 1] = q1 + r1 * r1 * variance
+        variances[a + 2] = q2 + r2 * r2 * variance
+        variances[a + 3] = q3 + r3 * r3 * variance
+    return has_outliers
+
+
+@jittable
+def moments_of_blocks(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> bool:
+    """Compute the moments for any number of arms and blocks. Returns whether an arm has an outlying feature.
+
+    O(n^2) for each arm and block with features.
+    """
+    K, dim = arms.shape
+    theta, g, limits = mean_of(state, dim), coupling_of(state, dim), limits_of(state, dim)
+    has_outliers = False
+    for a in range(K):
+        level, remaining = 0.0, 1.0
+        for i in range(dim):
+            x = arms[a, i]
+            level += x * theta[i]
+            remaining -= x * g[i]
+            has_outliers |= abs(x) > limits[i]
+        levels[a], variances[a] = level, remaining * remaining / state[INTERCEPT_PRECISION]
+    side, start = min(dim, LARGEST_BLOCK), blocks_at(dim)
+    features, f = np.empty(side), np.empty(side)
+    while start < state.shape[0]:
+        if state[start] == 1.0:
+            feature, variance = int(state[start + 1]), state[start + 2]
+            for a in range(K):
+                variances[a] += arms[a, feature] * arms[a, feature] * variance
+        else:
+            F = block_matrix(state, start)
+            for a in range(K):
+                if gather(state, start, arms[a], features):
+                    variances[a] += project(F, features, f)
+        start = block_end(state, start)
+    return has_outliers
+
+
+@jittable
+def correct_outlying_arms(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> None:
+    """Compute the moments of arms with outlying features again, with these features limited."""
+    K, dim = arms.shape
+    theta, g = mean_of(state, dim), coupling_of(state, dim)
+    x, projected = np.empty(dim), np.empty(dim)
+    for a in range(K):
+        if limit_features(state, arms[a], x):
+            level, remaining = 0.0, 1.0
+            for i in range(dim):
+                level += x[i] * theta[i]
+                remaining -= x[i] * g[i]
+            variance = project_blocks(state, x, projected)[1]
+            levels[a], variances[a] = level, variance + remaining * remaining / state[INTERCEPT_PRECISION]

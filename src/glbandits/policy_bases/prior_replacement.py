@@ -8,19 +8,18 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import factorise, forward
-from glbandits.maths.inverse import invert
-from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix
+from glbandits.maths.cholesky import forward, solve_factorised
+from glbandits.maths.posteriors.block_covariance import block_end, block_matrix
+from glbandits.maths.posteriors.covariance_factor import factorise_precision, from_cholesky, to_precision
 from glbandits.numba_support import jittable
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, NO_LIMIT
+from glbandits.policy_bases.posterior_state import (
     COUNT,
     CURVATURE,
     EXPECTED,
     INTERCEPT,
     INTERCEPT_PRECISION,
-    LARGEST_SHARE,
     LAST,
-    LEAST_SQUARE,
     NEXT,
     PRIOR_SCALE,
     SQUARED_RESIDUALS,
@@ -28,11 +27,14 @@ from glbandits.policy_bases.self_scaling_posterior import (
     blocks_at,
     coupling_of,
     dispersion,
+    limits_of,
     mean_of,
     presence_of,
     prior_of,
     squares_of,
+    votes_of,
 )  # fmt: skip
+from glbandits.policy_bases.self_scaling_posterior import LARGEST_SHARE
 from glbandits.records import Floats
 
 SCALES = (1.0, 0.3, 0.1, 0.03)
@@ -78,11 +80,14 @@ def discount_sums(state: Floats, dim: int, half_life: float) -> float:
     Returns the discount factor.
     """
     discount = discount_scalars(state, half_life)
-    squares, presence = squares_of(state, dim), presence_of(state, dim)
+    squares, presence, votes = squares_of(state, dim), presence_of(state, dim), votes_of(state, dim)
+    limits = limits_of(state, dim)
     for i in range(dim):
         factor = discount if presence[i] > FORGOTTEN else 0.0
+        limits[i] = limits[i] if factor > 0.0 else NO_LIMIT
         squares[i] *= factor
         presence[i] *= factor
+        votes[i] *= factor
     return discount
 
 
@@ -120,41 +125,53 @@ def replace_prior(state: Floats, dim: int, half_life: float, noise: float, inter
     state[INTERCEPT] = discount * state[INTERCEPT_PRECISION] * b  # now s b
     state[INTERCEPT_PRECISION] = discount * state[INTERCEPT_PRECISION] + (1.0 - discount) * intercept_precision
     invert_blocks(state, dim, discount)
-    change, scale = np.empty(dim), float(state[PRIOR_SCALE])
+    change, least, scale = np.empty(dim), np.empty(dim), float(state[PRIOR_SCALE])
     if state[COUNT] >= EVIDENCE_FROM:
         best = -np.inf
         for candidate in SCALES:
             for i in range(dim):
-                change[i] = candidate * new_prior[i] - discount * prior[i]
-            evidence = log_evidence(state, change, intercept_precision, phi) + 0.5 * dim * math.log(candidate)
+                least[i] = candidate * new_prior[i]
+                change[i] = least[i] - discount * prior[i]
+            evidence = log_evidence(state, change, least, intercept_precision, phi) + 0.5 * dim * math.log(candidate)
             if evidence > best:
                 best, scale = evidence, candidate
     state[PRIOR_SCALE] = scale
     for i in range(dim):
         change[i] = scale * new_prior[i] - discount * prior[i]
         prior[i] = scale * new_prior[i]
-    change_prior(state, change, intercept_precision)
+    change_prior(state, change, prior, intercept_precision)
 
 
 @jittable
 def invert_blocks(state: Floats, dim: int, factor: float) -> None:
-    """Replace P by D = P^-1 times a factor."""
+    """Replace the factors of P by D = P^-1 times a number."""
     start = blocks_at(dim)
     while start < state.shape[0]:
-        D = block_matrix(state, start)
-        invert(D)
-        for k in range(D.shape[0]):
-            for m in range(D.shape[0]):
-                D[k, m] *= factor
+        to_precision(block_matrix(state, start), factor)
         start = block_end(state, start)
 
 
 @jittable
-def log_evidence(state: Floats, change: Floats, intercept_precision: float, dispersion: float) -> float:
+def factorise_changed(D: Floats, state: Floats, start: int, change: Floats, least: Floats) -> None:
+    """Add diag(change) to the precision D of the block at `start`, and overwrite it with its Cholesky factor.
+
+    `least` has the prior precisions that are a part of the sum.
+    """
+    n = D.shape[0]
+    pivots = np.empty(n)
+    for k in range(n):
+        i = int(state[start + 1 + k])
+        D[k, k] += change[i]
+        pivots[k] = least[i]
+    factorise_precision(D, pivots)
+
+
+@jittable
+def log_evidence(state: Floats, change: Floats, least: Floats, intercept_precision: float, dispersion: float) -> float:
     """The log evidence after adding diag(change) to D, by Laplace's approximation. O(n^3).
 
     Omits the logarithms of the prior precisions, and terms that do not depend on the change. The state must be in the
-    form that `change_prior` takes, and y, z, s and s b are as there.
+    form that `change_prior` takes, and least, y, z, s and s b are as there.
     """
     dim = change.shape[0]
     mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
@@ -162,14 +179,13 @@ def log_evidence(state: Floats, change: Floats, intercept_precision: float, disp
     while start < state.shape[0]:
         n = int(state[start])
         R, y, z = block_matrix(state, start).copy(), np.empty(n), np.empty(n)
+        factorise_changed(R, state, start, change, least)
         for k in range(n):
             i = int(state[start + 1 + k])
-            R[k, k] += change[i]
             y[k], z[k] = change[i] * mean[i], change[i] * g[i]
             fitted -= y[k] * mean[i]
             s += z[k] * g[i]
             sb += z[k] * mean[i]
-        factorise(R, 1e-300, z)
         forward(R, y)
         forward(R, z)
         for k in range(n):
@@ -183,32 +199,33 @@ def log_evidence(state: Floats, change: Floats, intercept_precision: float, disp
 
 
 @jittable
-def change_prior(state: Floats, change: Floats, intercept_precision: float) -> None:
-    """Add diag(change) to D, and compute P, g, s and the means of theta and the intercept.
+def change_prior(state: Floats, change: Floats, least: Floats, intercept_precision: float) -> None:
+    """Add diag(change) to D, and compute the factors of P, g, s and the means of theta and the intercept.
 
     On entry the state contains D in its blocks, s b as the intercept, and the mean of theta given an intercept of 0.
-    With y = change * mean and z = change * g (elementwise), the new values are P = (D + diag(change))^-1,
-    mean - P y, g - P z, s + z'(g - P z) and s b + z'(mean - P y).
+    `least` has the prior precisions after the change. With y = change * mean and z = change * g (elementwise), the new
+    values are P = (D + diag(change))^-1, mean - P y, g - P z, s + z'(g - P z) and s b + z'(mean - P y).
     """
     dim = change.shape[0]
     mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
     s, sb = float(state[INTERCEPT_PRECISION]), float(state[INTERCEPT])
-    side = min(dim, LARGEST_BLOCK)
-    y, z = np.empty(side), np.empty(side)
     while start < state.shape[0]:
-        n, P = int(state[start]), block_matrix(state, start)
+        n, R = int(state[start]), block_matrix(state, start)
+        z, Py, Pz = np.empty(n), np.empty(n), np.empty(n)
         for k in range(n):
             i = int(state[start + 1 + k])
-            P[k, k] += change[i]
-            y[k], z[k] = change[i] * mean[i], change[i] * g[i]
-        invert(P)
+            z[k] = change[i] * g[i]
+            Py[k], Pz[k] = change[i] * mean[i], z[k]
+        factorise_changed(R, state, start, change, least)
+        solve_factorised(R, Py)
+        solve_factorised(R, Pz)
         for k in range(n):
             i = int(state[start + 1 + k])
-            for m in range(n):
-                mean[i] -= P[k, m] * y[m]
-                g[i] -= P[k, m] * z[m]
+            mean[i] -= Py[k]
+            g[i] -= Pz[k]
             s += z[k] * g[i]
             sb += z[k] * mean[i]
+        from_cholesky(R)
         start = block_end(state, start)
     state[INTERCEPT_PRECISION] = max(s, intercept_precision)
     state[INTERCEPT] = sb / state[INTERCEPT_PRECISION]

@@ -1,5 +1,6 @@
 """Optimist on sparse rows, with a diagonal posterior of the features that were learned."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from glbandits.policies.optimist import (
     information,
     noise_scale,
 )
-from glbandits.policy import Coefficients, Policy
-from glbandits.policy_bases.self_scaling_posterior import COUNT, INTERCEPT, NEXT
+from glbandits.policy import Coefficients, Outliers, Policy
+from glbandits.policy_bases.posterior_state import COUNT, INTERCEPT, NEXT, OUTLYING_REWARDS, OUTLYING_VALUES
 from glbandits.policy_bases.sparse.posterior import (
     SEEN,
     TABLE,
+    VOTES,
     count_features,
     initial_state,
     is_valid_posterior,
@@ -57,6 +59,12 @@ class SparseOptimist(Optimist, sparse=True):
         entries, intercept = entries_of(state, TABLE), float(state[INTERCEPT])
         return Coefficients(means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
 
+    def outliers(self, state: Floats, dim: int) -> Outliers:
+        entries = entries_of(state, TABLE)
+        voted = entries[entries[:, VOTES] > 0.0]
+        features = {int(row[0]): math.ceil(row[VOTES]) for row in voted}
+        return Outliers(int(state[OUTLYING_REWARDS]), int(state[OUTLYING_VALUES]), features)
+
     def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
         return has_room(state, TABLE, features, max_size)
 
@@ -78,11 +86,11 @@ class SparseOptimist(Optimist, sparse=True):
         state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
     ) -> Floats:
         """Replace the prior if it is due, then update the posterior by one reward."""
-        rows = np.empty(indices.shape[0], dtype=np.int64)
-        state = count_features(state, indices, values, rows)
+        rows, limited = np.empty(indices.shape[0], dtype=np.int64), np.empty(indices.shape[0])
+        state = count_features(state, indices, values, rows, limited)
         if state[COUNT] >= state[NEXT]:
             replace_sparse_prior(state, settings.memory, settings.noise, settings.intercept_precision)
-        learn_sparse_reward(state, rows, values, reward, link)
+        learn_sparse_reward(state, rows, limited, reward, settings.noise, link)
         return state
 
     @staticmethod

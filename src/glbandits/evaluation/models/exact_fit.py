@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 from glbandits.evaluation.models.link_arrays import apply_link
 from glbandits.maths.links import Link
 from glbandits.maths.posteriors.block_covariance import block_matrix
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.maths.posteriors.covariance_factor import factor_of_inverse
+from glbandits.policy_bases.posterior_state import (
     INTERCEPT,
     INTERCEPT_PRECISION,
     blocks_at,
@@ -52,10 +53,9 @@ def refit(state: Floats, X: Floats, rewards: Floats, intercept: tuple[float, flo
 
     start = np.append(mean, state[INTERCEPT]) / scales
     mode: Floats = minimize(loss, start, jac=True, hess=hessian, method="trust-exact").x
-    H = hessian(mode) / np.outer(scales, scales)
-    P: Floats = np.asarray(np.linalg.inv(H[:dim, :dim]))
-    g = P @ H[:dim, dim]
-    block_matrix(state, blocks_at(dim))[:] = P
-    mean[:], coupling_of(state, dim)[:] = mode[:dim] * scales[:dim], g
+    H = hessian(mode)
+    g = np.linalg.solve(H[:dim, :dim], H[:dim, dim])
+    block_matrix(state, blocks_at(dim))[:] = factor_of_inverse(H[:dim, :dim], scales[:dim])
+    mean[:], coupling_of(state, dim)[:] = mode[:dim] * scales[:dim], g * scales[:dim] / scales[dim]
     state[INTERCEPT] = mode[dim] * scales[dim]
-    state[INTERCEPT_PRECISION] = max(float(H[dim, dim] - H[dim, :dim] @ g), intercept[1])
+    state[INTERCEPT_PRECISION] = max(float(H[dim, dim] - H[dim, :dim] @ g) / scales[dim] ** 2, intercept[1])

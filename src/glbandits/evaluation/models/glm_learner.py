@@ -10,7 +10,7 @@ from glbandits.evaluation.models.exact_fit import refit
 from glbandits.maths.links import LINKS, Link
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies import Optimist
-from glbandits.policy_bases.self_scaling_posterior import INTERCEPT, mean_of
+from glbandits.policy_bases.posterior_state import INTERCEPT, mean_of
 from glbandits.records import Floats
 
 EXACT_ROWS = 65_536

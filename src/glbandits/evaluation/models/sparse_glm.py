@@ -18,7 +18,7 @@ from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows, joined_rows
 from glbandits.numba_support import VECTOR
 from glbandits.policies import Optimist
-from glbandits.policy_bases.self_scaling_posterior import INTERCEPT
+from glbandits.policy_bases.posterior_state import INTERCEPT
 from glbandits.policy_bases.sparse.posterior import COUPLING, MEAN, PRIOR, ROW, TABLE, sparse_score_moments
 from glbandits.records import Floats, Ints
 

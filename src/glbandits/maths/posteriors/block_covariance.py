@@ -7,7 +7,7 @@ Observations with more non-zero features than `LARGEST_BLOCK` merge them in bloc
 memory stay linear in the number of features.
 
 The blocks are the last part of a state, one after another. A block of n features is 1 + n + n^2 numbers: n, the
-indices of its features, and its matrix.
+indices of its features, and the factor of its matrix (`covariance_factor`).
 """
 
 import numpy as np
@@ -61,7 +61,7 @@ def are_valid_blocks(blocks: Floats, dim: int) -> bool:
 
 @jittable
 def block_matrix(state: Floats, start: int) -> Floats:
-    """The matrix of the block that begins at `start`: a view."""
+    """The factor of the block that begins at `start`: a view."""
     n = int(state[start])
     return square_matrix(state, start + 1 + n, n)
 
@@ -91,76 +91,6 @@ def scatter(state: Floats, start: int, values: Floats, vector: Floats) -> None:
     """Copy the values of a block's features to a vector of all features."""
     for k in range(int(state[start])):
         vector[int(state[start + 1 + k])] = values[k]
-
-
-@jittable
-def quadratic_form(P: Floats, features: Floats, start: int, product: Floats) -> float:
-    """Return x'Px for a symmetric P, where x is features[start : start + n].
-
-    Overwrites `product` with Px. O(n^2). Computes Px row by row, four rows at a time: no sum then waits for its
-    previous term.
-    """
-    n = P.shape[0]
-    for j in range(n):
-        product[j] = 0.0
-    fours = n - n % 4
-    for i in range(0, fours, 4):
-        at = start + i
-        x0, x1, x2, x3 = features[at], features[at + 1], features[at + 2], features[at + 3]
-        for j in range(n):
-            product[j] += x0 * P[i, j] + x1 * P[i + 1, j] + x2 * P[i + 2, j] + x3 * P[i + 3, j]
-    for i in range(fours, n):
-        for j in range(n):
-            product[j] += features[start + i] * P[i, j]
-    total = 0.0
-    for i in range(n):
-        total += features[start + i] * product[i]
-    return total
-
-
-@jittable
-def diagonal_form(P: Floats, x: Floats) -> float:
-    """The value of x'Px without correlations between features."""
-    total = 0.0
-    for i in range(P.shape[0]):
-        total += x[i] * x[i] * P[i, i]
-    return total
-
-
-@jittable
-def add_variances(state: Floats, start: int, arms: Floats, variances: Floats) -> None:
-    """Add x'Px to the variance of each arm; the blocks of P begin at `start`.
-
-    O(n^2) for each block with features.
-    """
-    K, dim = arms.shape
-    side = min(dim, LARGEST_BLOCK)
-    x, product = np.empty(side), np.empty(side)
-    while start < state.shape[0]:
-        n = int(state[start])
-        if n == 1:
-            feature, variance = int(state[start + 1]), state[start + 2]
-            for a in range(K):
-                variances[a] += arms[a, feature] * arms[a, feature] * variance
-        elif n == dim:
-            P, features = block_matrix(state, start), arms.ravel()
-            for a in range(K):
-                variances[a] += quadratic_form(P, features, a * dim, product)
-        else:
-            P = block_matrix(state, start)
-            for a in range(K):
-                if gather(state, start, arms[a], x):
-                    variances[a] += quadratic_form(P, x, 0, product)
-        start = block_end(state, start)
-
-
-@jittable
-def subtract_outer(P: Floats, weight: float, u: Floats) -> None:
-    """Compute P -= weight uu', in place, for the first features of u."""
-    for i in range(P.shape[0]):
-        scaled = weight * u[i]
-        for j in range(P.shape[0]):
-            P[i, j] -= scaled * u[j]
 
 
 @jittable

@@ -14,22 +14,21 @@ import numpy as np
 
 from glbandits.maths.feature_table import empty_table, entries_of, find_all, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.covariance_factor import LEAST_VARIANCE
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.policy_bases.outlier_limits import LEAST_SHARE, LEAST_SQUARE, OUTLYING, limit_of, limited_reward, unit_of
+from glbandits.policy_bases.posterior_state import (
     COUNT,
-    FIRST_SCALE,
     INTERCEPT,
     INTERCEPT_PRECISION,
-    LARGEST_SHARE,
-    LEAST_SQUARE,
+    OUTLYING_VALUES,
     PRIOR_SCALE,
-    RESOLUTION,
     SCALARS,
     WEIGHT,
-    record_residual,
-)  # fmt: skip
+)
+from glbandits.policy_bases.self_scaling_posterior import FIRST_SCALE, LARGEST_GAIN, LARGEST_SHARE, record_residual
 from glbandits.records import Floats, Ints
 
 LAYOUT = StateLayout(SCALARS)
@@ -42,12 +41,13 @@ PRESENCE_SUM = LAYOUT.scalar("presence_sum", at_least=0.0)
 TABLE = LAYOUT.end()(0)
 """The offset of the table in the state."""
 
-MEAN, COUPLING, VARIANCE, PRIOR, SQUARES, PRESENCE, ROW = 1, 2, 3, 4, 5, 6, 8
+MEAN, COUPLING, VARIANCE, PRIOR, SQUARES, PRESENCE, VOTES, ROW = 1, 2, 3, 4, 5, 6, 7, 8
 """Columns of a table row (column 0 is the feature), and the number of columns. MEAN is m_i.
 
-A decision reads columns 0 to 3 only. The last column is unused: it makes a row as large as a cache line, so that a
-lookup rarely reads two lines.
+A row is as large as a cache line, so that a lookup rarely reads two lines.
 """
+SMALL_SQUARE = 1e-6
+"""A square above this share of the mean square of a feature is not too small for its unit."""
 
 
 def initial_state(intercept_precision: float) -> Floats:
@@ -87,6 +87,7 @@ def sparse_score_moments(
         for k in range(indptr[a], indptr[a + 1]):
             x, row = values[k], rows[k - first]
             if row >= 0:
+                x = limited_value(state, row, x)
                 level += x * state[row + MEAN]
                 remaining -= x * state[row + COUPLING]
                 variance += x * x * state[row + VARIANCE]
@@ -97,17 +98,47 @@ def sparse_score_moments(
 
 
 @jittable
-def count_features(state: Floats, indices: Ints, values: Floats, rows: Ints) -> Floats:
-    """Count a reward and its features, and write the offsets of their table rows to `rows`.
+def limited_value(state: Floats, row: int, x: float) -> float:
+    """Return the value of a feature, or one unit with its sign if it is an outlier (`outlier_limits`)."""
+    squares, count = state[row + SQUARES], state[row + PRESENCE]
+    # Most values are at most so large, and need no square root.
+    if x * x * count <= OUTLYING * OUTLYING * squares or count == 0.0 or abs(x) <= limit_of(squares, count):
+        return x
+    return math.copysign(unit_of(squares, count), x)
 
-    Inserts new features and sets their prior. Returns the state, which may be a larger array.
+
+@jittable
+def judge_unit(state: Floats, row: int, x: float) -> float:
+    """Return the value of a feature, limited. Makes the feature unseen if its unit was wrong."""
+    value, squares, count = limited_value(state, row, x), state[row + SQUARES], state[row + PRESENCE]
+    is_small = x * x * count < SMALL_SQUARE * squares and 0.0 < abs(x) < LEAST_SHARE * limit_of(squares, count)
+    if value == x and not is_small:
+        return x
+    state[row + VOTES] += -1.0 if is_small else 1.0
+    if abs(state[row + VOTES]) > 0.5 * (count + 1.0):
+        state[SEEN] -= 1.0
+        state[PRESENCE_SUM] -= count
+        state[row + VOTES] = state[row + PRESENCE] = state[row + SQUARES] = 0.0
+        state[row + MEAN] = state[row + COUPLING] = 0.0
+        return x
+    state[OUTLYING_VALUES] += 0.0 if is_small else 1.0
+    return value
+
+
+@jittable
+def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: Floats) -> Floats:
+    """Count a reward and its features, whose values are x.
+
+    Writes the offsets of their table rows to `rows`, and x with outliers limited to `values`. Inserts new features and
+    sets their prior. Returns the state, which may be a larger array.
     """
     unseen = float(state[UNSEEN_PRIOR])
-    initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0])
+    initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0, 0.0])
     state = insert_all(state, TABLE, indices, rows, initial)
     new_features = 0.0
     for k in range(rows.shape[0]):
         row = rows[k]
+        values[k] = judge_unit(state, row, x[k])
         new_features += 1.0 if state[row + PRESENCE] == 0.0 else 0.0
         state[row + SQUARES] += values[k] * values[k]
         state[row + PRESENCE] += 1.0
@@ -125,26 +156,32 @@ def count_features(state: Floats, indices: Ints, values: Floats, rows: Ints) -> 
 
 
 @jittable
-def learn_sparse_reward(state: Floats, rows: Ints, values: Floats, reward: float, link: LinkFunctions) -> None:
-    """Update the posterior by one reward, and record its residual."""
+def learn_sparse_reward(
+    state: Floats, rows: Ints, values: Floats, reward: float, noise: float, link: LinkFunctions
+) -> None:
+    """Update the posterior by one reward, and record its residual, as `self_scaling_posterior.learn_reward`."""
     count = rows.shape[0]
     directions = np.empty(count)
-    score, remaining, diagonal = 0.0, 1.0, 0.0  # remaining is 1 - g'x
+    score, remaining, variance = 0.0, 1.0, 0.0  # remaining is 1 - g'x
     for k in range(count):
         x, row = values[k], rows[k]
         directions[k] = x * state[row + VARIANCE]
         score += x * state[row + MEAN]
         remaining -= x * state[row + COUPLING]
-        diagonal += x * directions[k]
+        variance += x * directions[k]
     score += remaining * state[INTERCEPT]
     gain = remaining / state[INTERCEPT_PRECISION]
-    variance = max(diagonal + remaining * gain, RESOLUTION * (diagonal + 1.0 / state[INTERCEPT_PRECISION]))
+    variance += remaining * gain
+    if noise == 0.0:
+        reward = limited_reward(state, score, variance, reward, link)
     z = proximal_score(score, variance, reward, link)
     pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
     for k in range(count):
         state[rows[k] + MEAN] += pull * directions[k]
     state[INTERCEPT] += pull * gain
     record_residual(state, pull, slope, variance)
+    if slope * variance > LARGEST_GAIN:
+        slope = LARGEST_GAIN / variance
     add_diagonal_curvature(state, rows, values, directions, slope)
 
 
@@ -155,17 +192,11 @@ def add_diagonal_curvature(state: Floats, rows: Ints, values: Floats, directions
     intercept, intercept_precision = state[INTERCEPT], state[INTERCEPT_PRECISION]
     for k in range(rows.shape[0]):
         x, u, row = values[k], directions[k], rows[k]
-        before, coupling = state[row + VARIANCE], state[row + COUPLING]
-        variance, remaining, limited = x * u, constant - x * coupling, slope
-        # Limit the curvature so that the remaining variance is at least `least`. A smaller one would be rounding error.
-        least = RESOLUTION * (x * x * before)
-        if least > 1e-300:
-            variance = max(variance, least)
-            if slope * least * variance > variance - least:  # slope > 1 / least - 1 / variance, without divisions
-                limited = 1.0 / least - 1.0 / variance
-        weight = limited / (1.0 + limited * variance)
-        state[row + VARIANCE] = before - weight * u * u
-        state[row + COUPLING] = coupling + weight * remaining * u
-        state[row + MEAN] += weight * remaining * u * intercept  # so that mean_i = m_i - g_i b stays the same
-        intercept_precision += weight * remaining * remaining
+        coupling, growth = state[row + COUPLING], 1.0 + slope * x * u
+        remaining = constant - x * coupling
+        step = slope * remaining / growth
+        state[row + VARIANCE] = max(state[row + VARIANCE] / growth, LEAST_VARIANCE)
+        state[row + COUPLING] = coupling + step * u
+        state[row + MEAN] += step * u * intercept  # so that mean_i = m_i - g_i b stays the same
+        intercept_precision += step * remaining
     state[INTERCEPT_PRECISION] = intercept_precision if rows.shape[0] > 0 else intercept_precision + slope

@@ -12,17 +12,17 @@ import numpy as np
 
 from glbandits.maths.feature_table import EMPTY, HEADER
 from glbandits.numba_support import jittable
-from glbandits.policy_bases.prior_replacement import EVIDENCE_FROM, FORGOTTEN, SCALES, discount_scalars
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.policy_bases.outlier_limits import LEAST_SQUARE
+from glbandits.policy_bases.posterior_state import (
     COUNT,
     INTERCEPT,
     INTERCEPT_PRECISION,
-    LARGEST_SHARE,
-    LEAST_SQUARE,
     PRIOR_SCALE,
     WEIGHT,
     dispersion,
-)  # fmt: skip
+)
+from glbandits.policy_bases.prior_replacement import EVIDENCE_FROM, FORGOTTEN, SCALES, discount_scalars
+from glbandits.policy_bases.self_scaling_posterior import LARGEST_SHARE
 from glbandits.policy_bases.sparse.posterior import (
     COUPLING,
     MEAN,
@@ -35,6 +35,7 @@ from glbandits.policy_bases.sparse.posterior import (
     TABLE,
     UNSEEN_PRIOR,
     VARIANCE,
+    VOTES,
 )
 from glbandits.records import Floats, Ints
 
@@ -91,6 +92,7 @@ def discount_features(state: Floats, rows: Ints, discount: float) -> None:
         factor = discount if state[row + PRESENCE] > FORGOTTEN else 0.0
         state[row + SQUARES] *= factor
         state[row + PRESENCE] *= factor
+        state[row + VOTES] *= factor
         state[SEEN] += 1.0 if state[row + PRESENCE] > 0.0 else 0.0
         state[PRESENCE_SUM] += state[row + PRESENCE]
 
