@@ -1,7 +1,8 @@
 """Limits of features and rewards far outside everything seen, so that one of them cannot ruin what was learned.
 
 Features: the unit of a feature is its root mean square so far. A value above OUTLYING units counts as one unit with the
-same sign, when choosing and when learning. If most values of a feature do not fit its unit, the unit was wrong: the
+same sign, when choosing and when learning. A value above 10 units counts as 10 in the unit, and its reward is learned
+with a smaller weight, as if the value were 10 units. If most values of a feature do not fit its unit, the unit was wrong: the
 feature takes the present value as its unit, and its coefficient is learned again.
 
 Rewards: if the squared residual of a reward is far above the sum of all squared residuals so far, the reward counts as
@@ -30,8 +31,10 @@ from glbandits.records import Floats
 
 OUTLYING = 1e3
 """A value of a feature above so many units is an outlier."""
-FEW_VALUES = 8.0
+FEW_VALUES = 16.0
 """With fewer values than this, the unit is uncertain, and larger values are accepted."""
+LARGE_SHARE = 1e-2
+"""A value above this share of the limit, which is 10 units, gives its reward a smaller weight."""
 LEAST_SHARE = 1e-8
 """A value below this share of the limit, which is 1e-5 units, is too small for the unit. It is learned as it is."""
 LEAST_SQUARE = 1e-100
@@ -73,47 +76,58 @@ def limit_features(state: Floats, x: Floats, values: Floats) -> bool:
 
 
 @jittable
-def count_features(state: Floats, x: Floats, values: Floats) -> bool:
+def count_features(state: Floats, x: Floats, values: Floats) -> tuple[bool, float]:
     """Count a reward and its features, which are written to `values` with outliers limited.
 
-    Returns whether a feature needs a prior: it is present for the first time, or has another unit from now on. Reads
-    the state by offset, because it runs for every reward and a slice takes 20 ns.
+    Returns whether a feature needs a prior, because it is present for the first time or has another unit from now on;
+    and the weight of the reward. Reads the state by offset, because it runs for every reward and a slice takes 20 ns.
     """
     dim = x.shape[0]
     squares, presence, limits, is_unusual = squares_at(dim), presence_at(dim), limits_at(dim), False
     for i in range(dim):
         size, limit = abs(x[i]), state[limits + i]
-        is_unusual |= (size > limit) | ((size < limit * LEAST_SHARE) & (size > 0.0))
+        is_unusual |= (size > limit * LARGE_SHARE) | ((size < limit * LEAST_SHARE) & (size > 0.0))
         values[i] = x[i]
-    if is_unusual:
-        judge_units(state, values)
-    new_features = 0.0
+    weight, new_features = judge_units(state, values) if is_unusual else 1.0, 0.0
     for i in range(dim):
         present = 1.0 if values[i] != 0.0 else 0.0
         new_features += present if state[presence + i] == 0.0 else 0.0
-        square, count = state[squares + i] + values[i] * values[i], state[presence + i] + present
+        size = min(abs(values[i]), LARGE_SHARE * state[limits + i])
+        square, count = state[squares + i] + size * size, state[presence + i] + present
         state[squares + i], state[presence + i] = square, count
         state[limits + i] = limit_of(square, count) if count > 0.0 else NO_LIMIT
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
-    return new_features > 0.0
+    return new_features > 0.0, weight
 
 
 @jittable
-def judge_units(state: Floats, values: Floats) -> None:
-    """Limit outliers in `values`, and make features whose unit was wrong unseen."""
-    dim = values.shape[0]
+def judge_units(state: Floats, values: Floats) -> float:
+    """Limit outliers in `values`, and make features whose unit was wrong unseen. Returns the weight of the reward."""
+    dim, weight = values.shape[0], 1.0
     squares, presence, limits, votes = squares_at(dim), presence_at(dim), limits_at(dim), votes_at(dim)
     for i in range(dim):
         size, limit = abs(values[i]), state[limits + i]
-        if size == 0.0 or state[presence + i] == 0.0 or limit * LEAST_SHARE <= size <= limit:
+        if size == 0.0 or state[presence + i] == 0.0:
+            continue
+        if limit * LEAST_SHARE <= size <= limit:
+            weight = min(weight, weight_of(size, limit))
             continue
         state[votes + i] += 1.0 if size > limit else -1.0
         if abs(state[votes + i]) > 0.5 * (state[presence + i] + 1.0):
             state[votes + i] = state[presence + i] = state[squares + i] = 0.0
+            state[limits + i] = NO_LIMIT
         elif size > limit:
             values[i] = math.copysign(unit_of(state[squares + i], state[presence + i]), values[i])
             state[OUTLYING_VALUES] += 1.0
+    return weight
+
+
+@jittable
+def weight_of(size: float, limit: float) -> float:
+    """The weight of a reward with a value of this size."""
+    share = LARGE_SHARE * limit / size
+    return share * share if share < 1.0 else 1.0
 
 
 @jittable

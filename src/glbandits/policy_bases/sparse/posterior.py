@@ -15,10 +15,17 @@ import numpy as np
 from glbandits.maths.feature_table import empty_table, entries_of, find_all, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.covariance_factor import LEAST_VARIANCE
-from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
-from glbandits.policy_bases.outlier_limits import LEAST_SHARE, LEAST_SQUARE, OUTLYING, limit_of, limited_reward, unit_of
+from glbandits.policy_bases.outlier_limits import (
+    LEAST_SHARE,
+    LEAST_SQUARE,
+    OUTLYING,
+    limit_of,
+    limited_reward,
+    unit_of,
+    weight_of,
+)
 from glbandits.policy_bases.posterior_state import (
     COUNT,
     INTERCEPT,
@@ -28,7 +35,7 @@ from glbandits.policy_bases.posterior_state import (
     SCALARS,
     WEIGHT,
 )
-from glbandits.policy_bases.self_scaling_posterior import FIRST_SCALE, LARGEST_GAIN, LARGEST_SHARE, record_residual
+from glbandits.policy_bases.self_scaling_posterior import FIRST_SCALE, LARGEST_SHARE, proximal_move
 from glbandits.records import Floats, Ints
 
 LAYOUT = StateLayout(SCALARS)
@@ -46,8 +53,8 @@ MEAN, COUPLING, VARIANCE, PRIOR, SQUARES, PRESENCE, VOTES, ROW = 1, 2, 3, 4, 5, 
 
 A row is as large as a cache line, so that a lookup rarely reads two lines.
 """
-SMALL_SQUARE = 1e-6
-"""A square above this share of the mean square of a feature is not too small for its unit."""
+SMALL_SQUARE, LARGE_SQUARE = 1e-4, 100.0
+"""A value whose square is between these multiples of the mean square of its feature is ordinary."""
 
 
 def initial_state(intercept_precision: float) -> Floats:
@@ -108,39 +115,44 @@ def limited_value(state: Floats, row: int, x: float) -> float:
 
 
 @jittable
-def judge_unit(state: Floats, row: int, x: float) -> float:
-    """Return the value of a feature, limited. Makes the feature unseen if its unit was wrong."""
-    value, squares, count = limited_value(state, row, x), state[row + SQUARES], state[row + PRESENCE]
-    is_small = x * x * count < SMALL_SQUARE * squares and 0.0 < abs(x) < LEAST_SHARE * limit_of(squares, count)
-    if value == x and not is_small:
-        return x
-    state[row + VOTES] += -1.0 if is_small else 1.0
+def judge_unit(state: Floats, row: int, x: float) -> tuple[float, float]:
+    """Return the value of a feature, limited, and the weight of its reward, as `outlier_limits.judge_units`."""
+    squares, count = state[row + SQUARES], state[row + PRESENCE]
+    if count == 0.0 or SMALL_SQUARE * squares <= x * x * count <= LARGE_SQUARE * squares:
+        return x, 1.0  # most values: no square root is needed
+    limit, size = limit_of(squares, count), abs(x)
+    if size == 0.0 or limit * LEAST_SHARE <= size <= limit:
+        return x, weight_of(size, limit)
+    state[row + VOTES] += 1.0 if size > limit else -1.0
     if abs(state[row + VOTES]) > 0.5 * (count + 1.0):
         state[SEEN] -= 1.0
         state[PRESENCE_SUM] -= count
         state[row + VOTES] = state[row + PRESENCE] = state[row + SQUARES] = 0.0
         state[row + MEAN] = state[row + COUPLING] = 0.0
-        return x
-    state[OUTLYING_VALUES] += 0.0 if is_small else 1.0
-    return value
+        return x, 1.0
+    if size <= limit:
+        return x, 1.0
+    state[OUTLYING_VALUES] += 1.0
+    return math.copysign(unit_of(squares, count), x), 1.0
 
 
 @jittable
-def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: Floats) -> Floats:
+def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: Floats) -> tuple[Floats, float]:
     """Count a reward and its features, whose values are x.
 
     Writes the offsets of their table rows to `rows`, and x with outliers limited to `values`. Inserts new features and
-    sets their prior. Returns the state, which may be a larger array.
+    sets their prior. Returns the state, which may be a larger array, and the weight of the reward.
     """
     unseen = float(state[UNSEEN_PRIOR])
     initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0, 0.0])
     state = insert_all(state, TABLE, indices, rows, initial)
-    new_features = 0.0
+    new_features, least_weight = 0.0, 1.0
     for k in range(rows.shape[0]):
         row = rows[k]
-        values[k] = judge_unit(state, row, x[k])
+        values[k], weight = judge_unit(state, row, x[k])
+        least_weight = min(least_weight, weight)
         new_features += 1.0 if state[row + PRESENCE] == 0.0 else 0.0
-        state[row + SQUARES] += values[k] * values[k]
+        state[row + SQUARES] += values[k] * values[k] * weight  # of a large value only 10 units count
         state[row + PRESENCE] += 1.0
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
@@ -152,12 +164,12 @@ def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: 
             if state[rows[k] + PRESENCE] == 1.0:  # a prior in the units of the first value
                 state[rows[k] + PRIOR] = max(values[k] * values[k], LEAST_SQUARE) * scale
                 state[rows[k] + VARIANCE] = 1.0 / state[rows[k] + PRIOR]
-    return state
+    return state, least_weight
 
 
 @jittable
 def learn_sparse_reward(
-    state: Floats, rows: Ints, values: Floats, reward: float, noise: float, link: LinkFunctions
+    state: Floats, rows: Ints, values: Floats, reward: float, weight: float, noise: float, link: LinkFunctions
 ) -> None:
     """Update the posterior by one reward, and record its residual, as `self_scaling_posterior.learn_reward`."""
     count = rows.shape[0]
@@ -174,14 +186,10 @@ def learn_sparse_reward(
     variance += remaining * gain
     if noise == 0.0:
         reward = limited_reward(state, score, variance, reward, link)
-    z = proximal_score(score, variance, reward, link)
-    pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
+    pull, slope = proximal_move(state, score, variance, reward, weight, link)
     for k in range(count):
         state[rows[k] + MEAN] += pull * directions[k]
     state[INTERCEPT] += pull * gain
-    record_residual(state, pull, slope, variance)
-    if slope * variance > LARGEST_GAIN:
-        slope = LARGEST_GAIN / variance
     add_diagonal_curvature(state, rows, values, directions, slope)
 
 
