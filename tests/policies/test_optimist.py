@@ -16,19 +16,18 @@ from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, argmax_with_bonus, bonus
 from glbandits.policy import unpacker
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.policy_bases.posterior_state import (
     COUNT,
     CURVATURE,
     EXPECTED,
     INTERCEPT_PRECISION,
     SQUARED_RESIDUALS,
     WEIGHT,
-    assumed_noise,
     blocks_at,
-    intercept_variance,
     mean_of,
     prior_of,
 )
+from glbandits.policy_bases.self_scaling_posterior import assumed_noise, intercept_variance
 from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
 from tests.maths.posteriors.block_parts import blocks_of
@@ -301,11 +300,11 @@ def test_probabilities_match_the_formula_with_blocks() -> None:
 
 
 def test_state_size_depends_on_the_blocks() -> None:
-    policy, header = Optimist(), 10
+    policy, header = Optimist(), 12
     for dim in (1, 5, LARGEST_BLOCK):
-        assert policy.init(dim).size == header + 5 * dim + 1 + dim + dim**2
+        assert policy.init(dim).size == header + 7 * dim + 1 + dim + dim**2
     for dim in (LARGEST_BLOCK + 1, 1000, 10**5):
-        assert policy.init(dim).size == header + 5 * dim + 3 * dim
+        assert policy.init(dim).size == header + 7 * dim + 3 * dim
 
 
 def test_state_is_linear_in_many_features() -> None:

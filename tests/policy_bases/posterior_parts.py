@@ -9,18 +9,9 @@ from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.optimist import Optimist
 from glbandits.policy import unpacker
+from glbandits.policy_bases.posterior_state import INTERCEPT, INTERCEPT_PRECISION, blocks_at, coupling_of, mean_of
 from glbandits.policy_bases.prior_replacement import EVIDENCE_FROM, SCALES
-from glbandits.policy_bases.self_scaling_posterior import (
-    FIRST_SCALE,
-    INTERCEPT,
-    INTERCEPT_PRECISION,
-    LARGEST_SHARE,
-    assumed_noise,
-    blocks_at,
-    coupling_of,
-    intercept_variance,
-    mean_of,
-)
+from glbandits.policy_bases.self_scaling_posterior import FIRST_SCALE, LARGEST_SHARE, assumed_noise, intercept_variance
 from glbandits.records import Floats
 from tests.maths.posteriors.block_parts import assembled
 

@@ -9,7 +9,7 @@ import pytest
 from glbandits.maths.links import find_link
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.optimist import Optimist
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.policy_bases.posterior_state import (
     COUNT,
     CURVATURE,
     EXPECTED,

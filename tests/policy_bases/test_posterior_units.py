@@ -11,11 +11,7 @@ from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.optimist import Optimist
 from glbandits.policy import unpacker
-from glbandits.policy_bases.self_scaling_posterior import (
-    INTERCEPT,
-    PRIOR_SCALE,
-    mean_of,
-)
+from glbandits.policy_bases.posterior_state import INTERCEPT, PRIOR_SCALE, mean_of
 from glbandits.records import Floats
 from tests.policy_bases.posterior_parts import (
     functions,

@@ -7,23 +7,24 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from glbandits.maths.links import find_link
+from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, count_features
+from glbandits.policy_bases.posterior_state import (
+    PRIOR_SCALE,
+    WEIGHT,
+    blocks_at,
+    coupling_of,
+    dispersion,
+    mean_of,
+    presence_of,
+    prior_of,
+)
 from glbandits.policy_bases.prior_replacement import EVIDENCE_FROM, SCALES
 from glbandits.policy_bases.self_scaling_posterior import (
     FIRST_SCALE,
     LARGEST_SHARE,
-    LEAST_SQUARE,
-    PRIOR_SCALE,
-    WEIGHT,
     assumed_noise,
-    blocks_at,
-    coupling_of,
-    dispersion,
     init_feature_prior,
     intercept_variance,
-    mean_of,
-    presence_of,
-    prior_of,
-    update_feature_stats,
 )
 from glbandits.records import Floats
 from tests.maths.posteriors.block_parts import assembled
@@ -87,7 +88,9 @@ def test_late_feature_gets_its_own_scale_at_once() -> None:
     X = np.hstack([rng.uniform(-1, 1, (10, 2)), np.zeros((10, 1))])
     state = learned("logistic", X, rng.integers(0, 2, 10).astype(float))
     x = np.array([0.3, 0.0, 30.0])
-    assert update_feature_stats(state, x)
+    values = np.empty(3)
+    assert count_features(state, x, values) == (True, 1.0)
+    np.testing.assert_array_equal(values, x)
     init_feature_prior(state, x)
     mean_presences = presence_of(state, 3).sum() / state[WEIGHT]
     assert mean_presences == pytest.approx((10 * 2 + 2) / 11)

@@ -15,20 +15,19 @@ from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.optimist import Optimist
-from glbandits.policy_bases.self_scaling_posterior import (
+from glbandits.policy_bases.posterior_state import (
     CURVATURE,
     EXPECTED,
     INTERCEPT,
     INTERCEPT_PRECISION,
     PRIOR_SCALE,
     SQUARED_RESIDUALS,
-    assumed_noise,
     blocks_at,
     dispersion,
-    intercept_variance,
     mean_of,
     prior_of,
 )
+from glbandits.policy_bases.self_scaling_posterior import assumed_noise, intercept_variance
 from glbandits.records import Floats
 from tests.maths.posteriors.block_parts import blocks_of
 from tests.policy_bases.posterior_parts import (

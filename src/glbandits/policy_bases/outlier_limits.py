@@ -1,6 +1,6 @@
 """Limits of features and rewards far outside everything seen, so that one of them cannot ruin what was learned.
 
-Features: the unit of a feature is its root mean square so far. A value above OUTLYING units counts as one unit with the
+Features: the unit of a feature is its root mean square. A value above OUTLYING units counts as one unit with the
 same sign, when choosing and when learning. A value above 10 units counts as 10 in the unit, and its reward is learned
 with a smaller weight, as if the value were 10 units. If most values of a feature do not fit its unit, the unit was wrong: the
 feature takes the present value as its unit, and its coefficient is learned again.
@@ -93,9 +93,8 @@ def count_features(state: Floats, x: Floats, values: Floats) -> tuple[bool, floa
         present = 1.0 if values[i] != 0.0 else 0.0
         new_features += present if state[presence + i] == 0.0 else 0.0
         size = min(abs(values[i]), LARGE_SHARE * state[limits + i])
-        square, count = state[squares + i] + size * size, state[presence + i] + present
-        state[squares + i], state[presence + i] = square, count
-        state[limits + i] = limit_of(square, count) if count > 0.0 else NO_LIMIT
+        state[squares + i] += size * size
+        state[presence + i] += present
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
     return new_features > 0.0, weight

@@ -12,7 +12,7 @@ from glbandits.maths.cholesky import forward, solve_factorised
 from glbandits.maths.posteriors.block_covariance import block_end, block_matrix
 from glbandits.maths.posteriors.covariance_factor import factorise_precision, from_cholesky, to_precision
 from glbandits.numba_support import jittable
-from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, NO_LIMIT
+from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, NO_LIMIT, limit_of
 from glbandits.policy_bases.posterior_state import (
     COUNT,
     CURVATURE,
@@ -75,7 +75,7 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
 
 @jittable
 def discount_sums(state: Floats, dim: int, half_life: float) -> float:
-    """Discount all sums for the rewards since the last replacement.
+    """Discount all sums for the rewards since the last replacement, and set the limits of features.
 
     Returns the discount factor.
     """
@@ -84,7 +84,7 @@ def discount_sums(state: Floats, dim: int, half_life: float) -> float:
     limits = limits_of(state, dim)
     for i in range(dim):
         factor = discount if presence[i] > FORGOTTEN else 0.0
-        limits[i] = limits[i] if factor > 0.0 else NO_LIMIT
+        limits[i] = limit_of(squares[i], presence[i]) if presence[i] > FORGOTTEN else NO_LIMIT
         squares[i] *= factor
         presence[i] *= factor
         votes[i] *= factor

@@ -20,7 +20,7 @@ from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end
 from glbandits.maths.posteriors.covariance_factor import condition, project, separate
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
-from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, limited_reward
+from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, limit_of, limited_reward
 from glbandits.policy_bases.posterior_state import (
     CURVATURE,
     EXPECTED,
@@ -32,6 +32,7 @@ from glbandits.policy_bases.posterior_state import (
     blocks_at,
     coupling_at,
     coupling_of,
+    limits_of,
     mean_at,
     mean_of,
     presence_of,
@@ -72,7 +73,7 @@ def init_feature_prior(state: Floats, x: Floats) -> None:
     """Set the prior of features that are present for the first time, in the units of their first value."""
     dim = x.shape[0]
     presence, prior, start = presence_of(state, dim), prior_of(state, dim), blocks_at(dim)
-    mean, g = mean_of(state, dim), coupling_of(state, dim)
+    mean, g, limits = mean_of(state, dim), coupling_of(state, dim), limits_of(state, dim)
     present = 0.0
     for i in range(dim):
         present += presence[i] / state[WEIGHT]
@@ -82,7 +83,7 @@ def init_feature_prior(state: Floats, x: Floats) -> None:
         for k in range(F.shape[0]):
             i = int(state[start + 1 + k])
             if x[i] != 0.0 and presence[i] == 1.0:
-                prior[i] = max(x[i] * x[i], LEAST_SQUARE) * scale
+                prior[i], limits[i] = max(x[i] * x[i], LEAST_SQUARE) * scale, limit_of(x[i] * x[i], 1.0)
                 mean[i] = g[i] = 0.0
                 separate(F, k, 1.0 / prior[i])
         start = block_end(state, start)
@@ -107,9 +108,16 @@ def learn_reward(state: Floats, x: Floats, reward: float, weight: float, noise: 
     if noise == 0.0:
         reward = limited_reward(state, score, variance, reward, link)
     pull, slope = proximal_move(state, score, variance, reward, weight, link)
+    state[INTERCEPT] += pull * gain
+    if state[blocks_at(dim)] == dim:  # one block contains all features, so the update is exact
+        step = slope * remaining / condition(block_matrix(state, blocks_at(dim)), projected, slope)
+        for i in range(dim):
+            state[mean + i] += pull * (projected[i] - gain * state[g + i])
+            state[g + i] += step * projected[i]
+        state[INTERCEPT_PRECISION] += step * remaining
+        return
     for i in range(dim):
         state[mean + i] -= pull * gain * state[g + i]
-    state[INTERCEPT] += pull * gain
     if present == 0.0:
         state[INTERCEPT_PRECISION] += slope
     else:
@@ -168,25 +176,22 @@ def record_residual(state: Floats, residual: float, slope: float, variance: floa
 def learn_blocks(state: Floats, x: Floats, projected: Floats, pull: float, slope: float, constant: float) -> None:
     """Move the mean by pull Px, and update P, g and s for the curvature of a reward, block by block.
 
-    With one block the update is exact. With m blocks, each block gets the curvature of its own features and of
-    `constant` = 1/sqrt(m) in place of 1. The matrix stays positive definite, and the curvature of the intercept alone
-    is exact.
+    With m blocks, each block gets the curvature of its own features and of `constant` = 1/sqrt(m) in place of 1. The
+    matrix stays positive definite, and the curvature of the intercept alone is exact.
     """
     dim, start = x.shape[0], blocks_at(x.shape[0])
     mean, g = mean_of(state, dim), coupling_of(state, dim)
-    side = min(dim, LARGEST_BLOCK)
-    features, f, u = np.empty(side), np.empty(side), np.empty(side)
+    features, f = np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK)
     while start < state.shape[0]:
         if gather(state, start, x, features):
             gather(state, start, projected, f)
             F, remaining = block_matrix(state, start), constant
-            growth = condition(F, f, slope, u)
             for k in range(F.shape[0]):
                 remaining -= features[k] * g[int(state[start + 1 + k])]
-            step = slope * remaining / growth
+            step = slope * remaining / condition(F, f, slope)
             for k in range(F.shape[0]):
                 i = int(state[start + 1 + k])
-                mean[i] += pull * u[k]
-                g[i] += step * u[k]
+                mean[i] += pull * f[k]
+                g[i] += step * f[k]
             state[INTERCEPT_PRECISION] += step * remaining
         start = block_end(state, start)

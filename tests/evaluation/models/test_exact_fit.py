@@ -8,7 +8,7 @@ from scipy.special import expit
 from glbandits.evaluation.models.exact_fit import refit
 from glbandits.maths.links import find_link
 from glbandits.policies import Optimist
-from glbandits.policy_bases.self_scaling_posterior import prior_of
+from glbandits.policy_bases.posterior_state import prior_of
 from glbandits.records import Floats
 from tests.policy_bases.posterior_parts import learned, means_of, precision_of
 

@@ -50,10 +50,10 @@ def project(F: Floats, x: Floats, f: Floats) -> float:
 
 
 @jittable
-def condition(F: Floats, f: Floats, curvature: float, u: Floats) -> float:
+def condition(F: Floats, f: Floats, curvature: float) -> float:
     """Update F for a precision that grows by curvature xx', where f is U'x, by Bierman's method. O(n^2).
 
-    Writes Px to u, with P before the update, and returns 1 + curvature x'Px.
+    Overwrites f with Px, where P is the covariance before the update, and returns 1 + curvature x'Px.
     """
     growth = 1.0
     for j in range(F.shape[0]):
@@ -62,9 +62,9 @@ def condition(F: Floats, f: Floats, curvature: float, u: Floats) -> float:
         F[j, j] = max(F[j, j] * (before / growth), LEAST_VARIANCE)
         for i in range(j):
             old = F[j, i]
-            F[j, i] = old + step * u[i]
-            u[i] += old * weighted
-        u[j] = weighted
+            F[j, i] = old + step * f[i]
+            f[i] += old * weighted
+        f[j] = weighted
     return growth
 
 
