@@ -10,7 +10,7 @@ from glbandits.maths.links import LINKS, Link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policies import *  # noqa: F403  (a new policy has to be listed only there)
 from glbandits.policies import __all__ as _policies
-from glbandits.policy import Coefficients, Outliers
+from glbandits.policy import Coefficients, Outliers, OutlierWarning
 from glbandits.version import __version__
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Link",
     "MissingExtra",
     "ModelFileError",
+    "OutlierWarning",
     "Outliers",
     "SparseRows",
     "UnknownName",

@@ -16,6 +16,7 @@ from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_row
 from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
+from glbandits.bandit.outlier_watch import OutlierWatch
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.display.displayed import Displayed
 from glbandits.errors import MAX_ABS, InvalidInput, check_int
@@ -94,6 +95,9 @@ class Bandit(Displayed):
         self._choose.start()
         self._learn.start()
         self._catalogues: WeakKeyDictionary[Catalogue, CatalogueDecisions] = WeakKeyDictionary()
+        self._outlier_watch = OutlierWatch(form, dim, feature_map=model.features, state=self._state)
+        self.warns_of_outliers = True
+        """Whether `learn` and `learn_batch` warn of outliers, once for each feature and once for rewards."""
 
     @property
     def sparse(self) -> bool:
@@ -164,6 +168,8 @@ class Bandit(Displayed):
             raise index_out_of_range(self.policy, "learn") from error
         if new_state is not None:
             self._state = new_state
+        if self._outlier_watch.has_news(self._state) and self.warns_of_outliers:
+            self._outlier_watch.warn(self._state)
 
     def learnable(self, x: SparseRows, max_size: int) -> SparseRows:
         """The features of a sparse row that fit in a state of at most `max_size` numbers.
@@ -194,13 +200,17 @@ class Bandit(Displayed):
             checked_reward(self._link, reward)
         batch = self._inputs.batch()
         batch.start()
-        before = (self._state.copy(), self._rng.copy())
+        before, warns, self.warns_of_outliers = (self._state.copy(), self._rng.copy()), self.warns_of_outliers, False
         try:
             with convert_index_errors(self.policy, "learn"):
                 self._learn_rows(batch, X, y)
         except BaseException:
             self._state, self._rng = before
             raise
+        finally:
+            self.warns_of_outliers = warns
+        if self._outlier_watch.has_news(self._state) and self.warns_of_outliers:
+            self._outlier_watch.warn(self._state)
 
     def _learn_rows(self, batch: Call, X: Any, y: Floats) -> None:
         done = 0
@@ -393,6 +403,7 @@ class Bandit(Displayed):
         """An independent Bandit with a copy of the state and the generator."""
         bandit = type(self).__new__(type(self))
         bandit._set(ParsedModel(self.policy, self._form, self.dim, self._state.copy(), self._rng.copy(), self.features))
+        bandit.warns_of_outliers = self.warns_of_outliers
         return bandit
 
     __copy__ = copy

@@ -85,7 +85,12 @@ class CatalogueDecisions:
         if rule is None:
             return None
         self.arms(np.zeros(1, dtype=np.int64), context)  # raises InvalidInput if the features do not fit the bandit
-        return rule if context is None else rule.for_arms(self._catalogue.combining_matrix(context))
+        largest = self._catalogue.packed.largest
+        if context is None:
+            return rule if (largest <= rule.limits).all() else None
+        matrix = self._catalogue.combining_matrix(context)
+        is_covered = (np.abs(matrix[:-1]) @ np.append(largest, 1.0) <= rule.limits).all()
+        return rule.for_arms(matrix) if is_covered else None
 
     def _count(self, rows: Ints | None) -> int:
         return len(self._catalogue) if rows is None else len(rows)

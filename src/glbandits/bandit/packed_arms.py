@@ -27,6 +27,8 @@ class PackedArms:
         """The norm of (x, 1) for each arm x in these units."""
         self.units: Floats
         """The units of the features, and 1 for the constant."""
+        self.largest: Floats
+        """An upper bound of the absolute value of each feature."""
 
     def update(self, features: Floats, changed: Ints) -> None:
         """Pack the changed rows, or all arms if the capacity is too small or a value is above LARGEST_VALUE."""
@@ -34,9 +36,10 @@ class PackedArms:
         if has_capacity and (np.abs(features[changed]) <= LARGEST_VALUE * self.units[:-1]).all():
             for panel in np.unique(changed // WIDTH):
                 self._pack(features, int(panel), int(panel) + 1)
+            self.largest = np.maximum(self.largest, np.abs(features[changed]).max(axis=0, initial=0.0))
             return
-        largest = np.maximum(features.max(axis=0, initial=0.0), -features.min(axis=0, initial=0.0))
-        self.units = np.append(np.where(largest > 0.0, largest, 1.0), 1.0)
+        self.largest = np.maximum(features.max(axis=0, initial=0.0), -features.min(axis=0, initial=0.0))
+        self.units = np.append(np.where(self.largest > 0.0, self.largest, 1.0), 1.0)
         self.panels = pack_panels(np.zeros((-int(-CAPACITY * len(features) // WIDTH) * WIDTH, features.shape[1])))
         self.norms = np.ones(len(self.panels) * WIDTH)
         self.generation += 1

@@ -24,7 +24,13 @@ from glbandits.policy import (
     StateLayout,
     derived,
 )
-from glbandits.policy_bases.half_life_selection import active_copy, are_valid_copies, initial_copies, selects_half_life
+from glbandits.policy_bases.half_life_selection import (
+    FIRST_COPY,
+    active_copy,
+    are_valid_copies,
+    initial_copies,
+    selects_half_life,
+)
 from glbandits.policy_bases.outlier_limits import NO_LIMIT, count_features
 from glbandits.policy_bases.posterior_scores import joint_covariance, score_moments
 from glbandits.policy_bases.posterior_state import (
@@ -32,12 +38,13 @@ from glbandits.policy_bases.posterior_state import (
     CURVATURE,
     LAYOUT,
     NEXT,
+    OUTLIERS,
     OUTLYING_REWARDS,
-    OUTLYING_VALUES,
     WEIGHT,
     blocks_at,
     dispersion,
     is_valid_posterior,
+    limits_of,
     mean_of,
     presence_at,
     votes_of,
@@ -97,6 +104,7 @@ class Optimist(Policy):
     name: ClassVar[str] = "optimist"
     layout: ClassVar[StateLayout] = LAYOUT
     estimate: ClassVar[str] = "mean"
+    outliers_at: ClassVar[int | None] = OUTLIERS
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
         guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
@@ -152,9 +160,9 @@ class Optimist(Policy):
     def outliers(self, state: Floats, dim: int) -> Outliers:
         """Return the limited rewards and features. With half_life="auto": those of the copy that decides."""
         state = active_copy(state) if self.half_life == "auto" else state
-        votes = votes_of(state, dim)
+        votes, rewards = votes_of(state, dim), int(state[OUTLYING_REWARDS])
         features = {int(i): math.ceil(votes[i]) for i in np.flatnonzero(votes > 0.0)}
-        return Outliers(int(state[OUTLYING_REWARDS]), int(state[OUTLYING_VALUES]), features)
+        return Outliers(rewards, int(state[OUTLIERS]) - rewards, features)
 
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
         """Return the rule; None before the first reward.
@@ -172,6 +180,7 @@ class Optimist(Policy):
             low=LEAST_BONUS * sigma,
             high=LARGEST_BONUS * sigma,
             floor=self.floor,
+            limits=limits_of(state, dim).copy(),
         )
 
     @staticmethod
@@ -224,6 +233,8 @@ class Optimist(Policy):
 @selects_half_life
 class AdaptiveOptimist(Optimist):
     """Optimist with half_life="auto"."""
+
+    outliers_at: ClassVar[int | None] = FIRST_COPY + OUTLIERS
 
 
 @jittable

@@ -7,7 +7,7 @@ from glbandits.numba_support import jittable
 from glbandits.policy.base import Grid, Policy, PolicyInfo, unpacker
 from glbandits.policy.bonus_rule import BonusRule
 from glbandits.policy.coefficients import Coefficients
-from glbandits.policy.outliers import Outliers
+from glbandits.policy.outliers import Outliers, OutlierWarning
 from glbandits.policy.plain_settings import grid_points, rebuild, settings_of
 from glbandits.policy.settings import (
     AnyLink,
@@ -30,6 +30,7 @@ __all__ = [
     "Grid",
     "NonNegative",
     "NonNegativeInt",
+    "OutlierWarning",
     "Outliers",
     "Policy",
     "PolicyInfo",

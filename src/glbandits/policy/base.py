@@ -99,6 +99,8 @@ class Policy:
     """The settings that experiments tune, and their values: those of the SGD-TS paper if it tunes this policy."""
     info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
     """The row in docs/policies.md."""
+    outliers_at: ClassVar[int | None] = None
+    """The index in a state of the number of outliers that were limited; None if the policy limits none."""
     is_sparse: ClassVar[bool] = False
     """Whether the functions take sparse rows."""
 

@@ -32,14 +32,24 @@ class BonusRule(NamedTuple):
     """
     variance_sizes: Floats
     """The same for the terms of v, from the diagonal of the covariance, (dim + 1,)."""
+    limits: Floats
+    """The rule is that of the policy for arms with |x| <= limits, (dim of the policy,)."""
 
     @classmethod
     def of(
-        cls, theta: Floats, covariance: Floats, *, information: float, low: float, high: float, floor: float
+        cls,
+        theta: Floats,
+        covariance: Floats,
+        *,
+        information: float,
+        low: float,
+        high: float,
+        floor: float,
+        limits: Floats,
     ) -> Self:
         """Create the rule for the features of the policy."""
         level_sizes, variance_sizes = np.append(np.abs(theta), 0.0), np.diagonal(covariance).copy()
-        return cls(theta, covariance, information, low, high, floor, level_sizes, variance_sizes)
+        return cls(theta, covariance, information, low, high, floor, level_sizes, variance_sizes, limits)
 
     def for_arms(self, matrix: Floats) -> Self:
         """Return the rule for arms z whose features x are given by (x, 1) = matrix (z, 1).

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+class OutlierWarning(UserWarning):
+    """A feature or a reward was far outside everything seen before, and was limited."""
+
+
 @dataclass(frozen=True)
 class Outliers:
     """How many outliers a model has learned. It has learned a limited value in place of each."""

@@ -56,6 +56,8 @@ EVIDENCE, ADVANTAGE = _offsets[0] - 1, _offsets[COPIES - 1] - 1
 """The evidence of copy i is at EVIDENCE + i, its advantage at ADVANTAGE + i."""
 FIRST = ADVANTAGE + COPIES
 """The offset of the copies. Each copy is preceded by its length, because copies may grow."""
+FIRST_COPY = FIRST + 1
+"""The offset of the main copy, after its length."""
 
 Kind = TypeVar("Kind", bound=type[Policy])
 
@@ -99,7 +101,7 @@ def are_valid_copies(state: Floats, dim: int, copied: Policy) -> bool:
 @jittable
 def copy_start(state: Floats, index: int) -> int:
     """The offset of a copy."""
-    start = FIRST + 1
+    start = FIRST_COPY
     for _ in range(index):
         start += int(state[start - 1]) + 1
     return start

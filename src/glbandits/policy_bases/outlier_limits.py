@@ -1,13 +1,14 @@
 """Limits of features and rewards far outside everything seen, so that one of them cannot ruin what was learned.
 
-Features: the unit of a feature is its root mean square. A value above OUTLYING units counts as one unit with the
-same sign, when choosing and when learning. A value above 10 units counts as 10 in the unit, and its reward is learned
-with a smaller weight, as if the value were 10 units. If most values of a feature do not fit its unit, the unit was wrong: the
+Features: the unit of a feature is its root mean square. A value above OUTLYING units counts as one unit with the same
+sign, when choosing and when learning. A value above 10 units counts as 10 in the unit, and its reward is learned with a
+smaller weight, as if the value were 10 units. If most values of a feature do not fit its unit, the unit was wrong: the
 feature takes the present value as its unit, and its coefficient is learned again.
 
 Rewards: if the squared residual of a reward is far above the sum of all squared residuals so far, the reward counts as
-one with a residual of typical size. Its sum of squares then doubles. So a few absurd rewards change little, but rewards
-that are often of this size are soon learned as they are. Rewards between two bounds are never limited.
+one with a residual of typical size. The sum then doubles, or grows more if there were many outliers. So a few absurd
+rewards change little, but rewards that are often of this size are soon learned as they are. Rewards between two bounds
+are never limited.
 """
 
 import math
@@ -18,8 +19,8 @@ from glbandits.policy_bases.posterior_state import (
     COUNT,
     CURVATURE,
     EXPECTED,
+    OUTLIERS,
     OUTLYING_REWARDS,
-    OUTLYING_VALUES,
     SQUARED_RESIDUALS,
     WEIGHT,
     limits_at,
@@ -45,6 +46,8 @@ LARGEST_RATIO = 10.0
 """A squared residual above so many times the sum of all others is an outlier."""
 FEW_REWARDS = 32.0
 """With fewer rewards than this, the sum is uncertain, and larger residuals are accepted."""
+OFTEN = 100.0
+"""If one reward in so many is an outlier, each quadruples the sum of squared residuals."""
 FIRST_LIMITED = 4.0
 """The number of rewards before the first that is limited."""
 
@@ -118,7 +121,7 @@ def judge_units(state: Floats, values: Floats) -> float:
             state[limits + i] = NO_LIMIT
         elif size > limit:
             values[i] = math.copysign(unit_of(state[squares + i], state[presence + i]), values[i])
-            state[OUTLYING_VALUES] += 1.0
+            state[OUTLIERS] += 1.0
     return weight
 
 
@@ -145,6 +148,8 @@ def limited_reward(state: Floats, score: float, variance: float, reward: float, 
     if not residual * residual * mean_slope > largest:
         return reward
     typical = math.sqrt(expected * (state[SQUARED_RESIDUALS] / state[EXPECTED]))
-    state[SQUARED_RESIDUALS] *= 2.0
+    doublings = 1.0 + OFTEN * state[OUTLYING_REWARDS] / state[COUNT]
+    state[SQUARED_RESIDUALS] *= math.exp(math.log(2.0) * min(doublings, 30.0))
+    state[OUTLIERS] += 1.0
     state[OUTLYING_REWARDS] += 1.0
     return float(mean + math.copysign(typical, residual))

@@ -31,8 +31,8 @@ INTERCEPT = SCALARS.scalar("intercept")
 """The mean of the intercept b."""
 INTERCEPT_PRECISION = SCALARS.scalar("intercept_precision", at_least=0.0)
 """s, the precision of b after theta is integrated out."""
-OUTLYING_REWARDS, OUTLYING_VALUES = SCALARS.count("outlying_rewards"), SCALARS.count("outlying_values")
-"""The number of rewards, and of values of features, that were limited (`outlier_limits`)."""
+OUTLIERS, OUTLYING_REWARDS = SCALARS.count("outliers"), SCALARS.count("outlying_rewards")
+"""The number of values and rewards that were limited (`outlier_limits`), and of rewards alone."""
 LAYOUT = StateLayout(SCALARS)
 mean_at = LAYOUT.end()
 mean_of = LAYOUT.vector("mean")

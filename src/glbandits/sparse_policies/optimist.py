@@ -20,7 +20,7 @@ from glbandits.policies.optimist import (
     noise_scale,
 )
 from glbandits.policy import Coefficients, Outliers, Policy
-from glbandits.policy_bases.posterior_state import COUNT, INTERCEPT, NEXT, OUTLYING_REWARDS, OUTLYING_VALUES
+from glbandits.policy_bases.posterior_state import COUNT, INTERCEPT, NEXT, OUTLIERS, OUTLYING_REWARDS
 from glbandits.policy_bases.sparse.posterior import (
     SEEN,
     TABLE,
@@ -60,10 +60,10 @@ class SparseOptimist(Optimist, sparse=True):
         return Coefficients(means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
 
     def outliers(self, state: Floats, dim: int) -> Outliers:
-        entries = entries_of(state, TABLE)
+        entries, rewards = entries_of(state, TABLE), int(state[OUTLYING_REWARDS])
         voted = entries[entries[:, VOTES] > 0.0]
         features = {int(row[0]): math.ceil(row[VOTES]) for row in voted}
-        return Outliers(int(state[OUTLYING_REWARDS]), int(state[OUTLYING_VALUES]), features)
+        return Outliers(rewards, int(state[OUTLIERS]) - rewards, features)
 
     def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
         return has_room(state, TABLE, features, max_size)

@@ -30,7 +30,7 @@ from glbandits.policy_bases.posterior_state import (
     COUNT,
     INTERCEPT,
     INTERCEPT_PRECISION,
-    OUTLYING_VALUES,
+    OUTLIERS,
     PRIOR_SCALE,
     SCALARS,
     WEIGHT,
@@ -132,7 +132,7 @@ def judge_unit(state: Floats, row: int, x: float) -> tuple[float, float]:
         return x, 1.0
     if size <= limit:
         return x, 1.0
-    state[OUTLYING_VALUES] += 1.0
+    state[OUTLIERS] += 1.0
     return math.copysign(unit_of(squares, count), x), 1.0
 
 
