@@ -20,6 +20,7 @@ NAMES = (
     "catalogue",
     "default_policy",
     "drift",
+    "outliers",
     "defaults",
     "paper_grid",
     "r6a",

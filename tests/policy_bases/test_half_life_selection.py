@@ -93,6 +93,7 @@ def test_impossible_state_is_invalid(offset: int, value: float) -> None:
     assert not policy.is_valid_state(state, 3)
 
 
+@pytest.mark.filterwarnings("ignore::glbandits.OutlierWarning")
 @pytest.mark.parametrize("link", ["identity", "log"])
 def test_outliers_leave_a_finite_state(link: str) -> None:
     bandit, rng = Bandit(Optimist(half_life="auto", link=link), dim=2), np.random.default_rng(4)

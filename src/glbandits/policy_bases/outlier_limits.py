@@ -1,9 +1,10 @@
 """Limits of features and rewards far outside everything seen, so that one of them cannot ruin what was learned.
 
 Features: the unit of a feature is its root mean square. A value above OUTLYING units counts as one unit with the same
-sign, when choosing and when learning. A value above 10 units counts as 10 in the unit, and its reward is learned with a
-smaller weight, as if the value were 10 units. If most values of a feature do not fit its unit, the unit was wrong: the
-feature takes the present value as its unit, and its coefficient is learned again.
+sign, when choosing and when learning. If the square of a smaller value is above the sum of all squares of its feature
+so far, its reward is learned with a smaller weight, so that it adds as much as that sum. If most values of a feature do
+not fit its unit, the unit was wrong: the feature takes the present value as its unit, and its coefficient is learned
+again.
 
 Rewards: if the squared residual of a reward is far above the sum of all squared residuals so far, the reward counts as
 one with a residual of typical size. The sum then doubles, or grows more if there were many outliers. So a few absurd
@@ -34,8 +35,8 @@ OUTLYING = 1e3
 """A value of a feature above so many units is an outlier."""
 FEW_VALUES = 16.0
 """With fewer values than this, the unit is uncertain, and larger values are accepted."""
-LARGE_SHARE = 1e-2
-"""A value above this share of the limit, which is 10 units, gives its reward a smaller weight."""
+ORDINARY = 64.0
+"""A value whose square is at most so many squared units has full weight."""
 LEAST_SHARE = 1e-8
 """A value below this share of the limit, which is 1e-5 units, is too small for the unit. It is learned as it is."""
 LEAST_SQUARE = 1e-100
@@ -88,48 +89,61 @@ def count_features(state: Floats, x: Floats, values: Floats) -> tuple[bool, floa
     dim = x.shape[0]
     squares, presence, limits, is_unusual = squares_at(dim), presence_at(dim), limits_at(dim), False
     for i in range(dim):
-        size, limit = abs(x[i]), state[limits + i]
-        is_unusual |= (size > limit * LARGE_SHARE) | ((size < limit * LEAST_SHARE) & (size > 0.0))
-        values[i] = x[i]
-    weight, new_features = judge_units(state, values) if is_unusual else 1.0, 0.0
-    for i in range(dim):
-        present = 1.0 if values[i] != 0.0 else 0.0
-        new_features += present if state[presence + i] == 0.0 else 0.0
-        size = min(abs(values[i]), LARGE_SHARE * state[limits + i])
-        state[squares + i] += size * size
-        state[presence + i] += present
+        value, size, limit = x[i], abs(x[i]), state[limits + i]
+        is_unusual |= (
+            (value * value > state[squares + i]) | (size > limit) | ((size < limit * LEAST_SHARE) & (size > 0.0))
+        )
+        values[i] = value
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
-    return new_features > 0.0, weight
+    if is_unusual:
+        return count_unusual_features(state, values)
+    for i in range(dim):
+        state[squares + i] += values[i] * values[i]
+        state[presence + i] += 1.0 if values[i] != 0.0 else 0.0
+    return False, 1.0
 
 
 @jittable
-def judge_units(state: Floats, values: Floats) -> float:
-    """Limit outliers in `values`, and make features whose unit was wrong unseen. Returns the weight of the reward."""
-    dim, weight = values.shape[0], 1.0
+def count_unusual_features(state: Floats, values: Floats) -> tuple[bool, float]:
+    """Count the features of a reward as `count_features`, if some have unusual values."""
+    dim, needs_prior, weight = values.shape[0], False, 1.0
     squares, presence, limits, votes = squares_at(dim), presence_at(dim), limits_at(dim), votes_at(dim)
     for i in range(dim):
-        size, limit = abs(values[i]), state[limits + i]
-        if size == 0.0 or state[presence + i] == 0.0:
+        if values[i] == 0.0:
             continue
-        if limit * LEAST_SHARE <= size <= limit:
-            weight = min(weight, weight_of(size, limit))
-            continue
-        state[votes + i] += 1.0 if size > limit else -1.0
-        if abs(state[votes + i]) > 0.5 * (state[presence + i] + 1.0):
+        value, square, vote = judge_value(values[i], state[squares + i], state[presence + i], state[limits + i])
+        state[votes + i] += vote
+        if abs(state[votes + i]) > 0.5 * (state[presence + i] + 1.0):  # the unit was wrong
             state[votes + i] = state[presence + i] = state[squares + i] = 0.0
-            state[limits + i] = NO_LIMIT
-        elif size > limit:
-            values[i] = math.copysign(unit_of(state[squares + i], state[presence + i]), values[i])
+            value = values[i]
+            square = value * value
+        elif vote > 0.0:
             state[OUTLIERS] += 1.0
-    return weight
+        else:
+            weight = min(weight, square / (value * value) if square > 0.0 else 1.0)
+        needs_prior |= state[presence + i] == 0.0
+        values[i] = value
+        state[squares + i] += square
+        state[presence + i] += 1.0
+    return needs_prior, weight
 
 
 @jittable
-def weight_of(size: float, limit: float) -> float:
-    """The weight of a reward with a value of this size."""
-    share = LARGE_SHARE * limit / size
-    return share * share if share < 1.0 else 1.0
+def judge_value(x: float, squares: float, count: float, limit: float) -> tuple[float, float, float]:
+    """Judge a value of a feature by the sum of its squares, the number of its values so far, and its limit.
+
+    Returns the value and its square, both limited, and a vote: 1.0 if the value is too large for the unit, -1.0 if it
+    is too small, else 0.0.
+    """
+    if count == 0.0:
+        return x, x * x, 0.0
+    if abs(x) > limit:
+        unit = math.copysign(unit_of(squares, count), x)
+        return unit, unit * unit, 1.0
+    largest = max(squares * max(1.0, ORDINARY / count), LEAST_SQUARE)
+    square = min(x * x, largest) if count >= FEW_VALUES else x * x
+    return x, square, -1.0 if abs(x) < limit * LEAST_SHARE else 0.0
 
 
 @jittable

@@ -18,13 +18,13 @@ from glbandits.maths.posteriors.covariance_factor import LEAST_VARIANCE
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
 from glbandits.policy_bases.outlier_limits import (
-    LEAST_SHARE,
     LEAST_SQUARE,
+    ORDINARY,
     OUTLYING,
+    judge_value,
     limit_of,
     limited_reward,
     unit_of,
-    weight_of,
 )
 from glbandits.policy_bases.posterior_state import (
     COUNT,
@@ -53,8 +53,8 @@ MEAN, COUPLING, VARIANCE, PRIOR, SQUARES, PRESENCE, VOTES, ROW = 1, 2, 3, 4, 5, 
 
 A row is as large as a cache line, so that a lookup rarely reads two lines.
 """
-SMALL_SQUARE, LARGE_SQUARE = 1e-4, 100.0
-"""A value whose square is between these multiples of the mean square of its feature is ordinary."""
+SMALL_SQUARE = 1e-4
+"""A value whose square is above this share of the mean square of its feature is not too small for its unit."""
 
 
 def initial_state(intercept_precision: float) -> Floats:
@@ -115,25 +115,29 @@ def limited_value(state: Floats, row: int, x: float) -> float:
 
 
 @jittable
-def judge_unit(state: Floats, row: int, x: float) -> tuple[float, float]:
-    """Return the value of a feature, limited, and the weight of its reward, as `outlier_limits.judge_units`."""
-    squares, count = state[row + SQUARES], state[row + PRESENCE]
-    if count == 0.0 or SMALL_SQUARE * squares <= x * x * count <= LARGE_SQUARE * squares:
-        return x, 1.0  # most values: no square root is needed
-    limit, size = limit_of(squares, count), abs(x)
-    if size == 0.0 or limit * LEAST_SHARE <= size <= limit:
-        return x, weight_of(size, limit)
-    state[row + VOTES] += 1.0 if size > limit else -1.0
-    if abs(state[row + VOTES]) > 0.5 * (count + 1.0):
-        state[SEEN] -= 1.0
-        state[PRESENCE_SUM] -= count
-        state[row + VOTES] = state[row + PRESENCE] = state[row + SQUARES] = 0.0
-        state[row + MEAN] = state[row + COUPLING] = 0.0
-        return x, 1.0
-    if size <= limit:
-        return x, 1.0
-    state[OUTLIERS] += 1.0
-    return math.copysign(unit_of(squares, count), x), 1.0
+def count_value(state: Floats, row: int, x: float) -> tuple[float, float]:
+    """Count a value of a feature, as `outlier_limits.count_unusual_features`.
+
+    Returns the value, limited, and the weight of its reward.
+    """
+    squares, count, weight = state[row + SQUARES], state[row + PRESENCE], 1.0
+    value, square = x, x * x
+    if count > 0.0 and not SMALL_SQUARE * squares <= x * x * count <= squares * min(count, ORDINARY):
+        value, square, vote = judge_value(x, squares, count, limit_of(squares, count))
+        state[row + VOTES] += vote
+        if abs(state[row + VOTES]) > 0.5 * (count + 1.0):  # the unit was wrong
+            state[SEEN] -= 1.0
+            state[PRESENCE_SUM] -= count
+            state[row + VOTES] = state[row + PRESENCE] = state[row + SQUARES] = 0.0
+            state[row + MEAN] = state[row + COUPLING] = 0.0
+            value, square = x, x * x
+        elif vote > 0.0:
+            state[OUTLIERS] += 1.0
+        elif square > 0.0:
+            weight = square / (x * x)
+    state[row + SQUARES] += square
+    state[row + PRESENCE] += 1.0
+    return value, weight
 
 
 @jittable
@@ -148,12 +152,9 @@ def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: 
     state = insert_all(state, TABLE, indices, rows, initial)
     new_features, least_weight = 0.0, 1.0
     for k in range(rows.shape[0]):
-        row = rows[k]
-        values[k], weight = judge_unit(state, row, x[k])
+        values[k], weight = count_value(state, rows[k], x[k])
         least_weight = min(least_weight, weight)
-        new_features += 1.0 if state[row + PRESENCE] == 0.0 else 0.0
-        state[row + SQUARES] += values[k] * values[k] * weight  # of a large value only 10 units count
-        state[row + PRESENCE] += 1.0
+        new_features += 1.0 if state[rows[k] + PRESENCE] == 1.0 else 0.0
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
     state[SEEN] += new_features
