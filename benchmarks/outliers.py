@@ -40,9 +40,7 @@ def report() -> None:
         print(f"  noise {noise:3.1f}, none    ", *_texts(after_reward(None, noise)))
         for reward in REWARDS:
             print(f"  noise {noise:3.1f}, {reward:8.0e}", *_texts(after_reward(reward, noise)))
-    print(
-        f"Share of right choices after {OUTLYING // 10} values up to this size among {OUTLYING} rounds (d = 8, 20 seeds)"
-    )
+    print(f"Share of right choices after {OUTLYING // 10} absurd values among {OUTLYING} rounds (d = 8, 20 seeds)")
     for link in ("identity", "logistic"):
         for size in (None, *SIZES):
             name = "none" if size is None else f"{size:.0e}"

@@ -202,12 +202,11 @@ class Optimist(Policy):
         if dim > LARGEST_BLOCK and settings.covariance == BLOCKS:
             state = merge_blocks(state, blocks_at(dim), x)
         values = np.empty(dim)
-        needs_prior, weight = count_features(state, x, values)
-        if needs_prior:
+        if count_features(state, x, values):
             init_feature_prior(state, values)
         if state[COUNT] >= state[NEXT]:
             replace_prior(state, dim, settings.memory, settings.noise, settings.intercept_precision)
-        learn_reward(state, values, reward, weight, settings.noise, link)
+        learn_reward(state, values, reward, settings.noise, link)
         return state
 
     @staticmethod

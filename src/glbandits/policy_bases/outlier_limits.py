@@ -1,10 +1,8 @@
 """Limits of features and rewards far outside everything seen, so that one of them cannot ruin what was learned.
 
 Features: the unit of a feature is its root mean square. A value above OUTLYING units counts as one unit with the same
-sign, when choosing and when learning. If the square of a smaller value is above the sum of all squares of its feature
-so far, its reward is learned with a smaller weight, so that it adds as much as that sum. If most values of a feature do
-not fit its unit, the unit was wrong: the feature takes the present value as its unit, and its coefficient is learned
-again.
+sign, when choosing and when learning. If most values of a feature do not fit its unit, the unit was wrong: the feature
+takes the present value as its unit, and its coefficient is learned again.
 
 Rewards: if the squared residual of a reward is far above the sum of all squared residuals so far, the reward counts as
 one with a residual of typical size. The sum then doubles, or grows more if there were many outliers. So a few absurd
@@ -35,8 +33,6 @@ OUTLYING = 1e3
 """A value of a feature above so many units is an outlier."""
 FEW_VALUES = 16.0
 """With fewer values than this, the unit is uncertain, and larger values are accepted."""
-ORDINARY = 64.0
-"""A value whose square is at most so many squared units has full weight."""
 LEAST_SHARE = 1e-8
 """A value below this share of the limit, which is 1e-5 units, is too small for the unit. It is learned as it is."""
 LEAST_SQUARE = 1e-100
@@ -80,70 +76,52 @@ def limit_features(state: Floats, x: Floats, values: Floats) -> bool:
 
 
 @jittable
-def count_features(state: Floats, x: Floats, values: Floats) -> tuple[bool, float]:
+def count_features(state: Floats, x: Floats, values: Floats) -> bool:
     """Count a reward and its features, which are written to `values` with outliers limited.
 
-    Returns whether a feature needs a prior, because it is present for the first time or has another unit from now on;
-    and the weight of the reward. Reads the state by offset, because it runs for every reward and a slice takes 20 ns.
+    Returns whether a feature needs a prior: it is present for the first time, or has another unit from now on. Reads
+    the state by offset, because it runs for every reward and a slice takes 20 ns.
     """
     dim = x.shape[0]
     squares, presence, limits, is_unusual = squares_at(dim), presence_at(dim), limits_at(dim), False
     for i in range(dim):
-        value, size, limit = x[i], abs(x[i]), state[limits + i]
-        is_unusual |= (
-            (value * value > state[squares + i]) | (size > limit) | ((size < limit * LEAST_SHARE) & (size > 0.0))
-        )
-        values[i] = value
+        size, limit = abs(x[i]), state[limits + i]
+        is_unusual |= (size > limit) | ((size < limit * LEAST_SHARE) & (size > 0.0))
+        values[i] = x[i]
+    if is_unusual:
+        judge_values(state, values)
+    new_features = 0.0
+    for i in range(dim):
+        present = 1.0 if values[i] != 0.0 else 0.0
+        new_features += present if state[presence + i] == 0.0 else 0.0
+        state[squares + i] += values[i] * values[i]
+        state[presence + i] += present
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
-    if is_unusual:
-        return count_unusual_features(state, values)
-    for i in range(dim):
-        state[squares + i] += values[i] * values[i]
-        state[presence + i] += 1.0 if values[i] != 0.0 else 0.0
-    return False, 1.0
+    return new_features > 0.0
 
 
 @jittable
-def count_unusual_features(state: Floats, values: Floats) -> tuple[bool, float]:
-    """Count the features of a reward as `count_features`, if some have unusual values."""
-    dim, needs_prior, weight = values.shape[0], False, 1.0
+def judge_values(state: Floats, values: Floats) -> None:
+    """Limit outliers in `values`, and make features whose unit was wrong unseen."""
+    dim = values.shape[0]
     squares, presence, limits, votes = squares_at(dim), presence_at(dim), limits_at(dim), votes_at(dim)
     for i in range(dim):
-        if values[i] == 0.0:
+        size, limit, count = abs(values[i]), state[limits + i], state[presence + i]
+        if size == 0.0 or count == 0.0 or limit * LEAST_SHARE <= size <= limit:
             continue
-        value, square, vote = judge_value(values[i], state[squares + i], state[presence + i], state[limits + i])
-        state[votes + i] += vote
-        if abs(state[votes + i]) > 0.5 * (state[presence + i] + 1.0):  # the unit was wrong
+        state[votes + i] += 1.0 if size > limit else -1.0
+        if is_wrong_unit(state[votes + i], count):
             state[votes + i] = state[presence + i] = state[squares + i] = 0.0
-            value = values[i]
-            square = value * value
-        elif vote > 0.0:
+        elif size > limit:
+            values[i] = math.copysign(unit_of(state[squares + i], count), values[i])
             state[OUTLIERS] += 1.0
-        else:
-            weight = min(weight, square / (value * value) if square > 0.0 else 1.0)
-        needs_prior |= state[presence + i] == 0.0
-        values[i] = value
-        state[squares + i] += square
-        state[presence + i] += 1.0
-    return needs_prior, weight
 
 
 @jittable
-def judge_value(x: float, squares: float, count: float, limit: float) -> tuple[float, float, float]:
-    """Judge a value of a feature by the sum of its squares, the number of its values so far, and its limit.
-
-    Returns the value and its square, both limited, and a vote: 1.0 if the value is too large for the unit, -1.0 if it
-    is too small, else 0.0.
-    """
-    if count == 0.0:
-        return x, x * x, 0.0
-    if abs(x) > limit:
-        unit = math.copysign(unit_of(squares, count), x)
-        return unit, unit * unit, 1.0
-    largest = max(squares * max(1.0, ORDINARY / count), LEAST_SQUARE)
-    square = min(x * x, largest) if count >= FEW_VALUES else x * x
-    return x, square, -1.0 if abs(x) < limit * LEAST_SHARE else 0.0
+def is_wrong_unit(votes: float, count: float) -> bool:
+    """Whether most values of a feature do not fit its unit: `count` values, and the present one."""
+    return abs(votes) > 0.5 * (count + 1.0)
 
 
 @jittable

@@ -90,8 +90,8 @@ def init_feature_prior(state: Floats, x: Floats) -> None:
 
 
 @jittable
-def learn_reward(state: Floats, x: Floats, reward: float, weight: float, noise: float, link: LinkFunctions) -> None:
-    """Update the posterior by one reward with a weight of at most 1, and record its residual.
+def learn_reward(state: Floats, x: Floats, reward: float, noise: float, link: LinkFunctions) -> None:
+    """Update the posterior by one reward, and record its residual.
 
     `noise` is the value of `assumed_noise`, which is 0 if rewards have no bounds. O(n^2) for a block of n features.
     """
@@ -107,7 +107,7 @@ def learn_reward(state: Floats, x: Floats, reward: float, weight: float, noise: 
     variance += remaining * gain
     if noise == 0.0:
         reward = limited_reward(state, score, variance, reward, link)
-    pull, slope = proximal_move(state, score, variance, reward, weight, link)
+    pull, slope = proximal_move(state, score, variance, reward, link)
     state[INTERCEPT] += pull * gain
     if state[blocks_at(dim)] == dim:  # one block contains all features, so the update is exact
         step = slope * remaining / condition(block_matrix(state, blocks_at(dim)), projected, slope)
@@ -126,17 +126,16 @@ def learn_reward(state: Floats, x: Floats, reward: float, weight: float, noise: 
 
 @jittable
 def proximal_move(
-    state: Floats, score: float, variance: float, reward: float, weight: float, link: LinkFunctions
+    state: Floats, score: float, variance: float, reward: float, link: LinkFunctions
 ) -> tuple[float, float]:
-    """Record the residual of a reward, and return what it adds to the posterior, both times its weight.
+    """Record the residual of a reward, and return what the reward adds to the posterior.
 
     That is the length of the step of the mean along its covariance with the score, and the curvature.
     """
-    weighted = weight * variance
-    z = proximal_score(score, weighted, reward, link)
-    pull, slope = proximal_pull(z, score, weighted, reward, link), link.slope(z)
-    record_residual(state, pull * (1.0 + slope * weighted), slope, variance)
-    return weight * pull, min(weight * slope, LARGEST_GAIN / variance)
+    z = proximal_score(score, variance, reward, link)
+    pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
+    record_residual(state, pull, slope, variance)
+    return pull, slope if slope * variance <= LARGEST_GAIN else LARGEST_GAIN / variance
 
 
 @jittable
@@ -160,15 +159,16 @@ def project_blocks(state: Floats, x: Floats, projected: Floats) -> tuple[float, 
 
 
 @jittable
-def record_residual(state: Floats, residual: float, slope: float, variance: float) -> None:
+def record_residual(state: Floats, pull: float, slope: float, variance: float) -> None:
     """Add the residual of a reward before its update to the sums for the dispersion.
 
     The residual is computed from the one after the update with the slope there. With the slope at the old score, a
     first reward of 1000 under the log link would look like noise.
     """
-    residual = min(max(residual, -1e50), 1e50)
+    leverage = 1.0 + slope * variance
+    residual = min(max(pull * leverage, -1e50), 1e50)
     state[SQUARED_RESIDUALS] += residual * residual
-    state[EXPECTED] += min(slope * (1.0 + slope * variance), 1e100)
+    state[EXPECTED] += min(slope * leverage, 1e100)
     state[CURVATURE] += min(slope, 1e100)
 
 

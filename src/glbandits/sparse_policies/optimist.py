@@ -87,10 +87,10 @@ class SparseOptimist(Optimist, sparse=True):
     ) -> Floats:
         """Replace the prior if it is due, then update the posterior by one reward."""
         rows, limited = np.empty(indices.shape[0], dtype=np.int64), np.empty(indices.shape[0])
-        state, weight = count_features(state, indices, values, rows, limited)
+        state = count_features(state, indices, values, rows, limited)
         if state[COUNT] >= state[NEXT]:
             replace_sparse_prior(state, settings.memory, settings.noise, settings.intercept_precision)
-        learn_sparse_reward(state, rows, limited, reward, weight, settings.noise, link)
+        learn_sparse_reward(state, rows, limited, reward, settings.noise, link)
         return state
 
     @staticmethod

@@ -18,10 +18,10 @@ from glbandits.maths.posteriors.covariance_factor import LEAST_VARIANCE
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
 from glbandits.policy_bases.outlier_limits import (
+    LEAST_SHARE,
     LEAST_SQUARE,
-    ORDINARY,
     OUTLYING,
-    judge_value,
+    is_wrong_unit,
     limit_of,
     limited_reward,
     unit_of,
@@ -115,46 +115,45 @@ def limited_value(state: Floats, row: int, x: float) -> float:
 
 
 @jittable
-def count_value(state: Floats, row: int, x: float) -> tuple[float, float]:
-    """Count a value of a feature, as `outlier_limits.count_unusual_features`.
+def judged_value(state: Floats, row: int, x: float) -> float:
+    """Return the value of a feature, limited, and make the feature unseen if its unit was wrong.
 
-    Returns the value, limited, and the weight of its reward.
+    As `outlier_limits.judge_values`.
     """
-    squares, count, weight = state[row + SQUARES], state[row + PRESENCE], 1.0
-    value, square = x, x * x
-    if count > 0.0 and not SMALL_SQUARE * squares <= x * x * count <= squares * min(count, ORDINARY):
-        value, square, vote = judge_value(x, squares, count, limit_of(squares, count))
-        state[row + VOTES] += vote
-        if abs(state[row + VOTES]) > 0.5 * (count + 1.0):  # the unit was wrong
-            state[SEEN] -= 1.0
-            state[PRESENCE_SUM] -= count
-            state[row + VOTES] = state[row + PRESENCE] = state[row + SQUARES] = 0.0
-            state[row + MEAN] = state[row + COUPLING] = 0.0
-            value, square = x, x * x
-        elif vote > 0.0:
-            state[OUTLIERS] += 1.0
-        elif square > 0.0:
-            weight = square / (x * x)
-    state[row + SQUARES] += square
-    state[row + PRESENCE] += 1.0
-    return value, weight
+    squares, count = state[row + SQUARES], state[row + PRESENCE]
+    if count == 0.0 or SMALL_SQUARE * squares <= x * x * count <= OUTLYING * OUTLYING * squares:
+        return x  # most values: no square root is needed
+    size, limit = abs(x), limit_of(squares, count)
+    if size == 0.0 or limit * LEAST_SHARE <= size <= limit:
+        return x
+    state[row + VOTES] += 1.0 if size > limit else -1.0
+    if is_wrong_unit(state[row + VOTES], count):
+        state[SEEN] -= 1.0
+        state[PRESENCE_SUM] -= count
+        state[row + VOTES] = state[row + PRESENCE] = state[row + SQUARES] = 0.0
+        state[row + MEAN] = state[row + COUPLING] = 0.0
+        return x
+    state[OUTLIERS] += 1.0 if size > limit else 0.0
+    return limited_value(state, row, x)
 
 
 @jittable
-def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: Floats) -> tuple[Floats, float]:
+def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: Floats) -> Floats:
     """Count a reward and its features, whose values are x.
 
     Writes the offsets of their table rows to `rows`, and x with outliers limited to `values`. Inserts new features and
-    sets their prior. Returns the state, which may be a larger array, and the weight of the reward.
+    sets their prior. Returns the state, which may be a larger array.
     """
     unseen = float(state[UNSEEN_PRIOR])
     initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0, 0.0])
     state = insert_all(state, TABLE, indices, rows, initial)
-    new_features, least_weight = 0.0, 1.0
+    new_features = 0.0
     for k in range(rows.shape[0]):
-        values[k], weight = count_value(state, rows[k], x[k])
-        least_weight = min(least_weight, weight)
-        new_features += 1.0 if state[rows[k] + PRESENCE] == 1.0 else 0.0
+        row = rows[k]
+        values[k] = judged_value(state, row, x[k])
+        new_features += 1.0 if state[row + PRESENCE] == 0.0 else 0.0
+        state[row + SQUARES] += values[k] * values[k]
+        state[row + PRESENCE] += 1.0
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
     state[SEEN] += new_features
@@ -165,12 +164,12 @@ def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: 
             if state[rows[k] + PRESENCE] == 1.0:  # a prior in the units of the first value
                 state[rows[k] + PRIOR] = max(values[k] * values[k], LEAST_SQUARE) * scale
                 state[rows[k] + VARIANCE] = 1.0 / state[rows[k] + PRIOR]
-    return state, least_weight
+    return state
 
 
 @jittable
 def learn_sparse_reward(
-    state: Floats, rows: Ints, values: Floats, reward: float, weight: float, noise: float, link: LinkFunctions
+    state: Floats, rows: Ints, values: Floats, reward: float, noise: float, link: LinkFunctions
 ) -> None:
     """Update the posterior by one reward, and record its residual, as `self_scaling_posterior.learn_reward`."""
     count = rows.shape[0]
@@ -187,7 +186,7 @@ def learn_sparse_reward(
     variance += remaining * gain
     if noise == 0.0:
         reward = limited_reward(state, score, variance, reward, link)
-    pull, slope = proximal_move(state, score, variance, reward, weight, link)
+    pull, slope = proximal_move(state, score, variance, reward, link)
     for k in range(count):
         state[rows[k] + MEAN] += pull * directions[k]
     state[INTERCEPT] += pull * gain
