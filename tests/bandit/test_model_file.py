@@ -177,9 +177,9 @@ def test_model_that_cannot_be_loaded_is_not_saved(tmp_path: Path, policy: Policy
     bandit.learn([1.0, 0.0], 1.0)
     bandit.save(path)
     before = path.read_bytes()
-    assert bandit.is_valid
+    assert bandit.is_valid()
     bandit._state[-1] = value
-    assert not bandit.is_valid
+    assert not bandit.is_valid()
     for save in (bandit.to_bytes, lambda: bandit.save(path), lambda: pickle.dumps(bandit)):
         with pytest.raises(ModelFileError, match=f"not valid for {policy.name}.*Load the last saved model"):
             save()
@@ -194,7 +194,7 @@ def test_exactly_the_models_that_can_be_loaded_are_saved() -> None:
     for index in range(bandit.state.size):
         changed = bandit.copy()
         changed._state[index] = -1.0
-        if changed.is_valid:
+        if changed.is_valid():
             Bandit.from_bytes(changed.to_bytes())
             continue
         refused += 1
@@ -206,8 +206,8 @@ def test_exactly_the_models_that_can_be_loaded_are_saved() -> None:
 def test_copies_of_invalid_models_are_possible_for_a_diagnosis() -> None:
     bandit = Bandit(Optimist(), dim=2, seed=1)
     bandit._state[-1] = np.nan
-    assert not bandit.copy().is_valid
-    assert not copy.deepcopy(bandit).is_valid
+    assert not bandit.copy().is_valid()
+    assert not copy.deepcopy(bandit).is_valid()
 
 
 def test_numbers_must_be_finite_whatever_the_policy_says() -> None:

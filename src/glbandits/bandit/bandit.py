@@ -330,11 +330,10 @@ class Bandit(Displayed):
         """
         return self._form.coefficients(self._state, self.dim)
 
-    @property
     def is_valid(self) -> bool:
         """Whether the model can be saved and loaded again: its state is finite and valid for the policy.
 
-        Reads the whole state. It is always true unless the policy has a defect.
+        Reads the whole state. Returns False only after a policy has failed numerically.
         """
         return can_be_loaded(self._form, self._state, self.dim)
 
@@ -372,7 +371,7 @@ class Bandit(Displayed):
         Raises ModelFileError if the state is not valid, because such a model cannot be loaded. Pickling uses this
         method too.
         """
-        if not self.is_valid:
+        if not self.is_valid():
             raise ModelFileError(
                 f"the model cannot be saved, because its state is not valid for {self.policy.name}, for example after "
                 "rewards or features that are too large. Load the last saved model, and limit rewards and features"

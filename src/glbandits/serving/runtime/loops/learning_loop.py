@@ -14,7 +14,7 @@ from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRequest
-from glbandits.serving.domain.decision_learning import LearningOutcome, learn
+from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
@@ -23,7 +23,7 @@ from glbandits.serving.domain.optimisation_rules import check_optimisable
 from glbandits.serving.domain.request_features import arms_of, encoder_of, width_of
 from glbandits.serving.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
-from glbandits.serving.runtime.loops.loop_documents import BASE, CONFIGURATION, LoopDocuments
+from glbandits.serving.runtime.loops.loop_documents import BASE, CONFIGURATION, LoopDocuments, Unreadable
 from glbandits.serving.runtime.loops.loop_statistics import LoopStatistics
 from glbandits.serving.storage.event_store import EventStore
 
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store and learned at a time."""
+MAX_LOGGED = 3
+"""Events that a log record names at most."""
 
 
 class Loop:
@@ -64,33 +66,72 @@ class Loop:
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
+        self._unreadable: Unreadable | None = None
         self.salt = self._documents.salt()
-        self._adopt(self._read())
+        self._read(None)
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
         self.statistics = LoopStatistics(store, name, self.published.learned_through)
         self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
         self.catalogue.refresh()
 
-    def _read(self) -> Snapshot:
-        """Use the saved configuration from now on, and return the saved model."""
-        self.configuration, since, snapshot = self._documents.read()
-        if since != self._window_since:
+    def _read(self, present: tuple[int, int] | None) -> bool:
+        """Use the saved configuration, and the saved model if it is newer than `present`; return whether it is."""
+        saved = self._documents.read(present)
+        self.configuration = saved.configuration
+        if saved.window_since != self._window_since:
             self._watermarks.clear()
-        self._window_since = since
-        return snapshot
+        self._window_since = saved.window_since
+        if saved.model is not None:
+            self._adopt(*saved.model)
+        if saved.unreadable is not None:
+            self._note_unreadable(saved.unreadable)
+        self._check_caught_up()
+        return saved.model is not None
 
-    def _adopt(self, snapshot: Snapshot) -> None:
-        bandit = Bandit.from_bytes(snapshot.bandit)
-        self.published = self._model(
-            snapshot.epoch, snapshot.learned_through, bandit, snapshot.set_aside, snapshot.evidence
+    def _adopt(self, snapshot: Snapshot, bandit: Bandit) -> None:
+        self.published = PublishedModel(
+            snapshot.epoch,
+            snapshot.learned_through,
+            bandit,
+            encoder_of(bandit, self._hashings),
+            snapshot.set_aside,
+            snapshot.invalidating,
+            snapshot.evidence,
         )
         self._saved_through = snapshot.learned_through
 
-    def _model(
-        self, epoch: int, learned_through: int, bandit: Bandit, set_aside: int, evidence: Evidence
-    ) -> PublishedModel:
-        return PublishedModel(epoch, learned_through, bandit, encoder_of(bandit, self._hashings), set_aside, evidence)
+    def _note_unreadable(self, unreadable: Unreadable) -> None:
+        """Remember a model that cannot be loaded until the loop has learned as much, and log the first one."""
+        if self._unreadable is None:
+            log.error(
+                "Loop %s: %s. The loop continues from the model that has learned the decisions up to %d, and learns "
+                "the rest of the log again.",
+                self.name,
+                unreadable.what,
+                self.published.learned_through,
+            )
+        self._unreadable = unreadable
+
+    def _check_caught_up(self) -> None:
+        if self._unreadable is not None and self.published.learned_through >= self._unreadable.learned_through:
+            log.info("Loop %s has learned the log again up to decision %d.", self.name, self.published.learned_through)
+            self._unreadable = None
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each problem that the operator should know and that does not stop decisions."""
+        model, unreadable, found = self.published, self._unreadable, []
+        if unreadable is not None:
+            found.append(
+                f"loop {self.name}: {unreadable.what}. The loop decides with an older model, and has learned the log "
+                f"up to decision {model.learned_through} of {unreadable.learned_through}"
+            )
+        if model.invalidating:
+            found.append(
+                f"loop {self.name}: {model.invalidating} decisions were set aside, because learning them would have "
+                "made the model invalid"
+            )
+        return found
 
     def refresh(self) -> None:
         """Adopt a newer configuration or model that another process has saved."""
@@ -103,9 +144,7 @@ class Loop:
         return self._documents.has_newer_configuration()
 
     def _refresh(self) -> None:
-        snapshot = self._read()
-        if (snapshot.epoch, snapshot.learned_through) > (self.published.epoch, self.published.learned_through):
-            self._adopt(snapshot)
+        if self._read((self.published.epoch, self.published.learned_through)):
             self.learned_at = self._clock()
         learned_through = self.published.learned_through
         self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
@@ -217,6 +256,7 @@ class Loop:
                 learned += len(batch)
                 self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
+                self._check_caught_up()
             self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
 
@@ -237,24 +277,31 @@ class Loop:
         return [settled for settled in batch if settled.sequence <= sealed_through]
 
     def _learn_batch(self, batch: Sequence[SettledDecision]) -> None:
-        """Learn a batch and publish the model: all of the batch, or nothing.
+        """Learn a batch and publish the model: all of the batch, or nothing if an error is raised.
 
         Count decisions that cannot be learned.
         """
         model = self.published
-        bandit = model.bandit.copy()
-        outcomes = [learn(bandit, settled, model.encoder) for settled in batch]
-        set_aside = outcomes.count(LearningOutcome.SET_ASIDE)
+        bandit, outcomes = learn_batch(model.bandit, batch, model.encoder)
         link = find_link(bandit.policy.link)
-        evidence = model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward))
-        self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside, evidence)
-        if set_aside:
-            log.warning(
-                "Loop %s: %d decisions cannot be learned and are set aside. The first is event %r.",
-                self.name,
-                set_aside,
-                batch[outcomes.index(LearningOutcome.SET_ASIDE)].decision.event_id,
-            )
+        unlearnable, invalidating = (
+            [settled.decision.event_id for settled, own in zip(batch, outcomes, strict=True) if own is outcome]
+            for outcome in (LearningOutcome.SET_ASIDE, LearningOutcome.INVALIDATING)
+        )
+        self.published = model._replace(
+            learned_through=batch[-1].sequence,
+            bandit=bandit,
+            set_aside=model.set_aside + len(unlearnable) + len(invalidating),
+            invalidating=model.invalidating + len(invalidating),
+            evidence=model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward)),
+        )
+        for events, why in (
+            (unlearnable, "cannot be learned and are set aside"),
+            (invalidating, "are set aside, because learning them would have made the model invalid"),
+        ):
+            if events:
+                first = ", ".join(map(repr, events[:MAX_LOGGED]))
+                log.warning("Loop %s: %d decisions %s. The first: events %s.", self.name, len(events), why, first)
 
     def learning_lag(self) -> float:
         """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.
@@ -380,13 +427,15 @@ class Loop:
         """
         bodies, model = dict(documents or {}), self.published
         if bandit is not None:
-            set_aside, evidence = model.set_aside, model.evidence
             if resets_counts:
-                set_aside, evidence = 0, Evidence()
+                model = model._replace(set_aside=0, invalidating=0, evidence=Evidence())
             elif bandit is not model.bandit:
-                evidence = evidence.for_new_model()
-            model = self._model(
-                model.epoch + 1, max(model.learned_through, learned_through), bandit, set_aside, evidence
+                model = model._replace(evidence=model.evidence.for_new_model())
+            model = model._replace(
+                epoch=self._documents.next_epoch,
+                learned_through=max(model.learned_through, learned_through),
+                bandit=bandit,
+                encoder=encoder_of(bandit, self._hashings),
             )
             bodies[BASE] = model.encoded()
         if configuration is not None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from glbandits.bandit import Bandit
-from glbandits.serving.domain.decision_learning import LearningOutcome, learn
+from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.serving.domain.events import Decision, SettledDecision
-from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot
+from glbandits.serving.domain.model_snapshots import Snapshot, loadable_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, encoder_of
 from glbandits.serving.runtime.loops.learning_loop import BATCH
 from glbandits.serving.runtime.loops.loop_documents import BASE
@@ -26,14 +26,23 @@ def settled_batches(store: EventStore, loop_name: str, after: int, last: int) ->
 
 def relearn(
     store: EventStore, loop_name: str, model: Bandit, encoder: RequestEncoder, after: int, last: int
-) -> Iterator[LearningOutcome]:
-    """Let the model learn the decisions after a sequence number, up to and including `last`.
+) -> Iterator[tuple[Bandit, list[LearningOutcome]]]:
+    """Let a model learn the decisions after a sequence number, up to and including `last`. Does not change `model`.
 
-    Yields each outcome.
+    Yields the model after each batch, and the outcomes of the batch.
     """
     for batch in settled_batches(store, loop_name, after, last):
-        for settled in batch:
-            yield learn(model, settled, encoder)
+        model, outcomes = learn_batch(model, batch, encoder)
+        yield model, outcomes
+
+
+def relearned(
+    store: EventStore, loop_name: str, model: Bandit, encoder: RequestEncoder, after: int, last: int
+) -> Bandit:
+    """Return a model that has learned the decisions after a sequence number, up to and including `last`."""
+    for learned, _ in relearn(store, loop_name, model, encoder, after, last):
+        model = learned
+    return model
 
 
 def model_that_decided(store: EventStore, decision: Decision, max_decisions: int) -> Bandit | None:
@@ -45,27 +54,23 @@ def model_that_decided(store: EventStore, decision: Decision, max_decisions: int
     start = _start(store, decision)
     if start is None or decision.learned_through - start.learned_through > EVENTS_PER_DECISION * max_decisions:
         return None
-    model = Bandit.from_bytes(start.bandit)
-    outcomes = relearn(store, decision.loop, model, encoder_of(model), start.learned_through, decision.learned_through)
-    if any(count > max_decisions for count, _ in enumerate(outcomes, 1)):
-        return None
+    model, count = Bandit.from_bytes(start.bandit), 0
+    span = (start.learned_through, decision.learned_through)
+    for learned, outcomes in relearn(store, decision.loop, model, encoder_of(model), *span):
+        model, count = learned, count + len(outcomes)
+        if count > max_decisions:
+            return None
     # The base of an epoch is deleted before decisions of the epoch. If it is still there, no decision was missing.
     return model if _base(store, decision) is not None else None
 
 
-def latest_base(store: EventStore, loop_name: str) -> Bandit | None:
-    """Return the model that started the present epoch of a loop; None for a new loop."""
-    base = store.latest_document(loop_name, BASE)
-    return None if base is None else Bandit.from_bytes(decode_snapshot(base.body).bandit)
-
-
 def _start(store: EventStore, decision: Decision) -> Snapshot | None:
-    """Return the newest stored model of the decision's epoch, up to the one that decided."""
-    saved, base = store.model_at_most(decision.loop, decision.learned_through), _base(store, decision)
-    snapshot = None if saved is None else decode_snapshot(saved.body)
-    return snapshot if snapshot is not None and snapshot.epoch == decision.epoch else base
+    """Return the newest stored model of the decision's epoch that can be loaded, up to the one that decided."""
+    saved = store.model_at_most(decision.loop, decision.learned_through)
+    snapshot = None if saved is None else loadable_snapshot(saved.body)
+    return snapshot if snapshot is not None and snapshot.epoch == decision.epoch else _base(store, decision)
 
 
 def _base(store: EventStore, decision: Decision) -> Snapshot | None:
-    bases = (decode_snapshot(document.body) for document in store.documents(decision.loop, BASE))
-    return next((base for base in bases if base.epoch == decision.epoch), None)
+    bases = (loadable_snapshot(document.body) for document in store.documents(decision.loop, BASE))
+    return next((base for base in bases if base is not None and base.epoch == decision.epoch), None)
