@@ -1,5 +1,6 @@
 """Models of a loop: in memory, as snapshots in the store, and for new loops from a file."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from glbandits.features import Features
 from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import settings_of
+from glbandits.serving.domain.decision_learning import LearningOutcome
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import DENSE_WIDTH, LoopConfig
 from glbandits.serving.domain.request_features import Arms, RequestEncoder
@@ -37,6 +39,14 @@ class PublishedModel(NamedTuple):
     """Decisions that were set aside because the model would have become invalid."""
     evidence: Evidence = Evidence()
     """Whether the loop is better than its baseline, from the decisions that the model has learned."""
+
+    def after(self, bandit: Bandit, outcomes: Sequence[LearningOutcome]) -> "PublishedModel":
+        """Return this model with a bandit that has learned more decisions, whose outcomes are counted."""
+        invalidating = outcomes.count(LearningOutcome.INVALIDATING)
+        set_aside = outcomes.count(LearningOutcome.SET_ASIDE) + invalidating
+        return self._replace(
+            bandit=bandit, set_aside=self.set_aside + set_aside, invalidating=self.invalidating + invalidating
+        )
 
     def encoded(self) -> bytes:
         """Return the snapshot of the model for the store. Raises ModelFileError if the model is not valid."""

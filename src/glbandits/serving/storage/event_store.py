@@ -332,6 +332,12 @@ class EventStore(CatalogueStore):
         with self._reading() as connection:
             return [Document(*row) for row in self._execute(connection, query + order, loop_name, kind)]
 
+    def names_with(self, kind: str) -> list[str]:
+        """Return the names under which documents of a kind are saved, in alphabetical order."""
+        query = "SELECT DISTINCT loop_name FROM documents WHERE kind = %s"
+        with self._reading() as connection:
+            return sorted(name for (name,) in self._execute(connection, query, kind))
+
     def save_model(
         self, loop_name: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None
     ) -> None:

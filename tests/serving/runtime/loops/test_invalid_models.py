@@ -9,19 +9,25 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from glbandits.bandit import Bandit
 from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.serving.domain.events import Reward
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.model_snapshots import decode_snapshot, encode_snapshot, load_snapshot
+from glbandits.serving.domain.model_snapshots import decode_snapshot, load_snapshot
 from glbandits.serving.runtime.loops.learning_loop import Loop
-from glbandits.serving.runtime.loops.loop_documents import BASE
 from glbandits.serving.runtime.replay.relearning import relearned
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
+from tests.serving.runtime.loops.damaged_models import (
+    DAMAGES,
+    damage_all_models,
+    damage_base,
+    damage_model,
+    invalid,
+    truncated,
+)
 from tests.serving.runtime.loops.loop_helpers import CONTEXTS, Clock, ask, loop_in, play_rounds, small_loop
 
 POISON, TRAP = 0.625, 0.375
@@ -107,50 +113,6 @@ def test_a_batch_of_invalidating_decisions_changes_nothing(tmp_path: Path) -> No
     np.testing.assert_array_equal(loop.published.bandit.state, before)
     loop.delete_log()
     assert (loop.published.invalidating, loop.warnings()) == (0, [])
-
-
-def invalid(body: bytes) -> bytes:
-    """A snapshot whose model has a state with a number that is not finite."""
-    snapshot, bandit = load_snapshot(body)
-    bandit._state[-1] = np.inf
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Bandit, "is_valid", lambda _: True)
-        return encode_snapshot(replace(snapshot, bandit=bandit.to_bytes()))
-
-
-def truncated(body: bytes) -> bytes:
-    return body[: len(body) // 2]
-
-
-def of_another_format(body: bytes) -> bytes:
-    return encode_snapshot(replace(decode_snapshot(body), bandit=b"model of the next version"))
-
-
-DAMAGES = [invalid, truncated, of_another_format, lambda _: b"garbage", lambda _: b""]
-
-
-def damage_model(store: EventStore, damage: Callable[[bytes], bytes], sequence: int | None = None) -> int:
-    """Damage the newest saved model, or that of a sequence number, and return its sequence number."""
-    saved = store.latest_model("default") if sequence is None else store.model_at_most("default", sequence)
-    assert saved is not None
-    with store._changing("models") as connection:
-        query = "UPDATE models SET body = %s WHERE loop_name = 'default' AND sequence = %s"
-        store._execute(connection, query, damage(saved.body), saved.sequence)
-    return saved.sequence
-
-
-def damage_base(store: EventStore, damage: Callable[[bytes], bytes]) -> None:
-    """Damage the base of the present epoch."""
-    base = store.latest_document("default", BASE)
-    assert base is not None
-    with store._changing("documents") as connection:
-        query = "UPDATE documents SET body = %s WHERE loop_name = 'default' AND kind = %s AND version = %s"
-        store._execute(connection, query, damage(base.body), BASE, base.version)
-
-
-def damage_all_models(store: EventStore) -> None:
-    with store._changing("models") as connection:
-        store._execute(connection, "UPDATE models SET body = %s", b"garbage")
 
 
 @pytest.fixture(name="store")

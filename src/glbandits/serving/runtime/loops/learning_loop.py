@@ -284,21 +284,13 @@ class Loop:
         model = self.published
         bandit, outcomes = learn_batch(model.bandit, batch, model.encoder)
         link = find_link(bandit.policy.link)
-        unlearnable, invalidating = (
-            [settled.decision.event_id for settled, own in zip(batch, outcomes, strict=True) if own is outcome]
-            for outcome in (LearningOutcome.SET_ASIDE, LearningOutcome.INVALIDATING)
-        )
-        self.published = model._replace(
-            learned_through=batch[-1].sequence,
-            bandit=bandit,
-            set_aside=model.set_aside + len(unlearnable) + len(invalidating),
-            invalidating=model.invalidating + len(invalidating),
-            evidence=model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward)),
-        )
-        for events, why in (
-            (unlearnable, "cannot be learned and are set aside"),
-            (invalidating, "are set aside, because learning them would have made the model invalid"),
+        evidence = model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward))
+        self.published = model.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence, evidence=evidence)
+        for outcome, why in (
+            (LearningOutcome.SET_ASIDE, "cannot be learned and are set aside"),
+            (LearningOutcome.INVALIDATING, "are set aside, because learning them would have made the model invalid"),
         ):
+            events = [settled.decision.event_id for settled, own in zip(batch, outcomes, strict=True) if own is outcome]
             if events:
                 first = ", ".join(map(repr, events[:MAX_LOGGED]))
                 log.warning("Loop %s: %d decisions %s. The first: events %s.", self.name, len(events), why, first)
@@ -341,14 +333,14 @@ class Loop:
                 if self._commit(self._model_for(changed), configuration=changed):
                     return changed
 
-    def _model_for(self, configuration: LoopConfig) -> Bandit | None:
+    def _model_for(self, configuration: LoopConfig) -> PublishedModel | None:
         """Return a new model; None if the present one fits the configuration."""
         bandit = self.published.bandit
         same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
         if same and bandit.policy == configuration.build_policy():
             return None
         check_exact(configuration)
-        return fresh_model(configuration, bandit.features)
+        return self.published._replace(bandit=fresh_model(configuration, bandit.features))
 
     def promote(
         self,
@@ -370,7 +362,7 @@ class Loop:
             self._refresh()
             if self.configuration != before:
                 return False
-            model = train_through(self.published.learned_through)
+            model = self.published._replace(bandit=train_through(self.published.learned_through))
             return self._commit(model, configuration=configuration, documents=documents)
 
     def reset(self) -> None:
@@ -395,21 +387,26 @@ class Loop:
 
         self._replace(checked)
 
-    def _replace(self, make: Callable[[], Bandit]) -> None:
+    def retrain(self, train: Callable[[PublishedModel], PublishedModel]) -> None:
+        """Start a new epoch with the model that `train` returns for the present one.
+
+        `train` is called again if another process starts a new epoch or changes the configuration meanwhile.
+        """
         with self._lock:
             self._refresh()
-            while not self._commit(make()):
+            while not self._commit(train(self.published)):
                 self._refresh()
+
+    def _replace(self, make: Callable[[], Bandit]) -> None:
+        self.retrain(lambda present: present._replace(bandit=make()))
 
     def _commit(
         self,
-        bandit: Bandit | None,
+        model: PublishedModel | None,
         *,
         configuration: LoopConfig | None = None,
         documents: Mapping[str, bytes] | None = None,
-        learned_through: int = 0,
         drops_older_bases: bool = False,
-        resets_counts: bool = False,
     ) -> bool:
         """Save and adopt a model that starts a new epoch, or a configuration, or both.
 
@@ -418,25 +415,18 @@ class Loop:
         decision.
 
         Args:
-            bandit: the model of the new epoch; None to stay in the present epoch.
+            model: the published model with the changes that start a new epoch, except the number of the epoch; None to
+                stay in the present epoch.
             configuration: the new configuration; None to keep the present one.
             documents: bodies by kind of other documents to save in the same transaction.
-            learned_through: the epoch continues after this decision if it is later than the last learned one.
             drops_older_bases: whether the models that started older epochs are deleted.
-            resets_counts: whether the count of decisions set aside and the evidence start again.
         """
-        bodies, model = dict(documents or {}), self.published
-        if bandit is not None:
-            if resets_counts:
-                model = model._replace(set_aside=0, invalidating=0, evidence=Evidence())
-            elif bandit is not model.bandit:
-                model = model._replace(evidence=model.evidence.for_new_model())
-            model = model._replace(
-                epoch=self._documents.next_epoch,
-                learned_through=max(model.learned_through, learned_through),
-                bandit=bandit,
-                encoder=encoder_of(bandit, self._hashings),
-            )
+        bodies = dict(documents or {})
+        if model is not None:
+            if model.bandit is not self.published.bandit:
+                encoder = encoder_of(model.bandit, self._hashings)
+                model = model._replace(encoder=encoder, evidence=model.evidence.for_new_model())
+            model = model._replace(epoch=self._documents.next_epoch)
             bodies[BASE] = model.encoded()
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
@@ -444,7 +434,7 @@ class Loop:
         if not self._documents.save(bodies, latest_only=older):
             return False
         self.configuration = configuration or self.configuration
-        if bandit is not None:
+        if model is not None:
             self.published, self._saved_through = model, model.learned_through
         return True
 
@@ -460,9 +450,10 @@ class Loop:
             self._store.prune_catalogue(self.name, self._clock(), before=before)
             while not self._stop.is_set() and (up_to := self._last_deletable(before)):
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
-                if self._commit(
-                    self.published.bandit, learned_through=up_to, drops_older_bases=True, resets_counts=before is None
-                ):
+                model = self.published._replace(learned_through=max(self.published.learned_through, up_to))
+                if before is None:
+                    model = model._replace(set_aside=0, invalidating=0, evidence=Evidence())
+                if self._commit(model, drops_older_bases=True):
                     deleted = self._store.delete_log(
                         self.name, up_to, reset_counts=before is None, stop=self._stop.is_set
                     )

@@ -1,13 +1,14 @@
 """Compute earlier models of a loop again from the log."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput
 from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.serving.domain.events import Decision, SettledDecision
-from glbandits.serving.domain.model_snapshots import Snapshot, loadable_snapshot
+from glbandits.serving.domain.model_snapshots import PublishedModel, Snapshot, fresh_model, loadable_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, encoder_of
-from glbandits.serving.runtime.loops.learning_loop import BATCH
+from glbandits.serving.runtime.loops.learning_loop import BATCH, Loop
 from glbandits.serving.runtime.loops.loop_documents import BASE
 from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.serving.storage.event_store import EventStore
@@ -43,6 +44,45 @@ def relearned(
     for learned, _ in relearn(store, loop_name, model, encoder, after, last):
         model = learned
     return model
+
+
+def relearn_loop(
+    store: EventStore, loop: Loop, *, is_fresh: bool, progress: Callable[[int], None] = lambda _: None
+) -> PublishedModel:
+    """Let a loop learn the decisions of its model again, start a new epoch with the result, and return it.
+
+    Other processes adopt the new epoch at their next update. Raises InvalidInput if the base cannot be loaded.
+
+    Args:
+        store: the store of the loop.
+        loop: the loop.
+        is_fresh: whether to start with a model that has learned nothing, and learn the whole log. Otherwise the base of
+            the present epoch learns the decisions after it, which is exact if earlier decisions were deleted.
+        progress: called with the number of decisions learned so far.
+    """
+
+    def train(present: PublishedModel) -> PublishedModel:
+        start = Snapshot(0, 0, fresh_model(loop.configuration, present.bandit.features).to_bytes())
+        if not is_fresh:
+            base = store.latest_document(loop.name, BASE)
+            snapshot = None if base is None else loadable_snapshot(base.body)
+            if snapshot is None:
+                raise InvalidInput(
+                    f"the model that started epoch {present.epoch} of loop {loop.name} cannot be loaded. Relearn the "
+                    "whole log with --fresh"
+                )
+            start = snapshot
+        model = present._replace(
+            bandit=Bandit.from_bytes(start.bandit), set_aside=start.set_aside, invalidating=start.invalidating
+        )
+        done, span = 0, (start.learned_through, present.learned_through)
+        for bandit, outcomes in relearn(store, loop.name, model.bandit, model.encoder, *span):
+            model, done = model.after(bandit, outcomes), done + len(outcomes)
+            progress(done)
+        return model
+
+    loop.retrain(train)
+    return loop.published
 
 
 def model_that_decided(store: EventStore, decision: Decision, max_decisions: int) -> Bandit | None:
