@@ -16,7 +16,7 @@ function renderAnswer(statistics, status) {
   byId("answer").dataset.verdict = leading(statistics).verdict;
   setText("headline", headline(statistics, status));
   setText("sentence", sentence(statistics, status));
-  setText("remark", remarks(statistics).join(" "));
+  setText("remark", remarks(statistics, status).join(" "));
   setText("optimisation", optimisation(status.optimisation));
   byId("judgements").hidden = past.decisions === 0;
   if (!past.decisions) return;
@@ -65,8 +65,9 @@ const roughly = (number) => (number < 100 ? number : 1 * number.toPrecision(2));
 
 const expected = ({ expectedAt }) => (expectedAt === null ? "" : `, about ${dayText(Date.parse(expectedAt))} at the present rate`);
 
-function remarks({ past, unlimited }) {
-  const texts = [];
+function remarks({ past, unlimited }, { warnings, proposedRewardRange }) {
+  const texts = warnings.map((warning) => `${warning[0].toUpperCase()}${warning.slice(1)}.`);
+  if (proposedRewardRange) texts.push(`This loop has no rewardRange. By its first rewards, [${proposedRewardRange.join(", ")}] would fit.`);
   if (past.unsupported) texts.push(`In ${percent(past.unsupported / past.decisions)} of the decisions the baseline had probability 0, so its reward there is unknown. More exploration helps.`);
   if (unlimited && past.decisions) texts.push(`${decisions(unlimited)} had no reward limits and do not count.`);
   return texts;
