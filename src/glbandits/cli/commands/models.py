@@ -26,7 +26,7 @@ from glbandits.serving.storage.event_store import MAX_SEQUENCE, EventStore, Save
 from glbandits.serving.storage.open_store import open_existing_store
 
 models_app = typer.Typer(
-    help="List the saved models of a service, and replace the model of a loop.",
+    help="List, replace and relearn the models of a service.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
