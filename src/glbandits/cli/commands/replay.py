@@ -52,7 +52,9 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
     line += f", {verified.set_aside} set aside" if verified.set_aside else ""
     console.print(f"{line}: {'no difference' if verified.sound else f'{verified.different} differ'}", markup=False)
     if verified.unchecked:
-        console.print(f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted")
+        console.print(
+            f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted or damaged"
+        )
     for sentence in verified.messages:
         console.print(f"  {sentence}", markup=False)
     return verified.sound

@@ -112,15 +112,14 @@ class LoopDocuments:
         configuration = msgspec.json.decode(document.body, type=LoopConfig)
         if document.version != self._versions.get(CONFIGURATION):
             self._window_since = self._window_changed_at(configuration)
+        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._first_model_of(configuration))))
+        self._versions = {CONFIGURATION: document.version, BASE: base.version}
         unreadable: list[Unreadable] = []
-        while True:
-            base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._first_model_of(configuration))))
-            self._versions = {CONFIGURATION: document.version, BASE: base.version}
-            model = self._newest_model(base, present, unreadable)
-            if model is not None or present is not None:
-                break
+        model = self._newest_model(base, present, unreadable)
+        if model is None and present is None:
             first = self._first_model_of(configuration)
-            self.save({BASE: encode_snapshot(Snapshot(self.next_epoch, 0, first))})
+            self.save({BASE: encode_snapshot(Snapshot(self.next_epoch, 0, first))})  # unless another process does so
+            return self.read()._replace(unreadable=unreadable[0])
         return SavedLoop(configuration, self._window_since, model, unreadable[0] if unreadable else None)
 
     def _newest_model(

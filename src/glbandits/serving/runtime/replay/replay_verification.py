@@ -32,7 +32,8 @@ class VerificationResult(msgspec.Struct, kw_only=True):
     decisions: int = 0
     """Decisions that were repeated."""
     unchecked: int = 0
-    """Decisions that could not be repeated, because a part of the log or retired arms were deleted."""
+    """Decisions that could not be repeated, because a part of the log or retired arms were deleted, or a base cannot be
+    loaded."""
     learned: int = 0
     """Decisions that were learned again."""
     set_aside: int = 0
