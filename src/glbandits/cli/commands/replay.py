@@ -53,7 +53,8 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
     console.print(f"{line}: {'no difference' if verified.sound else f'{verified.different} differ'}", markup=False)
     if verified.unchecked:
         console.print(
-            f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted or damaged"
+            f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted or damaged",
+            soft_wrap=True,
         )
     for sentence in verified.messages:
         console.print(f"  {sentence}", markup=False)
