@@ -1,7 +1,7 @@
 """Let a model learn settled decisions."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -35,25 +35,30 @@ class LearningOutcome(StrEnum):
 
 
 def learn_batch(
-    model: Bandit, batch: Sequence[SettledDecision], encoder: RequestEncoder
+    model: Bandit, batch: Sequence[SettledDecision], encoder: RequestEncoder, left_out: Container[int] = ()
 ) -> tuple[Bandit, list[LearningOutcome]]:
     """Return a model that has learned a batch in order, and the outcome of each decision. Does not change `model`.
 
     The returned model is valid if `model` is. A decision that makes the model invalid is left out, and all others are
     learned. To find it, each half of the batch is learned alone. So a batch without such decisions is checked once,
-    and k of n decisions cost about k log2(n) copies and checks, each as long as the state.
+    and k of n decisions cost about k log2(n) copies and checks, each as long as the state. To check the model after
+    every decision would take 0.1 s a decision for large models.
 
-    Replay learns the same log in other batches, and must leave out the same decisions. It does, because a decision is
-    left out if the model of all earlier decisions becomes invalid by it, which does not depend on batches. One
-    assumption is needed: a model that has become invalid does not become valid again by the rest of its batch. To check
-    the model after every decision would need no assumption, but would take 0.1 s a decision for the largest models. If
-    the assumption fails, models are still always valid, and replay reports the difference.
+    The result depends on how the log is cut into batches: a model may become invalid, and valid again by later
+    decisions. So a loop stores which decisions it has left out before it publishes the model, and `repeat_batch`
+    computes the same model in any batches.
 
-    Raises MemoryError and OSError, after which the caller may try again: they do not come from a decision.
+    Args:
+        model: a valid model.
+        batch: the decisions.
+        encoder: encodes requests for the model.
+        left_out: sequence numbers of decisions that are not tried, because they were left out before.
+
+    Raises:
+        MemoryError, OSError: after which the caller may try again: they do not come from a decision.
     """
-    learned = model.copy()
     try:
-        outcomes = [_learn(learned, settled, encoder) for settled in batch]
+        learned, outcomes = repeat_batch(model, batch, encoder, left_out)
         if learned.is_valid():
             return learned, outcomes
     except (MemoryError, OSError):
@@ -63,9 +68,21 @@ def learn_batch(
     if len(batch) == 1:
         return model, [LearningOutcome.INVALIDATING]
     middle = len(batch) // 2
-    first, first_outcomes = learn_batch(model, batch[:middle], encoder)
-    both, second_outcomes = learn_batch(first, batch[middle:], encoder)
+    first, first_outcomes = learn_batch(model, batch[:middle], encoder, left_out)
+    both, second_outcomes = learn_batch(first, batch[middle:], encoder, left_out)
     return both, first_outcomes + second_outcomes
+
+
+def repeat_batch(
+    model: Bandit, batch: Sequence[SettledDecision], encoder: RequestEncoder, left_out: Container[int]
+) -> tuple[Bandit, list[LearningOutcome]]:
+    """Return a model that has learned a batch without the decisions in `left_out`. Does not check the model."""
+    learned = model.copy()
+    outcomes = [
+        LearningOutcome.INVALIDATING if settled.sequence in left_out else _learn(learned, settled, encoder)
+        for settled in batch
+    ]
+    return learned, outcomes
 
 
 def _learn(model: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> LearningOutcome:

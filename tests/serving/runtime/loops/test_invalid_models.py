@@ -16,6 +16,7 @@ from glbandits.serving.domain.events import Reward
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import decode_snapshot, load_snapshot
 from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_documents import LEFT_OUT
 from glbandits.serving.runtime.replay.relearning import relearned
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.event_store import EventStore
@@ -30,19 +31,22 @@ from tests.serving.runtime.loops.damaged_models import (
 )
 from tests.serving.runtime.loops.loop_helpers import CONTEXTS, Clock, ask, loop_in, play_rounds, small_loop
 
-POISON, TRAP = 0.625, 0.375
-"""Rewards that make the model invalid, and that make the policy fail after it has changed the state."""
+POISON, TRAP, SICK, CURE = 0.625, 0.375, 0.125, 0.875
+"""Rewards that make the model invalid for ever, that make the policy fail after it has changed the state, that make the
+model invalid, and that make it valid again."""
 
 
 @pytest.fixture
 def fragile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make models fail by POISON and TRAP, as a policy with a defect would."""
+    """Make models fail by these rewards, as a policy with a defect would."""
     learn = Bandit.learn
 
     def fails(bandit: Bandit, x: Any, reward: float, **more: Any) -> None:
         learn(bandit, x, reward, **more)
         if reward == POISON:
             bandit._state[-1] = np.nan
+        if reward in (SICK, CURE):  # the last number is a variance
+            bandit._state[-1] = abs(bandit._state[-1]) * (1.0 if reward == CURE else -1.0)
         if reward == TRAP:
             bandit._state[0] += 1.0
             raise ZeroDivisionError
@@ -84,7 +88,7 @@ def test_only_decisions_that_invalidate_the_model_are_set_aside(
 
 @pytest.mark.usefixtures("fragile")
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 40])
-def test_the_result_does_not_depend_on_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
+def test_lasting_defects_are_found_in_any_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
     rewards = np.random.default_rng(3).choice([0.0, 1.0, POISON, TRAP], size=40, p=[0.4, 0.4, 0.1, 0.1])
     loop, store = small_loop(tmp_path, clock := Clock())
     decide_and_reward(loop, store, clock, rewards.tolist())
@@ -100,6 +104,48 @@ def test_the_result_does_not_depend_on_batches(tmp_path: Path, monkeypatch: pyte
     loop.learn()
     result = verify(store, "default")
     assert (result.sound, result.decisions, result.set_aside) == (True, 43, bad)
+
+
+@pytest.mark.usefixtures("fragile")
+@pytest.mark.parametrize("cut", [1, 3, 7, 40])
+def test_replay_leaves_out_the_same_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
+    """Although the model becomes valid again, so that other batches would leave out other decisions."""
+    rewards = np.random.default_rng(4).choice([0.0, 1.0, SICK, CURE], size=40, p=[0.3, 0.3, 0.2, 0.2])
+    loop, store = small_loop(tmp_path, clock := Clock())
+    decide_and_reward(loop, store, clock, rewards.tolist())
+    monkeypatch.setattr("glbandits.serving.runtime.loops.learning_loop.BATCH", cut)
+    loop.learn()
+    decide_and_reward(loop, store, clock, [1.0] * 3, first=2000)
+    loop.learn()
+    result = verify(store, "default")
+    assert (result.sound, result.decisions, result.set_aside) == (True, 43, loop.published.invalidating)
+    assert (loop.published.invalidating == (rewards == SICK).sum()) == (cut == 1)
+    damage_all_models(store)
+    monkeypatch.setattr("glbandits.serving.runtime.loops.learning_loop.BATCH", 1000)
+    again = Loop("default", store, clock)
+    again.learn()
+    assert again.published.invalidating == loop.published.invalidating
+    assert verify(store, "default").sound
+
+
+@pytest.mark.usefixtures("fragile")
+def test_a_failed_publication_leaves_out_the_same_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    decide_and_reward(loop, store, clock, [1.0, SICK])
+
+    def out_of_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("glbandits.serving.domain.model_snapshots.PublishedModel.after", out_of_memory)
+        with pytest.raises(MemoryError):
+            loop.learn()
+    decide_and_reward(loop, store, clock, [CURE], first=2000)
+    for one in (loop, Loop("default", store, clock)):
+        one.learn()
+        assert (one.published.invalidating, verify(store, "default").sound) == (1, True)
+    loop.delete_log()
+    assert len(store.documents("default", LEFT_OUT)) == 1
 
 
 @pytest.mark.usefixtures("fragile")

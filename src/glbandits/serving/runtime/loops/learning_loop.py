@@ -25,7 +25,15 @@ from glbandits.serving.domain.request_features import arms_of, encoder_of, width
 from glbandits.serving.domain.reward_aggregation import proposed_range
 from glbandits.serving.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
-from glbandits.serving.runtime.loops.loop_documents import BASE, CONFIGURATION, LoopDocuments, Unreadable
+from glbandits.serving.runtime.loops.loop_documents import (
+    BASE,
+    CONFIGURATION,
+    LEFT_OUT,
+    LeftOut,
+    LoopDocuments,
+    Unreadable,
+    read_left_out,
+)
 from glbandits.serving.runtime.loops.loop_statistics import LoopStatistics
 from glbandits.serving.storage.event_store import EventStore
 
@@ -33,7 +41,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store and learned at a time."""
-MAX_LOGGED = 3
+MAX_LOGGED = 10
 """Events or features that a log record names at most."""
 FIRST_DECISIONS, FIRST_REWARDS = 1000, 100
 """Settled decisions, and rewards of them, from which a range of rewards is proposed, at most."""
@@ -105,6 +113,7 @@ class Loop:
             snapshot.evidence,
         )
         self._saved_through = snapshot.learned_through
+        self._left_out = read_left_out(self._store, self.name, snapshot.epoch)
 
     def _note_unreadable(self, unreadable: Unreadable) -> None:
         """Remember a model that cannot be loaded until the loop has learned as much, and log the first one."""
@@ -287,7 +296,14 @@ class Loop:
         Count decisions that cannot be learned.
         """
         model = self.published
-        bandit, outcomes = learn_batch(model.bandit, batch, model.encoder)
+        bandit, outcomes = learn_batch(model.bandit, batch, model.encoder, self._left_out)
+        self._save_left_out(
+            [
+                settled.sequence
+                for settled, outcome in zip(batch, outcomes, strict=True)
+                if outcome is LearningOutcome.INVALIDATING and settled.sequence not in self._left_out
+            ]
+        )
         link = find_link(bandit.policy.link)
         evidence = model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward))
         self.published = model.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence, evidence=evidence)
@@ -300,6 +316,13 @@ class Loop:
                 first = ", ".join(map(repr, events[:MAX_LOGGED]))
                 log.warning("Loop %s: %d decisions %s. The first: events %s.", self.name, len(events), why, first)
         self._log_outliers(model.bandit.outliers, bandit)
+
+    def _save_left_out(self, sequences: Sequence[int]) -> None:
+        """Store the decisions that the next model leaves out, before it decides, so that replay has the same model."""
+        if sequences:
+            body = msgspec.json.encode(LeftOut(self.published.epoch, tuple(sequences)))
+            self._store.save_document(self.name, LEFT_OUT, self._clock(), body)
+            self._left_out = self._left_out.union(sequences)  # for a retry of the batch
 
     def _log_outliers(self, before: Outliers, bandit: Bandit) -> None:
         """Log features, and rewards, that have outliers for the first time."""
@@ -465,12 +488,14 @@ class Loop:
             bodies[BASE] = model.encoded()
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
-        older = [BASE] if drops_older_bases else []
+        if model is not None and drops_older_bases:
+            bodies[LEFT_OUT] = msgspec.json.encode(LeftOut(model.epoch))
+        older = [BASE, LEFT_OUT] if drops_older_bases else []
         if not self._documents.save(bodies, latest_only=older):
             return False
         self.configuration = configuration or self.configuration
         if model is not None:
-            self.published, self._saved_through = model, model.learned_through
+            self.published, self._saved_through, self._left_out = model, model.learned_through, frozenset()
         return True
 
     def delete_log(self, before: int | None = None) -> int:

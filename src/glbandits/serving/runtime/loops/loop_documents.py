@@ -21,10 +21,24 @@ from glbandits.serving.domain.model_snapshots import (
 )
 from glbandits.serving.storage.event_store import Document, EventStore
 
-IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
+IDENTITY, CONFIGURATION, BASE, LEFT_OUT = "loop", "configuration", "base", "left out"
 """Kinds of documents. A base is the model that starts an epoch: version 1 starts epoch 0, version 2 epoch 1. The log is
 complete since the oldest base: when a part of the log is deleted, a new epoch starts, and older bases are deleted.
-Decisions of deleted epochs cannot be reproduced."""
+Decisions of deleted epochs cannot be reproduced. A version of LEFT_OUT has decisions that models of an epoch have left
+out, because they would have become invalid."""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Decisions that the models of an epoch have left out."""
+
+    epoch: int
+    sequences: tuple[int, ...] = ()
+
+
+def read_left_out(store: EventStore, loop_name: str, epoch: int) -> frozenset[int]:
+    """Return the sequence numbers of the decisions that the models of an epoch have left out."""
+    documents = (msgspec.json.decode(one.body, type=LeftOut) for one in store.documents(loop_name, LEFT_OUT))
+    return frozenset(sequence for one in documents if one.epoch == epoch for sequence in one.sequences)
 
 
 class Unreadable(NamedTuple):

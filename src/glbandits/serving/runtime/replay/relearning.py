@@ -1,15 +1,15 @@
 """Compute earlier models of a loop again from the log."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch
+from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch, repeat_batch
 from glbandits.serving.domain.events import Decision, SettledDecision
 from glbandits.serving.domain.model_snapshots import PublishedModel, Snapshot, fresh_model, loadable_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, encoder_of
 from glbandits.serving.runtime.loops.learning_loop import BATCH, Loop
-from glbandits.serving.runtime.loops.loop_documents import BASE
+from glbandits.serving.runtime.loops.loop_documents import BASE, read_left_out
 from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.serving.storage.event_store import EventStore
 
@@ -26,14 +26,25 @@ def settled_batches(store: EventStore, loop_name: str, after: int, last: int) ->
 
 
 def relearn(
-    store: EventStore, loop_name: str, model: Bandit, encoder: RequestEncoder, after: int, last: int
+    store: EventStore,
+    loop_name: str,
+    model: Bandit,
+    encoder: RequestEncoder,
+    after: int,
+    last: int,
+    *,
+    left_out: Container[int] | None = None,
 ) -> Iterator[tuple[Bandit, list[LearningOutcome]]]:
     """Let a model learn the decisions after a sequence number, up to and including `last`. Does not change `model`.
 
-    Yields the model after each batch, and the outcomes of the batch.
+    Yields the model after each batch, and the outcomes of the batch. With `left_out` of an epoch, the model is that of
+    the loop. Without, the decisions that make a model invalid are found, for a model that the loop did not have.
     """
     for batch in settled_batches(store, loop_name, after, last):
-        model, outcomes = learn_batch(model, batch, encoder)
+        if left_out is None:
+            model, outcomes = learn_batch(model, batch, encoder)
+        else:
+            model, outcomes = repeat_batch(model, batch, encoder, left_out)
         yield model, outcomes
 
 
@@ -95,8 +106,11 @@ def model_that_decided(store: EventStore, decision: Decision, max_decisions: int
     if start is None or decision.learned_through - start.learned_through > EVENTS_PER_DECISION * max_decisions:
         return None
     model, count = Bandit.from_bytes(start.bandit), 0
-    span = (start.learned_through, decision.learned_through)
-    for learned, outcomes in relearn(store, decision.loop, model, encoder_of(model), *span):
+    span, skipped = (
+        (start.learned_through, decision.learned_through),
+        read_left_out(store, decision.loop, decision.epoch),
+    )
+    for learned, outcomes in relearn(store, decision.loop, model, encoder_of(model), *span, left_out=skipped):
         model, count = learned, count + len(outcomes)
         if count > max_decisions:
             return None
