@@ -35,30 +35,30 @@ class LearningOutcome(StrEnum):
 
 
 def learn_batch(
-    model: Bandit, batch: Sequence[SettledDecision], encoder: RequestEncoder, left_out: Container[int] = ()
+    model: Bandit, batch: Sequence[SettledDecision], encoder: RequestEncoder, invalidating: Container[int] = ()
 ) -> tuple[Bandit, list[LearningOutcome]]:
     """Return a model that has learned a batch in order, and the outcome of each decision. Does not change `model`.
 
-    The returned model is valid if `model` is. A decision that makes the model invalid is left out, and all others are
+    The returned model is valid if `model` is. A decision that makes the model invalid is set aside, and all others are
     learned. To find it, each half of the batch is learned alone. So a batch without such decisions is checked once,
     and k of n decisions cost about k log2(n) copies and checks, each as long as the state. To check the model after
     every decision would take 0.1 s a decision for large models.
 
     The result depends on how the log is cut into batches: a model may become invalid, and valid again by later
-    decisions. So a loop stores which decisions it has left out before it publishes the model, and `repeat_batch`
+    decisions. So a loop stores which decisions these are before it publishes the model, and `repeat_batch`
     computes the same model in any batches.
 
     Args:
         model: a valid model.
         batch: the decisions.
         encoder: encodes requests for the model.
-        left_out: sequence numbers of decisions that are not tried, because they were left out before.
+        invalidating: sequence numbers of decisions that are known to make the model invalid, and are not tried.
 
     Raises:
         MemoryError, OSError: after which the caller may try again: they do not come from a decision.
     """
     try:
-        learned, outcomes = repeat_batch(model, batch, encoder, left_out)
+        learned, outcomes = repeat_batch(model, batch, encoder, invalidating)
         if learned.is_valid():
             return learned, outcomes
     except (MemoryError, OSError):
@@ -68,18 +68,18 @@ def learn_batch(
     if len(batch) == 1:
         return model, [LearningOutcome.INVALIDATING]
     middle = len(batch) // 2
-    first, first_outcomes = learn_batch(model, batch[:middle], encoder, left_out)
-    both, second_outcomes = learn_batch(first, batch[middle:], encoder, left_out)
+    first, first_outcomes = learn_batch(model, batch[:middle], encoder, invalidating)
+    both, second_outcomes = learn_batch(first, batch[middle:], encoder, invalidating)
     return both, first_outcomes + second_outcomes
 
 
 def repeat_batch(
-    model: Bandit, batch: Sequence[SettledDecision], encoder: RequestEncoder, left_out: Container[int]
+    model: Bandit, batch: Sequence[SettledDecision], encoder: RequestEncoder, invalidating: Container[int]
 ) -> tuple[Bandit, list[LearningOutcome]]:
-    """Return a model that has learned a batch without the decisions in `left_out`. Does not check the model."""
+    """Return a model that has learned a batch without the decisions in `invalidating`. Does not check it."""
     learned = model.copy()
     outcomes = [
-        LearningOutcome.INVALIDATING if settled.sequence in left_out else _learn(learned, settled, encoder)
+        LearningOutcome.INVALIDATING if settled.sequence in invalidating else _learn(learned, settled, encoder)
         for settled in batch
     ]
     return learned, outcomes

@@ -101,7 +101,10 @@ class ServiceMetrics(Collector):
                 ("glb_model_epoch", "The number of times that the model was replaced."),
                 ("glb_model_number", "The sequence number of the last decision that the model has learned."),
                 ("glb_learning_lag_seconds", "For how long the oldest settled decision has not been learned."),
-                ("glb_set_aside", "Decisions that cannot be learned, because their rewards or features are unusable."),
+                (
+                    "glb_set_aside",
+                    "Decisions that cannot be learned: unusable rewards or features, or an invalid model.",
+                ),
                 ("glb_outlying_rewards", "Rewards that the model has limited, because they were far from all others."),
                 ("glb_outlying_values", "Feature values that the model has limited, for the same reason."),
             )

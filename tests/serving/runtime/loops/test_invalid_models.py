@@ -16,7 +16,7 @@ from glbandits.serving.domain.events import Reward
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import decode_snapshot, load_snapshot
 from glbandits.serving.runtime.loops.learning_loop import Loop
-from glbandits.serving.runtime.loops.loop_documents import LEFT_OUT
+from glbandits.serving.runtime.loops.loop_documents import INVALIDATING
 from glbandits.serving.runtime.replay.relearning import relearned
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.event_store import EventStore
@@ -108,8 +108,8 @@ def test_lasting_defects_are_found_in_any_batches(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.usefixtures("fragile")
 @pytest.mark.parametrize("cut", [1, 3, 7, 40])
-def test_replay_leaves_out_the_same_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
-    """Although the model becomes valid again, so that other batches would leave out other decisions."""
+def test_replay_sets_aside_the_same_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
+    """Although the model becomes valid again, so that other batches would set aside other decisions."""
     rewards = np.random.default_rng(4).choice([0.0, 1.0, SICK, CURE], size=40, p=[0.3, 0.3, 0.2, 0.2])
     loop, store = small_loop(tmp_path, clock := Clock())
     decide_and_reward(loop, store, clock, rewards.tolist())
@@ -129,7 +129,7 @@ def test_replay_leaves_out_the_same_decisions(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("fragile")
-def test_a_failed_publication_leaves_out_the_same_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_publication_sets_aside_the_same_decisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     decide_and_reward(loop, store, clock, [1.0, SICK])
 
@@ -144,8 +144,10 @@ def test_a_failed_publication_leaves_out_the_same_decisions(tmp_path: Path, monk
     for one in (loop, Loop("default", store, clock)):
         one.learn()
         assert (one.published.invalidating, verify(store, "default").sound) == (1, True)
+    store.save_document("default", INVALIDATING, clock(), b"garbage")
+    assert Loop("default", store, clock).published.invalidating == 1
     loop.delete_log()
-    assert len(store.documents("default", LEFT_OUT)) == 1
+    assert len(store.documents("default", INVALIDATING)) == 1
 
 
 @pytest.mark.usefixtures("fragile")

@@ -28,11 +28,11 @@ from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
 from glbandits.serving.runtime.loops.loop_documents import (
     BASE,
     CONFIGURATION,
-    LEFT_OUT,
-    LeftOut,
+    INVALIDATING,
+    Invalidating,
     LoopDocuments,
     Unreadable,
-    read_left_out,
+    read_invalidating,
 )
 from glbandits.serving.runtime.loops.loop_statistics import LoopStatistics
 from glbandits.serving.storage.event_store import EventStore
@@ -113,7 +113,7 @@ class Loop:
             snapshot.evidence,
         )
         self._saved_through = snapshot.learned_through
-        self._left_out = read_left_out(self._store, self.name, snapshot.epoch)
+        self._invalidating = read_invalidating(self._store, self.name, snapshot.epoch)
 
     def _note_unreadable(self, unreadable: Unreadable) -> None:
         """Remember a model that cannot be loaded until the loop has learned as much, and log the first one."""
@@ -296,12 +296,12 @@ class Loop:
         Count decisions that cannot be learned.
         """
         model = self.published
-        bandit, outcomes = learn_batch(model.bandit, batch, model.encoder, self._left_out)
-        self._save_left_out(
+        bandit, outcomes = learn_batch(model.bandit, batch, model.encoder, self._invalidating)
+        self._save_invalidating(
             [
                 settled.sequence
                 for settled, outcome in zip(batch, outcomes, strict=True)
-                if outcome is LearningOutcome.INVALIDATING and settled.sequence not in self._left_out
+                if outcome is LearningOutcome.INVALIDATING and settled.sequence not in self._invalidating
             ]
         )
         link = find_link(bandit.policy.link)
@@ -317,12 +317,12 @@ class Loop:
                 log.warning("Loop %s: %d decisions %s. The first: events %s.", self.name, len(events), why, first)
         self._log_outliers(model.bandit.outliers, bandit)
 
-    def _save_left_out(self, sequences: Sequence[int]) -> None:
-        """Store the decisions that the next model leaves out, before it decides, so that replay has the same model."""
+    def _save_invalidating(self, sequences: Sequence[int]) -> None:
+        """Store these decisions before the next model is published, so that replay sets aside the same ones."""
         if sequences:
-            body = msgspec.json.encode(LeftOut(self.published.epoch, tuple(sequences)))
-            self._store.save_document(self.name, LEFT_OUT, self._clock(), body)
-            self._left_out = self._left_out.union(sequences)  # for a retry of the batch
+            body = msgspec.json.encode(Invalidating(self.published.epoch, tuple(sequences)))
+            self._store.save_document(self.name, INVALIDATING, self._clock(), body)
+            self._invalidating = self._invalidating.union(sequences)  # for a retry of the batch
 
     def _log_outliers(self, before: Outliers, bandit: Bandit) -> None:
         """Log features, and rewards, that have outliers for the first time."""
@@ -489,13 +489,13 @@ class Loop:
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         if model is not None and drops_older_bases:
-            bodies[LEFT_OUT] = msgspec.json.encode(LeftOut(model.epoch))
-        older = [BASE, LEFT_OUT] if drops_older_bases else []
+            bodies[INVALIDATING] = msgspec.json.encode(Invalidating(model.epoch))
+        older = [BASE, INVALIDATING] if drops_older_bases else []
         if not self._documents.save(bodies, latest_only=older):
             return False
         self.configuration = configuration or self.configuration
         if model is not None:
-            self.published, self._saved_through, self._left_out = model, model.learned_through, frozenset()
+            self.published, self._saved_through, self._invalidating = model, model.learned_through, frozenset()
         return True
 
     def delete_log(self, before: int | None = None) -> int:

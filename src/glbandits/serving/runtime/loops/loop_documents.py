@@ -21,24 +21,28 @@ from glbandits.serving.domain.model_snapshots import (
 )
 from glbandits.serving.storage.event_store import Document, EventStore
 
-IDENTITY, CONFIGURATION, BASE, LEFT_OUT = "loop", "configuration", "base", "left out"
+IDENTITY, CONFIGURATION, BASE, INVALIDATING = "loop", "configuration", "base", "invalidating"
 """Kinds of documents. A base is the model that starts an epoch: version 1 starts epoch 0, version 2 epoch 1. The log is
 complete since the oldest base: when a part of the log is deleted, a new epoch starts, and older bases are deleted.
-Decisions of deleted epochs cannot be reproduced. A version of LEFT_OUT has decisions that models of an epoch have left
-out, because they would have become invalid."""
+Decisions of deleted epochs cannot be reproduced. A version of INVALIDATING has decisions that would
+have made models of an epoch invalid, so that they were set aside."""
 
 
-class LeftOut(msgspec.Struct, frozen=True):
-    """Decisions that the models of an epoch have left out."""
+class Invalidating(msgspec.Struct, frozen=True):
+    """Decisions that were set aside in an epoch, because they would have made the model invalid."""
 
     epoch: int
     sequences: tuple[int, ...] = ()
 
 
-def read_left_out(store: EventStore, loop_name: str, epoch: int) -> frozenset[int]:
-    """Return the sequence numbers of the decisions that the models of an epoch have left out."""
-    documents = (msgspec.json.decode(one.body, type=LeftOut) for one in store.documents(loop_name, LEFT_OUT))
-    return frozenset(sequence for one in documents if one.epoch == epoch for sequence in one.sequences)
+def read_invalidating(store: EventStore, loop_name: str, epoch: int) -> frozenset[int]:
+    """Return the sequence numbers of the decisions that would have made models of an epoch invalid."""
+    found: set[int] = set()
+    for document in store.documents(loop_name, INVALIDATING):
+        with suppress(msgspec.MsgspecError):  # a damaged document must not stop a start
+            decisions = msgspec.json.decode(document.body, type=Invalidating)
+            found.update(decisions.sequences if decisions.epoch == epoch else ())
+    return frozenset(found)
 
 
 class Unreadable(NamedTuple):

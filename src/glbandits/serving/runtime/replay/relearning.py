@@ -9,7 +9,7 @@ from glbandits.serving.domain.events import Decision, SettledDecision
 from glbandits.serving.domain.model_snapshots import PublishedModel, Snapshot, fresh_model, loadable_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, encoder_of
 from glbandits.serving.runtime.loops.learning_loop import BATCH, Loop
-from glbandits.serving.runtime.loops.loop_documents import BASE, read_left_out
+from glbandits.serving.runtime.loops.loop_documents import BASE, read_invalidating
 from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.serving.storage.event_store import EventStore
 
@@ -33,18 +33,18 @@ def relearn(
     after: int,
     last: int,
     *,
-    left_out: Container[int] | None = None,
+    invalidating: Container[int] | None = None,
 ) -> Iterator[tuple[Bandit, list[LearningOutcome]]]:
     """Let a model learn the decisions after a sequence number, up to and including `last`. Does not change `model`.
 
-    Yields the model after each batch, and the outcomes of the batch. With `left_out` of an epoch, the model is that of
-    the loop. Without, the decisions that make a model invalid are found, for a model that the loop did not have.
+    Yields the model after each batch, and the outcomes of the batch. With `invalidating` of an epoch, the model is that
+    of the loop. Without, the decisions that make a model invalid are found, for a model that the loop did not have.
     """
     for batch in settled_batches(store, loop_name, after, last):
-        if left_out is None:
+        if invalidating is None:
             model, outcomes = learn_batch(model, batch, encoder)
         else:
-            model, outcomes = repeat_batch(model, batch, encoder, left_out)
+            model, outcomes = repeat_batch(model, batch, encoder, invalidating)
         yield model, outcomes
 
 
@@ -108,9 +108,9 @@ def model_that_decided(store: EventStore, decision: Decision, max_decisions: int
     model, count = Bandit.from_bytes(start.bandit), 0
     span, skipped = (
         (start.learned_through, decision.learned_through),
-        read_left_out(store, decision.loop, decision.epoch),
+        read_invalidating(store, decision.loop, decision.epoch),
     )
-    for learned, outcomes in relearn(store, decision.loop, model, encoder_of(model), *span, left_out=skipped):
+    for learned, outcomes in relearn(store, decision.loop, model, encoder_of(model), *span, invalidating=skipped):
         model, count = learned, count + len(outcomes)
         if count > max_decisions:
             return None

@@ -15,7 +15,7 @@ from glbandits.serving.domain.decision_totals import baseline_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, load_snapshot, loadable_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, arms_of, encoder_of
-from glbandits.serving.runtime.loops.loop_documents import BASE, IDENTITY, read_left_out
+from glbandits.serving.runtime.loops.loop_documents import BASE, IDENTITY, read_invalidating
 from glbandits.serving.runtime.replay.catalogue_replay import CatalogueReplay
 from glbandits.serving.runtime.replay.relearning import relearn, settled_batches
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
@@ -139,7 +139,7 @@ class _Models:
     def _start_epoch(self, epoch: int) -> None:
         base = self._bases[epoch]
         self._epoch, self._sequence, self._bandit = epoch, base.learned_through, Bandit.from_bytes(base.bandit)
-        self._left_out = read_left_out(self._store, self._loop_name, epoch)
+        self._invalidating = read_invalidating(self._store, self._loop_name, epoch)
 
     def log_is_complete(self) -> bool:
         """Return whether no decision was deleted since the oldest epoch.
@@ -165,7 +165,7 @@ class _Models:
         encoder = self.encoder(self._bandit)
         span = (self._sequence, sequence)
         for learned, outcomes in relearn(
-            self._store, self._loop_name, self._bandit, encoder, *span, left_out=self._left_out
+            self._store, self._loop_name, self._bandit, encoder, *span, invalidating=self._invalidating
         ):
             self._bandit, counts = learned, Counter(outcomes)
             self._result.learned += counts[LearningOutcome.LEARNED]
