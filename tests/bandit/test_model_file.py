@@ -1,4 +1,6 @@
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from glbandits import Bandit, GlbanditsError, LaplaceTs, ModelFileError, SgdTs
+from glbandits import Bandit, GlbanditsError, LaplaceTs, ModelFileError, Optimist, SgdTs
 from glbandits.bandit.model_file import FORMAT_VERSION
+from glbandits.policy import Policy
+from glbandits.records import Floats
 from tests.bandit.model_files import forged, header_of, with_header
 from tests.maths.link_support import cauchit_link
 
@@ -164,3 +168,58 @@ def test_copy_is_independent() -> None:
     copy.learn(arms[1], 1.0)
     np.testing.assert_array_equal(bandit.state, before)
     assert not np.array_equal(copy.state, before)
+
+
+@pytest.mark.parametrize("policy", [Optimist(), SgdTs(block_length=5)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_model_that_cannot_be_loaded_is_not_saved(tmp_path: Path, policy: Policy, value: float) -> None:
+    bandit, path = Bandit(policy, dim=2, seed=1), tmp_path / "model.safetensors"
+    bandit.learn([1.0, 0.0], 1.0)
+    bandit.save(path)
+    before = path.read_bytes()
+    assert bandit.is_valid()
+    bandit._state[-1] = value
+    assert not bandit.is_valid()
+    for save in (bandit.to_bytes, lambda: bandit.save(path), lambda: pickle.dumps(bandit)):
+        with pytest.raises(ModelFileError, match=f"not valid for {policy.name}.*Load the last saved model"):
+            save()
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_exactly_the_models_that_can_be_loaded_are_saved() -> None:
+    bandit = Bandit(Optimist(), dim=2, seed=1)
+    bandit.learn([1.0, 0.0], 1.0)
+    content, refused = bandit.to_bytes(), 0
+    for index in range(bandit.state.size):
+        changed = bandit.copy()
+        changed._state[index] = -1.0
+        if changed.is_valid():
+            Bandit.from_bytes(changed.to_bytes())
+            continue
+        refused += 1
+        with pytest.raises(ModelFileError):
+            Bandit.from_bytes(forged(content, {}, {"state": changed.state}))
+    assert refused > 0
+
+
+def test_copies_of_invalid_models_are_possible_for_a_diagnosis() -> None:
+    bandit = Bandit(Optimist(), dim=2, seed=1)
+    bandit._state[-1] = np.nan
+    assert not bandit.copy().is_valid()
+    assert not copy.deepcopy(bandit).is_valid()
+
+
+def test_numbers_must_be_finite_whatever_the_policy_says() -> None:
+    class Careless(Optimist):
+        name = "careless"
+
+        def is_valid_state(self, state: Floats, dim: int) -> bool:  # noqa: ARG002
+            return True
+
+    bandit = Bandit(Careless(), dim=2, seed=1)
+    content = bandit.to_bytes()
+    state = bandit.state
+    state[0] = np.inf
+    with pytest.raises(ModelFileError, match="not valid for careless"):
+        Bandit.from_bytes(forged(content, {}, {"state": state}), policy=Careless())

@@ -15,11 +15,11 @@ from glbandits.bandit.catalogue import Catalogue
 from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_rows
 from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
-from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
+from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.outlier_watch import OutlierWatch
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.display.displayed import Displayed
-from glbandits.errors import MAX_ABS, InvalidInput, check_int
+from glbandits.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
@@ -340,6 +340,13 @@ class Bandit(Displayed):
         """
         return self._form.coefficients(self._state, self.dim)
 
+    def is_valid(self) -> bool:
+        """Whether the model can be saved and loaded again: its state is finite and valid for the policy.
+
+        Reads the whole state. Returns False only after a policy has failed numerically.
+        """
+        return can_be_loaded(self._form, self._state, self.dim)
+
     @property
     def outliers(self) -> Outliers:
         """The number of rewards and features that were limited, because they were far outside everything seen.
@@ -364,12 +371,21 @@ class Bandit(Displayed):
     def save(self, path: str | PathLike[str]) -> None:
         """Write policy, state, generator and feature map to a safetensors file.
 
-        Replaces the file atomically.
+        Replaces the file atomically. Raises ModelFileError, and leaves the file as it is, if the state is not valid.
         """
         write_model(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The content of the file that `save` writes, to store models elsewhere than in files."""
+        """The content of the file that `save` writes, to store models elsewhere than in files.
+
+        Raises ModelFileError if the state is not valid, because such a model cannot be loaded. Pickling uses this
+        method too.
+        """
+        if not self.is_valid():
+            raise ModelFileError(
+                f"the model cannot be saved, because its state is not valid for {self.policy.name}, for example after "
+                "rewards or features that are too large. Load the last saved model, and limit rewards and features"
+            )
         return model_bytes(self.policy, self.dim, self._state, self._rng, sparse=self.sparse, features=self.features)
 
     @classmethod

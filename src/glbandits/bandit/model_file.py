@@ -59,6 +59,11 @@ def read_model(path: str | PathLike[str]) -> bytes:
         raise ModelFileError(f"{path} cannot be read: {error}") from None
 
 
+def can_be_loaded(form: Policy, state: Floats, dim: int) -> bool:
+    """Whether `parse_model` accepts this state: its numbers are finite, and the policy says that it is valid."""
+    return bool(np.isfinite(state).all()) and form.is_valid_state(state, dim)
+
+
 class ParsedModel(NamedTuple):
     """The content of a model file."""
 
@@ -90,7 +95,7 @@ def parse_model(content: bytes, name: str, given: Policy | None, features: Featu
         form = sparse_form(policy, header.dim) if header.is_sparse else policy
     except InvalidInput as error:
         raise ModelFileError(f"{name} is damaged, or was written by another version: {error}") from None
-    if not form.is_valid_state(state, header.dim):
+    if not can_be_loaded(form, state, header.dim):
         raise ModelFileError(
             f"{name} has a state that is not valid for {policy.name} and its settings. Load another copy"
         )

@@ -46,6 +46,7 @@ COMMANDS = {
     "evaluate": Entry("evaluate_command", "lab", "Estimate the mean reward of policies from a log."),
     "export": Entry("export_command", "serve", "Write the log of a service to Parquet files."),
     "keys": Entry("keys_app", "serve", "Create, list and revoke the API keys of a service."),
+    "models": Entry("models_app", "serve", "List, replace and relearn the models of a service."),
     "paper": Entry("paper_command", "lab", "Reproduce the figures, tables and claims of the SGD-TS paper."),
     "policies": Entry("policies_command", "lab", "List all policies with their settings and defaults."),
     "replay": Entry("replay_command", "serve", "Repeat every decision of a service's log, and compare."),

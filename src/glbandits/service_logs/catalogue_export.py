@@ -13,7 +13,7 @@ from glbandits.service_logs.loop_export import LEARNED, final_reward
 from glbandits.service_logs.parquet_export import write_export
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.request_features import DENSE, RequestEncoder, arms_of, encoder_of, vectors_of
-from glbandits.serving.runtime.replay.relearning import latest_base
+from glbandits.serving.runtime.loops.loop_documents import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 

@@ -20,7 +20,7 @@ from glbandits.serving.domain.request_features import (
     width_of,
 )
 from glbandits.serving.domain.reward_aggregation import reward_of
-from glbandits.serving.runtime.replay.relearning import latest_base
+from glbandits.serving.runtime.loops.loop_documents import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 

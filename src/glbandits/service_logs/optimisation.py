@@ -11,7 +11,6 @@ limits change. It uses only later decisions: earlier ones were made by another p
 candidates from them. A new gate also starts, on the remaining decisions, when old decisions are deleted.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,9 +34,9 @@ from glbandits.serving.domain.optimisation_rules import (
     check_optimisable,
 )
 from glbandits.serving.domain.request_features import encoder_of
-from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
+from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION, latest_base
 from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
-from glbandits.serving.runtime.replay.relearning import latest_base, relearn
+from glbandits.serving.runtime.replay.relearning import relearned
 from glbandits.serving.storage.event_store import EventStore
 
 ALPHA = 0.05
@@ -62,7 +61,7 @@ def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> 
         return OptimisationResult(look)
     base = latest_base(store, loop_name)
     model = fresh_model(candidates[chosen], None if base is None else base.features)
-    deque(relearn(store, loop_name, model, encoder_of(model), 0, learned_through), maxlen=0)
+    model = relearned(store, loop_name, model, encoder_of(model), 0, learned_through)
     return OptimisationResult(look, candidates[chosen], model.to_bytes())
 
 

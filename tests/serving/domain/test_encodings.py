@@ -3,7 +3,6 @@
 import msgspec
 
 from glbandits.serving.domain.events import Decision
-from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
 from glbandits.serving.storage.api_keys import Key
 from glbandits.serving.storage.event_store import decode_body, encode_body
 from tests.serving.helpers import WAIT, decision
@@ -41,12 +40,6 @@ def test_decisions_of_older_stores_are_read() -> None:
 def test_older_versions_find_the_fields_they_need() -> None:
     encoded = msgspec.msgpack.decode(msgspec.msgpack.encode(decision("e", timestamp=5)))
     assert {name: encoded[name] for name in OLD_DECISION} == OLD_DECISION
-
-
-def test_snapshots_of_older_stores_are_read() -> None:
-    old = msgspec.msgpack.encode({"epoch": 1, "number": 9, "bandit": b"model"})
-    assert decode_snapshot(old) == Snapshot(1, 9, b"model", 0)
-    assert msgspec.msgpack.decode(encode_snapshot(Snapshot(1, 9, b"model", 2)))["number"] == 9
 
 
 def test_api_keys_of_older_stores_are_read() -> None:

@@ -91,12 +91,12 @@ def test_new_model_resets_the_present_and_keeps_the_past() -> None:
 
 def test_evidence_survives_a_snapshot() -> None:
     evidence = fed(one_loop(1500), 100)
-    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", 0, evidence))).evidence == evidence
+    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == evidence
 
 
 def test_evidence_of_another_grid_is_dropped() -> None:
     evidence = replace(fed(one_loop(10), 10), version=0)
-    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", 0, evidence))).evidence == Evidence()
+    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == Evidence()
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,10 @@ def test_a_promoted_model_learns_newer_decisions(world: World) -> None:
     assert world.looks()[-1].verdict is LookVerdict.PROMOTE
     model, expected = world.loop.published, fresh_model(chosen)
     hashing = RequestHashing(Hashing(width=32))
-    learned = list(relearn(store, "default", expected, hashing, before.learned_through, model.learned_through))
-    assert learned == [LearningOutcome.LEARNED] * 20
+    ((expected, outcomes),) = relearn(
+        store, "default", expected, hashing, before.learned_through, model.learned_through
+    )
+    assert outcomes == [LearningOutcome.LEARNED] * 20
     assert np.array_equal(model.bandit.state, expected.state)
     assert model.epoch == before.epoch + 1
     assert verify(store, "default").different == 0

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from glbandits.cli.progress import work_bar
 from glbandits.serving.domain.events import EventStatus
-from glbandits.serving.domain.model_snapshots import decode_snapshot
+from glbandits.serving.domain.model_snapshots import loadable_snapshot
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.runtime.service import DEFAULT_LOOP
 from glbandits.serving.storage.event_store import EventStore
@@ -38,10 +38,11 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
     counts = ", ".join(f"{status.replace('_', ' ')} {count}" for status, count in sorted(summary.rewards.items()))
     total = summary.decisions[EventStatus.ACCEPTED]
     console.print(f"{loop}: {total} decisions; rewards: {counts}", markup=False, soft_wrap=True)
-    model = store.latest_model(loop)
-    if model is not None and (set_aside := decode_snapshot(model.body).set_aside):
+    saved = store.latest_model(loop)
+    snapshot = None if saved is None else loadable_snapshot(saved.body)
+    if snapshot is not None and snapshot.set_aside:
         console.print(
-            f"{set_aside} decisions were set aside: their rewards or features cannot be learned", markup=False
+            f"{snapshot.set_aside} decisions were set aside: their rewards or features cannot be learned", markup=False
         )
     if not is_verified:
         return True
@@ -51,7 +52,10 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
     line += f", {verified.set_aside} set aside" if verified.set_aside else ""
     console.print(f"{line}: {'no difference' if verified.sound else f'{verified.different} differ'}", markup=False)
     if verified.unchecked:
-        console.print(f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted")
+        console.print(
+            f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted or damaged",
+            soft_wrap=True,
+        )
     for sentence in verified.messages:
         console.print(f"  {sentence}", markup=False)
     return verified.sound

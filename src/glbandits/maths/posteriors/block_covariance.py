@@ -40,23 +40,23 @@ def set_initial_blocks(blocks: Floats, dim: int, *, is_diagonal: bool = False) -
 
 
 def are_valid_blocks(blocks: Floats, dim: int) -> bool:
-    """Whether these numbers are blocks that hold every feature once, with positive variances."""
-    seen, start = np.zeros(dim, dtype=bool), 0
+    """Whether these numbers are blocks that hold every feature once, with positive variances.
+
+    A block of all features must hold them in order.
+    """
+    members, variances, start = [], [], 0
     while start < blocks.size:
         n = blocks[start]
         if not (1 <= n <= LARGEST_BLOCK and n.is_integer()) or start + 1 + n + n * n > blocks.size:
             return False
         size = int(n)
-        members, matrix = blocks[start + 1 : start + 1 + size], blocks[start + 1 + size : start + 1 + size + size**2]
-        if not ((members >= 0) & (members < dim) & (members == np.floor(members))).all():
-            return False
-        if seen[members.astype(int)].any() or not (np.diagonal(matrix.reshape(size, size)) > 0.0).all():
-            return False
-        if np.unique(members).size < size or (size == dim and (np.diff(members) != 1.0).any()):
-            return False  # a feature twice, or a block of all features that are not in order
-        seen[members.astype(int)] = True
-        start += 1 + size + size**2
-    return bool(seen.all())
+        first, start = start + 1 + size, start + 1 + size + size**2
+        members.append(blocks[first - size : first])
+        variances.append(blocks[first : start : size + 1])
+    if not members or not (np.concatenate(variances) > 0.0).all():
+        return False
+    features = members[0] if len(members) == 1 else np.sort(np.concatenate(members))
+    return np.array_equal(features, np.arange(dim))
 
 
 @jittable

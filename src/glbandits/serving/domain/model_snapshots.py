@@ -1,16 +1,18 @@
 """Models of a loop: in memory, as snapshots in the store, and for new loops from a file."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, ModelFileError
 from glbandits.features import Features
 from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import settings_of
+from glbandits.serving.domain.decision_learning import LearningOutcome
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import DENSE_WIDTH, LoopConfig
 from glbandits.serving.domain.request_features import Arms, RequestEncoder
@@ -32,28 +34,44 @@ class PublishedModel(NamedTuple):
     bandit: Bandit
     encoder: RequestEncoder
     set_aside: int = 0
-    """Decisions of the log that cannot be learned."""
+    """Decisions of the log that cannot be learned, with those that count as `invalidating`."""
+    invalidating: int = 0
+    """Decisions that were set aside because the model would have become invalid."""
     evidence: Evidence = Evidence()
     """Whether the loop is better than its baseline, from the decisions that the model has learned."""
 
-    def encoded(self) -> bytes:
-        """Return the snapshot of the model for the store."""
-        return encode_snapshot(
-            Snapshot(self.epoch, self.learned_through, self.bandit.to_bytes(), self.set_aside, self.evidence)
+    def after(self, bandit: Bandit, outcomes: Sequence[LearningOutcome]) -> "PublishedModel":
+        """Return this model with a bandit that has learned more decisions, whose outcomes are counted."""
+        invalidating = outcomes.count(LearningOutcome.INVALIDATING)
+        set_aside = outcomes.count(LearningOutcome.SET_ASIDE) + invalidating
+        return self._replace(
+            bandit=bandit, set_aside=self.set_aside + set_aside, invalidating=self.invalidating + invalidating
         )
+
+    def encoded(self) -> bytes:
+        """Return the snapshot of the model for the store. Raises ModelFileError if the model is not valid."""
+        snapshot = Snapshot(
+            self.epoch,
+            self.learned_through,
+            self.bandit.to_bytes(),
+            set_aside=self.set_aside,
+            invalidating=self.invalidating,
+            evidence=self.evidence,
+        )
+        return encode_snapshot(snapshot)
 
 
 class Snapshot(msgspec.Struct, frozen=True):
     """A model as it is stored."""
 
     epoch: int
-    learned_through: int = msgspec.field(name="number")
-    """Sequence number of the last decision that the model has learned. The encoded name is that of older versions."""
+    learned_through: int
+    """Sequence number of the last decision that the model has learned."""
     bandit: bytes
     set_aside: int = 0
-    """Decisions of the log that cannot be learned. 0 in a snapshot of an older version."""
+    invalidating: int = 0
     evidence: Evidence = Evidence()
-    """From the decisions that the model has learned. Empty in a snapshot of an older version."""
+    """From the decisions that the model has learned."""
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -62,10 +80,30 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def decode_snapshot(body: bytes) -> Snapshot:
-    """Decode a snapshot. Evidence of another version is dropped."""
-    snapshot = msgspec.msgpack.decode(body, type=Snapshot)
+    """Decode a snapshot, without its model. Evidence of another version is dropped.
+
+    Raises ModelFileError if the bytes are not a snapshot.
+    """
+    try:
+        snapshot = msgspec.msgpack.decode(body, type=Snapshot)
+    except msgspec.MsgspecError as error:
+        raise ModelFileError(f"the snapshot is damaged, or was written by another version: {error}") from None
     usable = snapshot.evidence.version == GRID_VERSION
     return snapshot if usable else msgspec.structs.replace(snapshot, evidence=Evidence())
+
+
+def load_snapshot(body: bytes) -> tuple[Snapshot, Bandit]:
+    """Decode a snapshot and its model. Raises ModelFileError if one of them cannot be loaded."""
+    snapshot = decode_snapshot(body)
+    return snapshot, Bandit.from_bytes(snapshot.bandit)
+
+
+def loadable_snapshot(body: bytes) -> Snapshot | None:
+    """Decode a snapshot. Returns None if it or its model cannot be loaded."""
+    try:
+        return load_snapshot(body)[0]
+    except ModelFileError:
+        return None
 
 
 def fresh_model(configuration: LoopConfig, features: Features | None = None) -> Bandit:

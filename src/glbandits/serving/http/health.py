@@ -29,7 +29,8 @@ async def live(site: Site, request: Request) -> dict[str, str]:  # noqa: ARG001 
 async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
     """Return 200 if the server can accept requests, else 503 with the reasons.
 
-    The response 200 names loops with decisions that were set aside because they cannot be learned.
+    The response 200 names loops with decisions that were set aside because they cannot be learned, and has a sentence
+    for each other problem of a loop's model, because the loop decides all the same.
     """
     reasons = ["the server is stopping"] if site.draining else []
     reasons += [f"the store is damaged: {line}" for line in site.damage[:3]]
@@ -44,9 +45,11 @@ async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
         reasons.append("the store does not answer")
     if reasons:
         return Response(503, msgspec.json.encode({"status": "not ready", "reasons": reasons}))
-    loops = site.service.loops.items()
-    counts = {name: loop.published.set_aside for name, loop in loops if loop.published.set_aside}
-    return Response(200, msgspec.json.encode({"status": "ready"} | ({"setAside": counts} if counts else {})))
+    loops = site.service.loops
+    counts = {name: loop.published.set_aside for name, loop in loops.items() if loop.published.set_aside}
+    warnings = [warning for loop in loops.values() for warning in loop.warnings()]
+    remarks = {"setAside": counts, "warnings": warnings}
+    return Response(200, msgspec.json.encode({"status": "ready"} | {name: own for name, own in remarks.items() if own}))
 
 
 def _stored_reasons(site: Site) -> list[str]:

@@ -59,11 +59,11 @@ def example_request(settings: Settings) -> dict[str, Any]:
 def _first_model(settings: Settings) -> "Bandit | None":
     """Return the model of the first loop: its stored model, or else that of the setting `model`; None without both."""
     from glbandits.bandit import Bandit  # imported late: `glb serve` prints its first line before NumPy is loaded
-    from glbandits.serving.runtime.loops.loop_documents import stored_model
+    from glbandits.serving.runtime.loops.loop_documents import latest_base
     from glbandits.serving.storage.open_store import open_store
 
     with closing(open_store(settings.store, durability=settings.durability)) as store:
-        model = stored_model(store, settings.loops[0])
+        model = latest_base(store, settings.loops[0])
     return Bandit.load(settings.model) if model is None and settings.model else model
 
 

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections import deque
 from contextlib import closing
 from typing import Protocol
 
@@ -15,7 +14,7 @@ from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, Look
 from glbandits.serving.domain.request_features import encoder_of
 from glbandits.serving.runtime.background_process import Stopped, run_in_process
 from glbandits.serving.runtime.loops.learning_loop import Loop
-from glbandits.serving.runtime.replay.relearning import relearn
+from glbandits.serving.runtime.replay.relearning import relearned
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
@@ -100,8 +99,8 @@ class AutoOptimisation:
         encoder = encoder_of(bandit)
 
         def train_through(last: int) -> Bandit:
-            nonlocal learned
-            deque(relearn(self._service.store, loop.name, bandit, encoder, learned, last), maxlen=0)
+            nonlocal bandit, learned
+            bandit = relearned(self._service.store, loop.name, bandit, encoder, learned, last)
             learned = last
             return bandit
 

@@ -95,22 +95,30 @@ class ServiceMetrics(Collector):
             yield family
 
     def _of_models(self) -> Iterator[Metric]:
-        epochs, numbers, lags, set_aside = (
+        epochs, numbers, lags, set_aside, rewards, values = families = tuple(
             GaugeMetricFamily(name, meaning, labels=("loop", "process"))
             for name, meaning in (
                 ("glb_model_epoch", "The number of times that the model was replaced."),
                 ("glb_model_number", "The sequence number of the last decision that the model has learned."),
                 ("glb_learning_lag_seconds", "For how long the oldest settled decision has not been learned."),
-                ("glb_set_aside", "Decisions that cannot be learned, because their rewards or features are unusable."),
+                (
+                    "glb_set_aside",
+                    "Decisions that cannot be learned: unusable rewards or features, or an invalid model.",
+                ),
+                ("glb_outlying_rewards", "Rewards that the model has limited, because they were far from all others."),
+                ("glb_outlying_values", "Feature values that the model has limited, for the same reason."),
             )
         )
         for name, loop in self._service.loops.items():
             labels, model = (name, self._process), loop.published
+            outliers = model.bandit.outliers
             epochs.add_metric(labels, model.epoch)
             numbers.add_metric(labels, model.learned_through)
             lags.add_metric(labels, loop.learning_lag())
             set_aside.add_metric(labels, model.set_aside)
-        yield from (epochs, numbers, lags, set_aside)
+            rewards.add_metric(labels, outliers.rewards)
+            values.add_metric(labels, outliers.values)
+        yield from families
 
     def _of_writer(self) -> Iterator[Metric]:
         counts = self._service.writer.counts

@@ -332,10 +332,16 @@ class EventStore(CatalogueStore):
         with self._reading() as connection:
             return [Document(*row) for row in self._execute(connection, query + order, loop_name, kind)]
 
+    def names_with(self, kind: str) -> list[str]:
+        """Return the names under which documents of a kind are saved, in alphabetical order."""
+        query = "SELECT DISTINCT loop_name FROM documents WHERE kind = %s"
+        with self._reading() as connection:
+            return sorted(name for (name,) in self._execute(connection, query, kind))
+
     def save_model(
         self, loop_name: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None
     ) -> None:
-        """Save a model. Replaces one of the same sequence number.
+        """Save a model. Replaces all of the same or a greater sequence number: the learner has gone back before them.
 
         With `keep`, older models are deleted except the first one, the last `keep`, and one in each `SNAPSHOT_SPACING`
         sequence numbers.
@@ -350,6 +356,7 @@ class EventStore(CatalogueStore):
                 " DO UPDATE SET saved_at = excluded.saved_at, body = excluded.body",
                 *(loop_name, sequence, timestamp, body),
             )
+            self._execute(connection, "DELETE FROM models WHERE loop_name = %s AND sequence > %s", loop_name, sequence)
             if keep is not None:
                 self._execute(
                     connection,

@@ -312,13 +312,15 @@ def test_interval_with_zero_is_too_early(browser: Any, server: Running) -> None:
 
 
 def test_unlimited_rewards_need_limits(browser: Any, server: Running) -> None:
-    settings = {"width": 2, "rewardWait": 0.1, "modelUpdate": 0.1}
+    settings = {"width": 2, "rewardWait": 3.0, "modelUpdate": 0.1}
     assert server.ask("PUT", "/loops/unlimited/v1/configuration", settings).status == 200
-    assert server.ask("POST", "/loops/unlimited/v1/decide", {"arms": ARMS}).status == 200
+    assert server.ask("POST", "/loops/unlimited/v1/decide", {"eventId": "one", "arms": ARMS}).status == 200
+    assert server.ask("POST", "/loops/unlimited/v1/reward", {"eventId": "one", "value": 36.5}).status == 200
     visit(browser, f"{server.address}/loops/unlimited/dashboard")
     enter(browser, server.key)
     seen(browser, "return document.getElementById('headline').textContent === 'Reward limits are needed'")
-    assert "Set rewardRange in its configuration" in text(browser, "sentence")
+    proposal = "Set rewardRange in its configuration, for example to [0, 40], which fits the first rewards of the loop."
+    assert proposal in text(browser, "sentence")
     assert browser.execute_script("return document.getElementById('judgements').hidden")
 
 

@@ -14,7 +14,7 @@ from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.compilation import entry_point
 from glbandits.policy import settings_of
 from glbandits.serving.domain.action_selection import decide, draw, draw_recipe, seed_of, uniform_of
-from glbandits.serving.domain.decision_learning import LearningOutcome, learn
+from glbandits.serving.domain.decision_learning import LearningOutcome, _learn
 from glbandits.serving.domain.events import (
     Activation,
     Aggregation,
@@ -82,7 +82,7 @@ def test_a_changed_log_is_detected(tmp_path: Path) -> None:
 def test_a_kill_during_creation_leaves_a_valid_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(tmp_path / "events.sqlite")
     with monkeypatch.context() as patched:
-        patched.setattr("glbandits.serving.runtime.loops.loop_documents.fresh_model", lambda _: sys.exit())
+        patched.setattr("glbandits.serving.runtime.loops.loop_documents.fresh_model", lambda *_: sys.exit())
         with pytest.raises(SystemExit):
             Loop("default", store, Clock())
     result = verify(store, "default")
@@ -124,11 +124,11 @@ def test_a_failed_batch_is_not_learned_twice(tmp_path: Path, monkeypatch: pytest
     def broken(learner: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> LearningOutcome:
         if settled.decision.event_id == "event-7":
             raise MemoryError
-        return learn(learner, settled, encoder)
+        return _learn(learner, settled, encoder)
 
     with monkeypatch.context() as patched:
         if failing == "learn":
-            patched.setattr("glbandits.serving.runtime.loops.learning_loop.learn", broken)
+            patched.setattr("glbandits.serving.domain.decision_learning._learn", broken)
         else:
             patched.setattr(loop.statistics, "add", out_of_memory)
         with pytest.raises(MemoryError):

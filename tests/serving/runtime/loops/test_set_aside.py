@@ -72,7 +72,7 @@ def test_features_that_the_model_refuses_are_set_aside(tmp_path: Path, caplog: p
     with caplog.at_level(logging.WARNING):
         assert loop.learn() == 2
     assert loop.published.set_aside == 1
-    assert "1 decisions cannot be learned and are set aside. The first is event 'broken'" in caplog.text
+    assert "1 decisions cannot be learned and are set aside. The first: events 'broken'" in caplog.text
 
 
 def test_other_errors_are_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

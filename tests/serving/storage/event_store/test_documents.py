@@ -30,6 +30,13 @@ def test_documents_are_saved_together_or_not_at_all(store: EventStore) -> None:
     assert len(store.documents("shop", "policy")) == 2
 
 
+def test_names_are_found_by_the_kind_of_their_documents(store: EventStore) -> None:
+    for name, kind in (("shop", "base"), ("shop", "base"), ("garden", "base"), ("keys", "key")):
+        store.save_document(name, kind, 1, b"a")
+    assert store.names_with("base") == ["garden", "shop"]
+    assert store.names_with("policy") == []
+
+
 def test_models_are_found_by_sequence_number(store: EventStore) -> None:
     assert store.latest_model("shop") is None
     for number in (10, 20, 30, 40):
@@ -42,6 +49,9 @@ def test_models_are_found_by_sequence_number(store: EventStore) -> None:
     assert [model and model.sequence for model in models] == [10, 10, 40, 50]
     store.save_model("shop", 50, timestamp=51, body=b"newer")
     assert store.latest_model("shop") == SavedModel(50, 51, b"newer")
+    store.save_model("shop", 30, timestamp=52, body=b"relearned", keep=2)
+    assert store.latest_model("shop") == SavedModel(30, 52, b"relearned")
+    assert store.latest_model("other") is not None
     with pytest.raises(InvalidInput, match="keep must be a whole number of at least 1; got 0"):
         store.save_model("shop", 60, timestamp=0, body=b"", keep=0)
 

@@ -16,7 +16,7 @@ function renderAnswer(statistics, status) {
   byId("answer").dataset.verdict = leading(statistics).verdict;
   setText("headline", headline(statistics, status));
   setText("sentence", sentence(statistics, status));
-  setText("remark", remarks(statistics).join(" "));
+  setText("remark", remarks(statistics, status).join(" "));
   setText("optimisation", optimisation(status.optimisation));
   byId("judgements").hidden = past.decisions === 0;
   if (!past.decisions) return;
@@ -46,7 +46,7 @@ function sentence(statistics, status) {
   if (verdict === "apprentice") {
     return `The baseline is always shown. Its reward is ${estimate(statistics.reward)}, ${over}. The model would have shown the same action in ${percent(statistics.agreed / statistics.decisions)} of them.`;
   }
-  if (verdict === "unlimited") return "A verdict needs limits of the rewards, and this loop has none. Set rewardRange in its configuration, for example to [0, 1]. Decisions from then on count.";
+  if (verdict === "unlimited") return `A verdict needs limits of the rewards, and this loop has none. Set rewardRange in its configuration, for example to ${limits(status) ?? "[0, 1]"}. Decisions from then on count.`;
   if (verdict === "no_baseline") return "A verdict needs a baseline, and decisions from the catalogue name none. Send as baseline the id of the arm that you would show without a model. Decisions from then on count.";
   const baseline = statistics.baseline === null ? "a baseline that was never shown" : `${estimate(statistics.baseline)} of the baseline`;
   return `Reward ${estimate(statistics.reward)} against ${baseline}, ${over}.`;
@@ -65,8 +65,13 @@ const roughly = (number) => (number < 100 ? number : 1 * number.toPrecision(2));
 
 const expected = ({ expectedAt }) => (expectedAt === null ? "" : `, about ${dayText(Date.parse(expectedAt))} at the present rate`);
 
-function remarks({ past, unlimited }) {
-  const texts = [];
+/** The range that the server proposes from the first rewards, with its source; null if it proposes none. */
+const limits = ({ proposedRewardRange: range }) => range && `[${range.join(", ")}], which fits the first rewards of the loop`;
+
+function remarks(statistics, status) {
+  const { past, unlimited } = statistics, range = limits(status);
+  const texts = status.warnings.map((warning) => `${warning[0].toUpperCase()}${warning.slice(1)}.`);
+  if (range && leading(statistics).verdict !== "unlimited") texts.push(`Rewards of this loop have no limits. Set rewardRange, for example to ${range}.`);
   if (past.unsupported) texts.push(`In ${percent(past.unsupported / past.decisions)} of the decisions the baseline had probability 0, so its reward there is unknown. More exploration helps.`);
   if (unlimited && past.decisions) texts.push(`${decisions(unlimited)} had no reward limits and do not count.`);
   return texts;

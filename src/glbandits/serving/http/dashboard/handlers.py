@@ -47,6 +47,7 @@ async def statistics(site: Site, request: Request) -> Response:
 
 def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
     learned_at, view, evidence = loop.learned_at, loop.statistics.view(window), loop.published.evidence
+    outliers = loop.published.bandit.outliers
     frequent = view.total.frequent()[:MAX_ACTIONS]
     names = [name for name, _ in frequent]
     return Statistics(
@@ -62,6 +63,8 @@ def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
             lag=loop.learning_lag(),
             failures=service.learning_failures,
             set_aside=loop.published.set_aside,
+            outlying_rewards=outliers.rewards,
+            outlying_values=outliers.values,
         ),
         past=_judgement(verdict.judge_past(evidence)),
         present=_judgement(verdict.judge_present(evidence)),

@@ -81,6 +81,7 @@ function renderFacts(statistics, status) {
     ["Model", status.modelVersion, `${status.policy}, width ${status.width}${status.sparse ? ", sparse" : ""}`],
     ["Mode", status.mode, `reward window ${duration(statistics.wait)}`],
     ["Last update", learned, failing ? status.learningFailed ?? "the learner is not running" : learner.setAside ? `${learner.setAside} decisions cannot be learned` : `lag ${duration(learner.lag)}`, failing || learner.lag > 60 || learner.setAside > 0],
+    ...(learner.outlyingRewards || learner.outlyingValues ? [["Outliers limited", `${count(learner.outlyingRewards)} / ${count(learner.outlyingValues)}`, "rewards / feature values far outside everything seen", true]] : []),
     ["Queue", count(status.queue), "events in the write queue", status.queue > 1000],
     ["Degraded", count(statistics.degraded), "returned before durable", statistics.degraded > 0.01 * status.counts.decisions.accepted],
   ];

@@ -56,7 +56,12 @@ class Learner(ApiStruct, frozen=True, kw_only=True):
     failures: int
     """Failures of learning, in all loops."""
     set_aside: int
-    """Decisions of this loop that cannot be learned, because their rewards or features are unusable."""
+    """Decisions of this loop that cannot be learned, because their rewards or features are unusable or would make the
+    model invalid."""
+    outlying_rewards: int
+    """Rewards that the model has limited, because they were far outside everything seen before."""
+    outlying_values: int
+    """Feature values that the model has limited, for the same reason."""
 
 
 class Judgement(ApiStruct, frozen=True, kw_only=True):

@@ -12,18 +12,28 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
+from glbandits.policy import Outliers
 from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRequest
-from glbandits.serving.domain.decision_learning import LearningOutcome, learn
+from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
 from glbandits.serving.domain.optimisation_rules import check_optimisable
 from glbandits.serving.domain.request_features import arms_of, encoder_of, width_of
+from glbandits.serving.domain.reward_aggregation import proposed_range
 from glbandits.serving.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
-from glbandits.serving.runtime.loops.loop_documents import BASE, CONFIGURATION, LoopDocuments
+from glbandits.serving.runtime.loops.loop_documents import (
+    BASE,
+    CONFIGURATION,
+    INVALIDATING,
+    Invalidating,
+    LoopDocuments,
+    Unreadable,
+    read_invalidating,
+)
 from glbandits.serving.runtime.loops.loop_statistics import LoopStatistics
 from glbandits.serving.storage.event_store import EventStore
 
@@ -31,6 +41,10 @@ log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store and learned at a time."""
+MAX_LOGGED = 10
+"""Events or features that a log record names at most."""
+FIRST_DECISIONS, FIRST_REWARDS = 1000, 100
+"""Settled decisions, and rewards of them, from which a range of rewards is proposed, at most."""
 
 
 class Loop:
@@ -64,33 +78,74 @@ class Loop:
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
+        self._first_rewards, self._has_first_rewards = list[float](), False
+        self._unreadable: Unreadable | None = None
         self.salt = self._documents.salt()
-        self._adopt(self._read())
+        self._read(None)
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
         self.statistics = LoopStatistics(store, name, self.published.learned_through)
         self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
         self.catalogue.refresh()
 
-    def _read(self) -> Snapshot:
-        """Use the saved configuration from now on, and return the saved model."""
-        self.configuration, since, snapshot = self._documents.read()
-        if since != self._window_since:
+    def _read(self, present: tuple[int, int] | None) -> bool:
+        """Use the saved configuration, and the saved model if it is newer than `present`; return whether it is."""
+        saved = self._documents.read(present)
+        self.configuration = saved.configuration
+        if saved.window_since != self._window_since:
             self._watermarks.clear()
-        self._window_since = since
-        return snapshot
+        self._window_since = saved.window_since
+        if saved.model is not None:
+            self._adopt(*saved.model)
+        if saved.unreadable is not None:
+            self._note_unreadable(saved.unreadable)
+        self._check_caught_up()
+        return saved.model is not None
 
-    def _adopt(self, snapshot: Snapshot) -> None:
-        bandit = Bandit.from_bytes(snapshot.bandit)
-        self.published = self._model(
-            snapshot.epoch, snapshot.learned_through, bandit, snapshot.set_aside, snapshot.evidence
+    def _adopt(self, snapshot: Snapshot, bandit: Bandit) -> None:
+        self.published = PublishedModel(
+            snapshot.epoch,
+            snapshot.learned_through,
+            bandit,
+            encoder_of(bandit, self._hashings),
+            snapshot.set_aside,
+            snapshot.invalidating,
+            snapshot.evidence,
         )
         self._saved_through = snapshot.learned_through
+        self._invalidating = read_invalidating(self._store, self.name, snapshot.epoch)
 
-    def _model(
-        self, epoch: int, learned_through: int, bandit: Bandit, set_aside: int, evidence: Evidence
-    ) -> PublishedModel:
-        return PublishedModel(epoch, learned_through, bandit, encoder_of(bandit, self._hashings), set_aside, evidence)
+    def _note_unreadable(self, unreadable: Unreadable) -> None:
+        """Remember a model that cannot be loaded until the loop has learned as much, and log the first one."""
+        if self._unreadable is None:
+            log.error(
+                "Loop %s: %s. The loop continues from the model that has learned the decisions up to %d, and learns "
+                "the rest of the log again.",
+                self.name,
+                unreadable.what,
+                self.published.learned_through,
+            )
+        self._unreadable = unreadable
+
+    def _check_caught_up(self) -> None:
+        if self._unreadable is not None and self.published.learned_through >= self._unreadable.learned_through:
+            log.info("Loop %s has learned the log again up to decision %d.", self.name, self.published.learned_through)
+            self._unreadable = None
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each problem that the operator should know and that does not stop decisions."""
+        model, unreadable, found = self.published, self._unreadable, []
+        if unreadable is not None:
+            found.append(
+                f"loop {self.name}: {unreadable.what}. The loop decides with an older model, and has learned the log "
+                f"up to decision {model.learned_through} of {unreadable.learned_through}"
+            )
+        if model.invalidating:
+            found.append(
+                f"loop {self.name}: {model.invalidating} decisions were set aside, because learning them would have "
+                "made the model invalid"
+            )
+        return found
 
     def refresh(self) -> None:
         """Adopt a newer configuration or model that another process has saved."""
@@ -103,9 +158,7 @@ class Loop:
         return self._documents.has_newer_configuration()
 
     def _refresh(self) -> None:
-        snapshot = self._read()
-        if (snapshot.epoch, snapshot.learned_through) > (self.published.epoch, self.published.learned_through):
-            self._adopt(snapshot)
+        if self._read((self.published.epoch, self.published.learned_through)):
             self.learned_at = self._clock()
         learned_through = self.published.learned_through
         self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
@@ -217,6 +270,7 @@ class Loop:
                 learned += len(batch)
                 self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
+                self._check_caught_up()
             self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
 
@@ -237,24 +291,67 @@ class Loop:
         return [settled for settled in batch if settled.sequence <= sealed_through]
 
     def _learn_batch(self, batch: Sequence[SettledDecision]) -> None:
-        """Learn a batch and publish the model: all of the batch, or nothing.
+        """Learn a batch and publish the model: all of the batch, or nothing if an error is raised.
 
         Count decisions that cannot be learned.
         """
         model = self.published
-        bandit = model.bandit.copy()
-        outcomes = [learn(bandit, settled, model.encoder) for settled in batch]
-        set_aside = outcomes.count(LearningOutcome.SET_ASIDE)
+        bandit, outcomes = learn_batch(model.bandit, batch, model.encoder, self._invalidating)
+        self._save_invalidating(
+            [
+                settled.sequence
+                for settled, outcome in zip(batch, outcomes, strict=True)
+                if outcome is LearningOutcome.INVALIDATING and settled.sequence not in self._invalidating
+            ]
+        )
         link = find_link(bandit.policy.link)
         evidence = model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward))
-        self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside, evidence)
-        if set_aside:
+        self.published = model.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence, evidence=evidence)
+        for outcome, why in (
+            (LearningOutcome.SET_ASIDE, "cannot be learned and are set aside"),
+            (LearningOutcome.INVALIDATING, "are set aside, because learning them would have made the model invalid"),
+        ):
+            events = [settled.decision.event_id for settled, own in zip(batch, outcomes, strict=True) if own is outcome]
+            if events:
+                first = ", ".join(map(repr, events[:MAX_LOGGED]))
+                log.warning("Loop %s: %d decisions %s. The first: events %s.", self.name, len(events), why, first)
+        self._log_outliers(model.bandit.outliers, bandit)
+
+    def _save_invalidating(self, sequences: Sequence[int]) -> None:
+        """Store these decisions before the next model is published, so that replay sets aside the same ones."""
+        if sequences:
+            body = msgspec.json.encode(Invalidating(self.published.epoch, tuple(sequences)))
+            self._store.save_document(self.name, INVALIDATING, self._clock(), body)
+            self._invalidating = self._invalidating.union(sequences)  # for a retry of the batch
+
+    def _log_outliers(self, before: Outliers, bandit: Bandit) -> None:
+        """Log features, and rewards, that have outliers for the first time."""
+        now = bandit.outliers
+        if now.rewards and not before.rewards:
+            log.warning("Loop %s: rewards far outside everything seen before are limited.", self.name)
+        features = [index for index in now.features if index not in before.features]
+        if features:
+            names = [str(index) if bandit.features is None else bandit.features.names[index] for index in features]
             log.warning(
-                "Loop %s: %d decisions cannot be learned and are set aside. The first is event %r.",
+                "Loop %s: values of %d features far outside everything seen before are limited. The first: %s.",
                 self.name,
-                set_aside,
-                batch[outcomes.index(LearningOutcome.SET_ASIDE)].decision.event_id,
+                len(features),
+                ", ".join(names[:MAX_LOGGED]),
             )
+
+    def proposed_reward_range(self) -> tuple[float, float] | None:
+        """Return a range for the configuration, from the first rewards; None if the loop needs none or has no rewards.
+
+        Reads the store until the first rewards have come.
+        """
+        if self.configuration.reward_limits() is not None:
+            return None
+        if not self._has_first_rewards:
+            batch = self._store.settled(self.name, 0, self._clock(), FIRST_DECISIONS)
+            unlimited = (settled.rewards for settled in batch if settled.decision.reward_range is None)
+            self._first_rewards = [value for rewards in unlimited for _, value in rewards][:FIRST_REWARDS]
+            self._has_first_rewards = len(self._first_rewards) == FIRST_REWARDS or len(batch) == FIRST_DECISIONS
+        return proposed_range(self._first_rewards, self.configuration.default_reward)
 
     def learning_lag(self) -> float:
         """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.
@@ -294,14 +391,14 @@ class Loop:
                 if self._commit(self._model_for(changed), configuration=changed):
                     return changed
 
-    def _model_for(self, configuration: LoopConfig) -> Bandit | None:
+    def _model_for(self, configuration: LoopConfig) -> PublishedModel | None:
         """Return a new model; None if the present one fits the configuration."""
         bandit = self.published.bandit
         same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
         if same and bandit.policy == configuration.build_policy():
             return None
         check_exact(configuration)
-        return fresh_model(configuration, bandit.features)
+        return self.published._replace(bandit=fresh_model(configuration, bandit.features))
 
     def promote(
         self,
@@ -323,7 +420,7 @@ class Loop:
             self._refresh()
             if self.configuration != before:
                 return False
-            model = train_through(self.published.learned_through)
+            model = self.published._replace(bandit=train_through(self.published.learned_through))
             return self._commit(model, configuration=configuration, documents=documents)
 
     def reset(self) -> None:
@@ -348,21 +445,26 @@ class Loop:
 
         self._replace(checked)
 
-    def _replace(self, make: Callable[[], Bandit]) -> None:
+    def retrain(self, train: Callable[[PublishedModel], PublishedModel]) -> None:
+        """Start a new epoch with the model that `train` returns for the present one.
+
+        `train` is called again if another process starts a new epoch or changes the configuration meanwhile.
+        """
         with self._lock:
             self._refresh()
-            while not self._commit(make()):
+            while not self._commit(train(self.published)):
                 self._refresh()
+
+    def _replace(self, make: Callable[[], Bandit]) -> None:
+        self.retrain(lambda present: present._replace(bandit=make()))
 
     def _commit(
         self,
-        bandit: Bandit | None,
+        model: PublishedModel | None,
         *,
         configuration: LoopConfig | None = None,
         documents: Mapping[str, bytes] | None = None,
-        learned_through: int = 0,
         drops_older_bases: bool = False,
-        resets_counts: bool = False,
     ) -> bool:
         """Save and adopt a model that starts a new epoch, or a configuration, or both.
 
@@ -371,32 +473,29 @@ class Loop:
         decision.
 
         Args:
-            bandit: the model of the new epoch; None to stay in the present epoch.
+            model: the published model with the changes that start a new epoch, except the number of the epoch; None to
+                stay in the present epoch.
             configuration: the new configuration; None to keep the present one.
             documents: bodies by kind of other documents to save in the same transaction.
-            learned_through: the epoch continues after this decision if it is later than the last learned one.
             drops_older_bases: whether the models that started older epochs are deleted.
-            resets_counts: whether the count of decisions set aside and the evidence start again.
         """
-        bodies, model = dict(documents or {}), self.published
-        if bandit is not None:
-            set_aside, evidence = model.set_aside, model.evidence
-            if resets_counts:
-                set_aside, evidence = 0, Evidence()
-            elif bandit is not model.bandit:
-                evidence = evidence.for_new_model()
-            model = self._model(
-                model.epoch + 1, max(model.learned_through, learned_through), bandit, set_aside, evidence
-            )
+        bodies = dict(documents or {})
+        if model is not None:
+            if model.bandit is not self.published.bandit:
+                encoder = encoder_of(model.bandit, self._hashings)
+                model = model._replace(encoder=encoder, evidence=model.evidence.for_new_model())
+            model = model._replace(epoch=self._documents.next_epoch)
             bodies[BASE] = model.encoded()
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
-        older = [BASE] if drops_older_bases else []
+        if model is not None and drops_older_bases:
+            bodies[INVALIDATING] = msgspec.json.encode(Invalidating(model.epoch))
+        older = [BASE, INVALIDATING] if drops_older_bases else []
         if not self._documents.save(bodies, latest_only=older):
             return False
         self.configuration = configuration or self.configuration
-        if bandit is not None:
-            self.published, self._saved_through = model, model.learned_through
+        if model is not None:
+            self.published, self._saved_through, self._invalidating = model, model.learned_through, frozenset()
         return True
 
     def delete_log(self, before: int | None = None) -> int:
@@ -411,9 +510,10 @@ class Loop:
             self._store.prune_catalogue(self.name, self._clock(), before=before)
             while not self._stop.is_set() and (up_to := self._last_deletable(before)):
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
-                if self._commit(
-                    self.published.bandit, learned_through=up_to, drops_older_bases=True, resets_counts=before is None
-                ):
+                model = self.published._replace(learned_through=max(self.published.learned_through, up_to))
+                if before is None:
+                    model = model._replace(set_aside=0, invalidating=0, evidence=Evidence())
+                if self._commit(model, drops_older_bases=True):
                     deleted = self._store.delete_log(
                         self.name, up_to, reset_counts=before is None, stop=self._stop.is_set
                     )

@@ -1,19 +1,21 @@
 """Verify a log: repeat every decision, learn every model again, and compare all bits."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
 
 from glbandits.bandit import Bandit
+from glbandits.errors import ModelFileError
 from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.decision_learning import LearningOutcome
 from glbandits.serving.domain.decision_totals import baseline_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
+from glbandits.serving.domain.model_snapshots import Identity, load_snapshot, loadable_snapshot
 from glbandits.serving.domain.request_features import RequestEncoder, arms_of, encoder_of
-from glbandits.serving.runtime.loops.loop_documents import BASE, IDENTITY
+from glbandits.serving.runtime.loops.loop_documents import BASE, IDENTITY, read_invalidating
 from glbandits.serving.runtime.replay.catalogue_replay import CatalogueReplay
 from glbandits.serving.runtime.replay.relearning import relearn, settled_batches
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
@@ -30,7 +32,8 @@ class VerificationResult(msgspec.Struct, kw_only=True):
     decisions: int = 0
     """Decisions that were repeated."""
     unchecked: int = 0
-    """Decisions that could not be repeated, because a part of the log or retired arms were deleted."""
+    """Decisions that could not be repeated, because a part of the log or retired arms were deleted, or a base cannot be
+    loaded."""
     learned: int = 0
     """Decisions that were learned again."""
     set_aside: int = 0
@@ -126,17 +129,17 @@ class _Models:
         self, store: EventStore, loop_name: str, bases: Sequence[Document], result: VerificationResult
     ) -> None:
         self._store, self._loop_name, self._oldest, self._result = store, loop_name, bases[0].version, result
-        self._bases = {base.epoch: base for base in (decode_snapshot(document.body) for document in bases)}
+        snapshots = (loadable_snapshot(document.body) for document in bases)
+        self._bases = {base.epoch: base for base in snapshots if base is not None}
         self._recent: dict[tuple[int, int], Bandit] = {}
         self._hashings: dict[int, Hashing] = {}
-        self.since = min(self._bases)
-        """The oldest epoch since which the log is complete."""
         self.catalogue = CatalogueReplay(store, loop_name)
-        self._start_epoch(self.since)
+        self._epoch: int | None = None
 
     def _start_epoch(self, epoch: int) -> None:
         base = self._bases[epoch]
         self._epoch, self._sequence, self._bandit = epoch, base.learned_through, Bandit.from_bytes(base.bandit)
+        self._invalidating = read_invalidating(self._store, self._loop_name, epoch)
 
     def log_is_complete(self) -> bool:
         """Return whether no decision was deleted since the oldest epoch.
@@ -147,7 +150,7 @@ class _Models:
 
     def can_decide(self, decision: Decision) -> bool:
         """Return whether the store has all that is needed to repeat the decision."""
-        return decision.epoch >= self.since and self.catalogue.has(decision)
+        return decision.epoch in self._bases and self.catalogue.has(decision)
 
     def encoder(self, model: Bandit) -> RequestEncoder:
         """Return the encoder of requests for a model, with a cache of hashed features."""
@@ -160,21 +163,28 @@ class _Models:
         if epoch != self._epoch or sequence < self._sequence:
             self._start_epoch(epoch)
         encoder = self.encoder(self._bandit)
-        for outcome in relearn(self._store, self._loop_name, self._bandit, encoder, self._sequence, sequence):
-            self._result.learned += outcome is LearningOutcome.LEARNED
-            self._result.set_aside += outcome is LearningOutcome.SET_ASIDE
+        span = (self._sequence, sequence)
+        for learned, outcomes in relearn(
+            self._store, self._loop_name, self._bandit, encoder, *span, invalidating=self._invalidating
+        ):
+            self._bandit, counts = learned, Counter(outcomes)
+            self._result.learned += counts[LearningOutcome.LEARNED]
+            self._result.set_aside += counts[LearningOutcome.SET_ASIDE] + counts[LearningOutcome.INVALIDATING]
         self._sequence = max(self._sequence, sequence)
         self._result.models += 1
         if len(self._recent) == CACHED_MODELS:
             del self._recent[next(iter(self._recent))]
-        return self._recent.setdefault((epoch, sequence), self._bandit.copy())
+        return self._recent.setdefault((epoch, sequence), self._bandit)
 
     def difference_to(self, saved: SavedModel) -> str:
         """Return how a saved model differs from the one learned again; empty if it does not."""
-        snapshot = decode_snapshot(saved.body)
-        if snapshot.epoch < self.since:
+        try:
+            snapshot, saved_bandit = load_snapshot(saved.body)
+        except ModelFileError as error:
+            return f"the saved model {saved.sequence} cannot be loaded: {error}"
+        if snapshot.epoch not in self._bases:
             return ""
-        relearned, saved_bandit = self.at(snapshot.epoch, snapshot.learned_through), Bandit.from_bytes(snapshot.bandit)
+        relearned = self.at(snapshot.epoch, snapshot.learned_through)
         if np.array_equal(relearned.state, saved_bandit.state):
             return ""
         return f"the saved model {snapshot.epoch}.{snapshot.learned_through} differs from the one learned again"

@@ -1,0 +1,134 @@
+"""`glb models`: list the saved models of a service, and replace the model of a loop.
+
+Each replacement starts a new epoch, which running servers adopt at their next update, so `glb replay` stays exact.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from glbandits.cli.printed_table import print_table
+from glbandits.cli.progress import work_bar
+from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
+from glbandits.errors import InvalidInput, ModelFileError, lookup
+from glbandits.serving.domain.model_snapshots import PublishedModel, decode_snapshot, load_snapshot
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_documents import BASE
+from glbandits.serving.runtime.replay.relearning import relearn_loop
+from glbandits.serving.runtime.service import DEFAULT_LOOP, microseconds
+from glbandits.serving.storage.event_store import MAX_SEQUENCE, EventStore, SavedModel
+from glbandits.serving.storage.open_store import open_existing_store
+
+models_app = typer.Typer(
+    help="List, replace and relearn the models of a service.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+LoopOption: TypeAlias = Annotated[str, typer.Option(help="The name of the loop.")]
+
+
+@models_app.command("list")
+def list_models(
+    store: StoreOption = DEFAULT_STORE,
+    loop: Annotated[str | None, typer.Option(help="The loop whose models are listed; all loops by default.")] = None,
+) -> None:
+    """List the saved models, the newest first, and the model with which the present epoch started."""
+    table = Table()
+    for column in ("loop", "number", "epoch", "saved", "bytes", "can be loaded"):
+        table.add_column(column, overflow="fold")
+    with closing(open_existing_store(store)) as opened:
+        known = opened.names_with(BASE)
+        for name in known if loop is None else [lookup("loop", loop, dict(zip(known, known, strict=True)))]:
+            for saved in _saved_models(opened, name):
+                table.add_row(escape(name), str(saved.sequence), *_described(saved.timestamp, saved.body))
+            base = opened.latest_document(name, BASE)
+            if base is not None:
+                table.add_row(escape(name), "start of epoch", *_described(base.timestamp, base.body))
+    print_table(Console(), table)
+
+
+def _saved_models(store: EventStore, loop_name: str) -> Iterator[SavedModel]:
+    """Yield the saved models of a loop, the newest first. Reads one at a time, because they may be large."""
+    last = MAX_SEQUENCE
+    while (saved := store.model_at_most(loop_name, last)) is not None:
+        yield saved
+        last = saved.sequence - 1
+
+
+def _described(timestamp: int, body: bytes) -> tuple[str, str, str, str]:
+    """Return the epoch, the time, the size, and whether the model can be loaded."""
+    epoch, state = "unknown", "yes"
+    try:
+        epoch = str(decode_snapshot(body).epoch)
+        load_snapshot(body)
+    except ModelFileError as error:
+        state = f"no: {error}"
+    saved_at = datetime.fromtimestamp(timestamp / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
+    return epoch, saved_at, f"{len(body):,}", escape(state)
+
+
+@contextmanager
+def _opened_loop(address: str, name: str) -> Iterator[tuple[EventStore, Loop]]:
+    with closing(open_existing_store(address)) as store:
+        known = store.names_with(BASE)
+        lookup("loop", name, dict(zip(known, known, strict=True)))  # a Loop would create it
+        yield store, Loop(name, store, microseconds)
+
+
+def _print_epoch(loop: Loop, model: PublishedModel) -> None:
+    update = f"{loop.configuration.model_update:g} s"
+    typer.echo(
+        f"Loop {loop.name}: epoch {model.epoch} starts with this model. Running servers adopt it within {update}."
+    )
+
+
+@models_app.command("use")
+def use(
+    number: Annotated[int, typer.Argument(help="The number of the model, as `glb models list` shows it.")],
+    store: StoreOption = DEFAULT_STORE,
+    loop: LoopOption = DEFAULT_LOOP,
+) -> None:
+    """Replace the model of a loop by an older saved model. A server may run meanwhile.
+
+    Decisions between the older and the present model are not learned again: they would give the present model again.
+    `glb models relearn` learns them.
+    """
+    with _opened_loop(store, loop) as (opened, found):
+        saved = opened.model_at_most(loop, number)
+        if saved is None or saved.sequence != number:
+            raise InvalidInput(f"loop {loop} has no saved model {number}. `glb models list` shows the numbers")
+        found.import_model(decode_snapshot(saved.body).bandit)
+        last = found.published.learned_through
+        if last > number:
+            typer.echo(f"Decisions {number + 1} to {last} are not learned again; learning continues after {last}.")
+        _print_epoch(found, found.published)
+
+
+@models_app.command("relearn")
+def relearn(
+    store: StoreOption = DEFAULT_STORE,
+    loop: LoopOption = DEFAULT_LOOP,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Start with a model that has learned nothing, and learn the whole log. By default, the model with "
+            "which the present epoch started learns the decisions after it.",
+        ),
+    ] = False,
+) -> None:
+    """Learn the log of a loop again, and replace its model by the result. A server may run meanwhile."""
+    with _opened_loop(store, loop) as (opened, found), work_bar(Console()) as bar:
+        total = opened.count_after(loop, 0)
+        model = relearn_loop(
+            opened, found, is_fresh=fresh, progress=lambda done: bar("learning decisions", done, total)
+        )
+    typer.echo(f"Learned the log up to decision {model.learned_through} again; {model.set_aside} decisions set aside.")
+    _print_epoch(found, model)
