@@ -78,6 +78,7 @@ def repeat_batch(
 ) -> tuple[Bandit, list[LearningOutcome]]:
     """Return a model that has learned a batch without the decisions in `invalidating`. Does not check it."""
     learned = model.copy()
+    learned.warns_of_outliers = False  # the loop logs them
     outcomes = [
         LearningOutcome.INVALIDATING if settled.sequence in invalidating else _learn(learned, settled, encoder)
         for settled in batch

@@ -44,7 +44,7 @@ def limiting(monkeypatch: pytest.MonkeyPatch) -> list[Outliers]:
 
 
 def test_outliers_are_counted_in_statistics_and_metrics(site: Site, limiting: list[Outliers]) -> None:
-    limiting[1] = Outliers(rewards=3, features={0: 1, 1: 4})
+    limiting[1] = Outliers(rewards=3, values=5, features={0: 1, 1: 4})
     reward(site, 1.0)
     learner = site.ask("GET", "/v1/statistics").json()["learner"]
     assert (learner["outlyingRewards"], learner["outlyingValues"]) == (0, 0)
@@ -58,7 +58,7 @@ def test_outliers_are_counted_in_statistics_and_metrics(site: Site, limiting: li
 
 
 def test_outliers_are_logged_once(site: Site, limiting: list[Outliers], caplog: pytest.LogCaptureFixture) -> None:
-    limiting[1] = Outliers(rewards=3, features={1: 4})
+    limiting[1] = Outliers(rewards=3, values=4, features={1: 4})
     caplog.set_level(logging.WARNING)
     reward(site, 1.0)
     assert caplog.messages == []
@@ -77,7 +77,7 @@ def test_outliers_have_the_names_of_the_feature_map(
     features = FeatureMap(arm={"price": "number", "weight": "number"})
     loop.configure(msgspec.structs.replace(loop.configuration, width=features.dim))
     loop.import_model(Bandit(loop.published.bandit.policy, features=features, seed=0).to_bytes())
-    limiting[1] = Outliers(features={features.names.index("weight"): 4})
+    limiting[1] = Outliers(values=4, features={features.names.index("weight"): 4})
     rows = [{"price": 1.0, "weight": 2.0}, {"price": 3.0, "weight": 1.0}]
     for _ in range(2):
         assert site.ask("POST", "/v1/decide", {"rows": rows}).status_code == 200
