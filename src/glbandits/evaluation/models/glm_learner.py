@@ -37,6 +37,7 @@ class GlmLearner:
     def __init__(self, link: Link, dim: int) -> None:
         self._link, self._policy = link, Optimist(link=link)
         self._bandit = Bandit(self._policy, dim, seed=0)
+        self._bandit.warns_of_outliers = False
         # Online learning is exact for the identity link. Several blocks of features have no common matrix to fit.
         online_only = link is LINKS["identity"] or dim > LARGEST_BLOCK
         self._max_stored = 0 if online_only else min(EXACT_ROWS, EXACT_PRODUCTS // dim**2)

@@ -44,6 +44,7 @@ class SparseGlm:
     def __init__(self, link: Link, dim: int) -> None:
         self._link, self._policy = link, Optimist(link=link)
         self._bandit = Bandit(self._policy, dim, seed=0, sparse=True)
+        self._bandit.warns_of_outliers = False
         self._stored: list[tuple[SparseRows, Floats]] = []
         self._nonzeros, self._rows, self._fitted_rows = 0, 0, 0
 
