@@ -9,9 +9,12 @@ import math
 
 import numpy as np
 
-from glbandits.maths.vectors import copy_to, norm
+from glbandits.maths.vectors import copy_to, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
+
+ROUNDING = 1e-6
+"""The largest relative error of a sum in `solve_for_variance`."""
 
 
 @jittable
@@ -77,6 +80,26 @@ def solve_factorised(R: Floats, b: Floats) -> None:
     """Overwrite b with the solution of R'Rx = b."""
     forward(R, b)
     backward(R, b)
+
+
+@jittable
+def solve_for_variance(R: Floats, x: Floats, direction: Floats) -> float:
+    """Write (R'R)^-1 x to direction, and return x'(R'R)^-1 x, which is never negative. O(d^2).
+
+    The sum x'direction is precise unless the entries of x have very different sizes. Then rounding errors may exceed
+    the result, and the sum of squares that `forward` gives replaces it.
+    """
+    copy_to(direction, x)
+    forward(R, direction)
+    squared = dot(direction, direction)
+    backward(R, direction)
+    return precise_variance(dot(x, direction), squared)
+
+
+@jittable
+def precise_variance(product: float, squared: float) -> float:
+    """Return x'direction, or the squared norm after `forward` if the two differ by more than ROUNDING."""
+    return product if abs(product - squared) <= ROUNDING * squared else squared
 
 
 @jittable
