@@ -77,7 +77,7 @@ def refit_in_ball(
         nu = max(nu + length * length / max(dot(scratch, scratch), 1e-300) * (length / radius - 1.0), 0.0)
         if not low < nu < high:
             nu = 0.5 * (max(low, 0.0) + min(high, STEEPEST))
-        if failures == MAX_FAILURES or high - low <= NARROWEST * high:
+        if failures == MAX_FAILURES or high - low <= NARROWEST * abs(low):
             break
     if (nu > 0.0 and length > 0.0) or length > radius:
         for i in range(dim):
