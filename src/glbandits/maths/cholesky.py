@@ -15,6 +15,8 @@ from glbandits.records import Floats
 
 ROUNDING = 1e-6
 """The largest relative error of a sum in `solve_for_variance`."""
+LARGEST_SOLUTION = 1e100
+"""Solutions with larger numbers are rounding errors. Features and rewards are at most 1e50."""
 
 
 @jittable
@@ -83,8 +85,23 @@ def solve_factorised(R: Floats, b: Floats) -> None:
 
 
 @jittable
+def drop_overflow(solution: Floats) -> None:
+    """Replace a solution by zeros if a number in it is above LARGEST_SOLUTION or NaN. O(d).
+
+    Each substitution can amplify rounding errors by the ratio of the largest to the smallest number in R. In many
+    dimensions this overflows if features differ by many orders of magnitude. Zeros leave the estimate unchanged.
+    """
+    bounded = True
+    for value in solution:
+        bounded &= bool(abs(value) <= LARGEST_SOLUTION)
+    if not bounded:
+        for i in range(solution.shape[0]):
+            solution[i] = 0.0
+
+
+@jittable
 def solve_for_variance(R: Floats, x: Floats, direction: Floats) -> float:
-    """Write (R'R)^-1 x to direction, and return x'(R'R)^-1 x, which is never negative. O(d^2).
+    """Write (R'R)^-1 x to direction, and return x'(R'R)^-1 x, which is finite and never negative. O(d^2).
 
     The sum x'direction is precise unless the entries of x have very different sizes. Then rounding errors may exceed
     the result, and the sum of squares that `forward` gives replaces it.
@@ -93,12 +110,18 @@ def solve_for_variance(R: Floats, x: Floats, direction: Floats) -> float:
     forward(R, direction)
     squared = dot(direction, direction)
     backward(R, direction)
+    drop_overflow(direction)
     return precise_variance(dot(x, direction), squared)
 
 
 @jittable
 def precise_variance(product: float, squared: float) -> float:
-    """Return x'direction, or the squared norm after `forward` if the two differ by more than ROUNDING."""
+    """Return x'direction, or the squared norm after `forward` if the two differ by more than ROUNDING.
+
+    Returns 0 if the squared norm overflows.
+    """
+    if not squared <= LARGEST_SOLUTION * LARGEST_SOLUTION:
+        return 0.0
     return product if abs(product - squared) <= ROUNDING * squared else squared
 
 

@@ -54,4 +54,10 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
         solve_factorised(shifted, point)
         copy_to(whitened, point)
         forward(shifted, whitened)
-    copy_to(theta, point)
+    length = norm(point)
+    if length <= 1.000001 * radius:
+        copy_to(theta, point)
+        return
+    length = norm(theta)  # rounding errors exceed the result, or are NaN
+    for i in range(dim):
+        theta[i] *= radius / length

@@ -106,7 +106,7 @@ def proximal_step(
         score, variance = dot(x, start), times * solve_for_variance(P, x, direction)
         z = proximal_score(score, variance, reward, link)
         add_scaled(start, times * proximal_pull(z, score, variance, reward, link), direction)
-        if squared_distance(start, centre, Q) > level:
+        if not squared_distance(start, centre, Q) <= level:  # also if it is NaN
             low = 0.5 * (low + high)
         else:
             high = 0.5 * (low + high)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.errors import MAX_ABS, InvalidInput, value_text
-from glbandits.maths.cholesky import backward, forward, precise_variance, rank_one_update
+from glbandits.maths.cholesky import backward, drop_overflow, forward, precise_variance, rank_one_update
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import add_scaled, copy_to, dot, square_matrix
@@ -141,6 +141,7 @@ class LinUcbDisjoint(Policy):
                 forward(R, block)
                 squared += dot(block, block)
                 backward(R, block)
+                drop_overflow(block)
         score, variance = dot(x, theta), precise_variance(dot(x, direction), squared)
         z = proximal_score(score, variance, reward, link)
         add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.cholesky import rank_one_update, solve_factorised, solve_for_variance
+from glbandits.maths.cholesky import drop_overflow, rank_one_update, solve_factorised, solve_for_variance
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
@@ -81,6 +81,7 @@ class GlocPolicy(ExplorationSettingsWithNoise):
         theta_hat = theta_hat_of(state, dim)
         copy_to(theta_hat, targets)
         solve_factorised(R, theta_hat)
+        drop_overflow(theta_hat)
         add_scaled(theta, -settings.eta * g, direction)
         project_in_norm(theta, R, settings.bound)
         return state

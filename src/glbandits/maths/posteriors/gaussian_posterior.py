@@ -9,7 +9,14 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, log_determinant, rank_one_update, solve_for_variance
+from glbandits.maths.cholesky import (
+    backward,
+    drop_overflow,
+    forward,
+    log_determinant,
+    rank_one_update,
+    solve_for_variance,
+)
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -38,6 +45,7 @@ def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) 
     drawn, noise = theta.copy(), np.zeros(theta.shape[0])
     add_normals(noise, 1.0, rng)
     backward(R, noise)
+    drop_overflow(noise)
     add_scaled(drawn, scale, noise)
     return drawn
 
