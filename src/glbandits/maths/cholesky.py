@@ -33,22 +33,24 @@ def factorise(A: Floats, ridge: float, least: Floats) -> bool:
     """Overwrite the upper triangle of A with its factor R. Returns False if A is singular.
 
     Only the upper triangle is read. A must be a positive semidefinite matrix plus ridge times I. With a ridge, the
-    exact pivots are at least the ridge. A smaller pivot is due to rounding, and is raised to the size of the rounding
-    error. Without a ridge, A is singular if its k-th pivot is not above least[k]. With a ridge, `least` is not
-    read: pass any vector.
+    exact pivots are at least the ridge. A pivot below the ridge or below the rounding error is raised to the larger of
+    the two. The rest of its row is then rounding error too, and becomes 0: later rows would amplify it. Without a
+    ridge, A is singular if its k-th pivot is not above least[k]. With a ridge, `least` is not read: pass any vector.
     """
     dim = A.shape[0]
     rounding = np.empty(dim)
     for k in range(dim):
         rounding[k] = dim * 2.2e-16 * A[k, k]
     for k in range(dim):
-        pivot = A[k, k] if A[k, k] >= ridge else max(ridge, rounding[k])
+        least_pivot = max(ridge, rounding[k])
+        resolved = bool(A[k, k] >= least_pivot)
+        pivot = A[k, k] if resolved else least_pivot
         if ridge == 0.0 and not pivot > least[k]:
             return False
         root = math.sqrt(pivot)
         A[k, k] = root
         for i in range(k + 1, A.shape[0]):
-            A[k, i] /= root
+            A[k, i] = A[k, i] / root if resolved else 0.0
         for i in range(k + 1, A.shape[0]):
             weight = A[k, i]
             for j in range(i, A.shape[0]):
