@@ -112,6 +112,9 @@ def solve_for_variance(R: Floats, x: Floats, direction: Floats) -> float:
     forward(R, direction)
     squared = dot(direction, direction)
     backward(R, direction)
+    product = dot(x, direction)
+    if abs(product - squared) <= ROUNDING * squared <= LARGEST_SOLUTION:
+        return product
     drop_overflow(direction)
     return precise_variance(dot(x, direction), squared)
 
