@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, rank_one_update, solve_factorised
+from glbandits.maths.cholesky import (
+    backward,
+    factorise,
+    forward,
+    inverse_norm,
+    rank_one_update,
+    solve_factorised,
+    solve_for_variance,
+)
+from glbandits.maths.vectors import dot
 from glbandits.records import Floats
 
 RNG = np.random.default_rng(6)
@@ -55,3 +64,32 @@ def test_pivot_below_the_ridge_is_corrected() -> None:
     B: Floats = V.copy()
     factorise(B, 1.0, np.zeros(4))
     np.testing.assert_allclose(np.triu(B), R, rtol=1e-12)
+
+
+def test_variance_of_mixed_magnitudes_is_not_negative() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        R, direction = np.eye(8), np.empty(8)
+        for _ in range(6):
+            rank_one_update(R, 1.0, rng.choice([1.0, 1e6, 1e20, 1e50], 8) * rng.normal(size=8))
+        x = rng.choice([1.0, 1e6, 1e20, 1e50], 8) * rng.normal(size=8)
+        variance = solve_for_variance(R, x, direction)
+        assert 0.0 <= variance < np.inf
+        assert np.isfinite(direction).all()
+
+
+def test_variance_is_the_product_with_the_direction() -> None:
+    rng = np.random.default_rng(1)
+    R, x, direction = np.triu(rng.uniform(1.0, 2.0, (4, 4))), rng.normal(size=4), np.empty(4)
+    variance = solve_for_variance(R, x, direction)
+    np.testing.assert_allclose(direction, np.linalg.solve(R.T @ R, x), rtol=1e-10)
+    assert variance == dot(x, direction)
+
+
+def test_factor_of_a_singular_matrix_of_large_numbers_is_finite() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.choice([1.0, 1e20, 1e50], (5, 130)) * rng.normal(size=(5, 130))
+    A = X.T @ X + np.eye(130)
+    assert factorise(A, 1.0, np.empty(130))
+    assert np.isfinite(np.triu(A)).all()
+    assert (np.diagonal(A) > 0.0).all()

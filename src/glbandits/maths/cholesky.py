@@ -9,9 +9,14 @@ import math
 
 import numpy as np
 
-from glbandits.maths.vectors import copy_to, norm
+from glbandits.maths.vectors import copy_to, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
+
+ROUNDING = 1e-6
+"""The largest relative error of a sum in `solve_for_variance`."""
+LARGEST_SOLUTION = 1e100
+"""Solutions with larger numbers are rounding errors. Features and rewards are at most 1e50."""
 
 
 @jittable
@@ -28,22 +33,24 @@ def factorise(A: Floats, ridge: float, least: Floats) -> bool:
     """Overwrite the upper triangle of A with its factor R. Returns False if A is singular.
 
     Only the upper triangle is read. A must be a positive semidefinite matrix plus ridge times I. With a ridge, the
-    exact pivots are at least the ridge. A smaller pivot is due to rounding, and is raised to the size of the rounding
-    error. Without a ridge, A is singular if its k-th pivot is not above least[k]. With a ridge, `least` is not
-    read: pass any vector.
+    exact pivots are at least the ridge. A pivot below the ridge or below the rounding error is raised to the larger of
+    the two. The rest of its row is then rounding error too, and becomes 0: later rows would amplify it. Without a
+    ridge, A is singular if its k-th pivot is not above least[k]. With a ridge, `least` is not read: pass any vector.
     """
     dim = A.shape[0]
     rounding = np.empty(dim)
     for k in range(dim):
         rounding[k] = dim * 2.2e-16 * A[k, k]
     for k in range(dim):
-        pivot = A[k, k] if A[k, k] >= ridge else max(ridge, rounding[k])
+        least_pivot = max(ridge, rounding[k])
+        resolved = bool(A[k, k] >= least_pivot)
+        pivot = A[k, k] if resolved else least_pivot
         if ridge == 0.0 and not pivot > least[k]:
             return False
         root = math.sqrt(pivot)
         A[k, k] = root
         for i in range(k + 1, A.shape[0]):
-            A[k, i] /= root
+            A[k, i] = A[k, i] / root if resolved else 0.0
         for i in range(k + 1, A.shape[0]):
             weight = A[k, i]
             for j in range(i, A.shape[0]):
@@ -77,6 +84,50 @@ def solve_factorised(R: Floats, b: Floats) -> None:
     """Overwrite b with the solution of R'Rx = b."""
     forward(R, b)
     backward(R, b)
+
+
+@jittable
+def drop_overflow(solution: Floats) -> None:
+    """Replace a solution by zeros if a number in it is above LARGEST_SOLUTION or NaN. O(d).
+
+    Each substitution can amplify rounding errors by the ratio of the largest to the smallest number in R. In many
+    dimensions this overflows if features differ by many orders of magnitude. Zeros leave the estimate unchanged.
+    """
+    bounded = True
+    for value in solution:
+        bounded &= bool(abs(value) <= LARGEST_SOLUTION)
+    if not bounded:
+        for i in range(solution.shape[0]):
+            solution[i] = 0.0
+
+
+@jittable
+def solve_for_variance(R: Floats, x: Floats, direction: Floats) -> float:
+    """Write (R'R)^-1 x to direction, and return x'(R'R)^-1 x, which is finite and never negative. O(d^2).
+
+    The sum x'direction is precise unless the entries of x have very different sizes. Then rounding errors may exceed
+    the result, and the sum of squares that `forward` gives replaces it.
+    """
+    copy_to(direction, x)
+    forward(R, direction)
+    squared = dot(direction, direction)
+    backward(R, direction)
+    product = dot(x, direction)
+    if abs(product - squared) <= ROUNDING * squared <= LARGEST_SOLUTION:
+        return product
+    drop_overflow(direction)
+    return precise_variance(dot(x, direction), squared)
+
+
+@jittable
+def precise_variance(product: float, squared: float) -> float:
+    """Return x'direction, or the squared norm after `forward` if the two differ by more than ROUNDING.
+
+    Returns 0 if the squared norm overflows.
+    """
+    if not squared <= LARGEST_SOLUTION * LARGEST_SOLUTION:
+        return 0.0
+    return product if abs(product - squared) <= ROUNDING * squared else squared
 
 
 @jittable

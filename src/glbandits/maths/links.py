@@ -157,7 +157,11 @@ def _probit_antiderivative(z: float) -> float:
     return z * normal_cdf(z) + normal_density(z)
 
 
-_STRAIGHT = 500.0  # above this score the log link is a straight line, to prevent overflow
+_STRAIGHT = 120.0
+"""Above this score the log link is a straight line, so that products of it do not overflow.
+
+exp(120) is above MAX_ABS, the largest reward, so the fit of a reward never has such a score.
+"""
 
 
 def _log(z: float) -> float:

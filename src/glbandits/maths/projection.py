@@ -41,7 +41,7 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
     forward(R, whitened)  # its norm is that of the point in (A + nu I)^-1
     for _ in range(50):
         length = norm(point)
-        ratio = length / norm(whitened)
+        ratio = length / max(norm(whitened), 1e-150)  # 0 if its squares underflow
         step = ratio * ratio * (length / radius - 1.0)  # not ** 2: Python and compiled code round it differently
         if not length > radius * (1.0 + 1e-14) or not nu + step > nu:
             break
@@ -54,4 +54,10 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
         solve_factorised(shifted, point)
         copy_to(whitened, point)
         forward(shifted, whitened)
-    copy_to(theta, point)
+    length = norm(point)
+    if length <= 1.000001 * radius:
+        copy_to(theta, point)
+        return
+    length = norm(theta)  # rounding errors exceed the result, or are NaN
+    for i in range(dim):
+        theta[i] *= radius / length

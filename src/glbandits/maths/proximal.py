@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
+from glbandits.maths.cholesky import add_outer, factorise, solve_factorised, solve_for_variance
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
+
+FARTHEST = 1e300
+"""The largest absolute score. A longer gradient step would overflow."""
 
 
 @jittable
@@ -20,7 +23,7 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
     the end of a full gradient step. If that interval is long, doubling steps find a shorter one. Newton's method then
     finds the root. Bisection replaces Newton steps that leave the interval or are slow.
     """
-    far = score - variance * (link.mean(score) - reward)
+    far = min(max(score - variance * (link.mean(score) - reward), -FARTHEST), FARTHEST)
     reach, end = 1.0, far
     while abs(far - score) > reach:
         end = max(score - reach, far) if far < score else min(score + reach, far)
@@ -79,9 +82,7 @@ def proximal_step(
     """
     dim = theta.shape[0]
     direction, step = np.empty(dim), theta.copy()
-    copy_to(direction, x)
-    solve_factorised(R, direction)
-    score, variance = dot(x, theta), times / weight * dot(x, direction)
+    score, variance = dot(x, theta), times / weight * solve_for_variance(R, x, direction)
     z = proximal_score(score, variance, reward, link)
     add_scaled(step, times / weight * proximal_pull(z, score, variance, reward, link), direction)
     if squared_distance(step, centre, Q) <= level:
@@ -102,12 +103,10 @@ def proximal_step(
         factorise(P, 1e-300, start)
         add_scaled(start, nu, Qc)
         solve_factorised(P, start)
-        copy_to(direction, x)
-        solve_factorised(P, direction)
-        score, variance = dot(x, start), times * dot(x, direction)
+        score, variance = dot(x, start), times * solve_for_variance(P, x, direction)
         z = proximal_score(score, variance, reward, link)
         add_scaled(start, times * proximal_pull(z, score, variance, reward, link), direction)
-        if squared_distance(start, centre, Q) > level:
+        if not squared_distance(start, centre, Q) <= level:  # also if it is NaN
             low = 0.5 * (low + high)
         else:
             high = 0.5 * (low + high)

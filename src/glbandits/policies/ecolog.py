@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import factorise, rank_one_update, solve_factorised
+from glbandits.maths.cholesky import drop_overflow, factorise, rank_one_update, solve_factorised
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.fitting.observation_history import history, remember
@@ -169,6 +169,7 @@ def shrink_set(state: Floats, settings: Any, dim: int, link: LinkFunctions) -> N
     pulled = centre.copy()
     factorise(factor, 1.0 / (bound * bound), pulled)
     solve_factorised(factor, centre)
+    drop_overflow(centre)
     state[LEVEL] = level + dot(centre, pulled)
 
 

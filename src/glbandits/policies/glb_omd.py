@@ -5,11 +5,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.cholesky import rank_one_update, solve_factorised
+from glbandits.maths.cholesky import rank_one_update, solve_for_variance
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.maths.projection import project_in_norm
-from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
+from glbandits.maths.vectors import add_scaled, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
 from glbandits.policy_bases.exploration_settings import ExplorationSettings
@@ -104,10 +104,8 @@ class GlbOmd(ExplorationSettings):
         theta, R = theta_of(state, dim), factor_of(state, dim)
         z = dot(x, theta)
         direction = np.empty(dim)
-        copy_to(direction, x)
-        solve_factorised(R, direction)
         # H~^-1 x is H^-1 x / (1 + eta mu' x'H^-1 x): lines 1 and 2
-        shorter = 1.0 + eta * link.slope(z) * dot(x, direction)
+        shorter = 1.0 + eta * link.slope(z) * solve_for_variance(R, x, direction)
         add_scaled(theta, eta * (reward - link.mean(z)) / shorter, direction)
         if norm(theta) > settings.bound:
             stepped = R.copy()

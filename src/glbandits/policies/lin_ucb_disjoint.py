@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.errors import MAX_ABS, InvalidInput, value_text
-from glbandits.maths.cholesky import forward, rank_one_update, solve_factorised
+from glbandits.maths.cholesky import backward, drop_overflow, forward, precise_variance, rank_one_update
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import add_scaled, copy_to, dot, square_matrix
@@ -133,13 +133,16 @@ class LinUcbDisjoint(Policy):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Update theta and V_a of every block in which x has features."""
         dim, c = x.shape[0], int(settings.context_dim)
-        theta, direction = theta_of(state, dim), np.zeros(dim)
+        theta, direction, squared = theta_of(state, dim), np.zeros(dim), 0.0
         for start in range(0, dim, c):
             if has_features(x, start, c):
-                block = direction[start : start + c]
+                R, block = block_factor(state, start, c, dim), direction[start : start + c]
                 copy_to(block, x[start : start + c])
-                solve_factorised(block_factor(state, start, c, dim), block)
-        score, variance = dot(x, theta), dot(x, direction)
+                forward(R, block)
+                squared += dot(block, block)
+                backward(R, block)
+                drop_overflow(block)
+        score, variance = dot(x, theta), precise_variance(dot(x, direction), squared)
         z = proximal_score(score, variance, reward, link)
         add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
         for start in range(0, dim, c):

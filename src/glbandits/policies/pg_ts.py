@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
+from glbandits.maths.cholesky import add_outer, drop_overflow, factorise, solve_factorised
 from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
@@ -78,5 +78,6 @@ class PgTs(RefitPolicy):
                 add_outer(P, omega, rows.features[s])
             factorise(P, settings.ridge, mean)  # line 2
             solve_factorised(P, mean)
+            drop_overflow(mean)
             copy_to(theta, draw_with_precision(mean, P, settings.exploration, rng))
         return state

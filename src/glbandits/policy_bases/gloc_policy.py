@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.cholesky import rank_one_update, solve_factorised
+from glbandits.maths.cholesky import drop_overflow, rank_one_update, solve_factorised, solve_for_variance
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
@@ -75,14 +75,13 @@ class GlocPolicy(ExplorationSettingsWithNoise):
         g = min(link.mean(z) - reward, 1e100)  # under the log link its square could overflow
         rank_one_update(R, 1.0, x)
         direction = np.empty(dim)
-        copy_to(direction, x)
-        solve_factorised(R, direction)
-        state[PATH] += g * g * dot(x, direction)
+        state[PATH] += g * g * min(solve_for_variance(R, x, direction), 1.0)  # at most 1, as A contains xx'
         state[SQUARES] += z * z
         add_scaled(targets, z, x)
         theta_hat = theta_hat_of(state, dim)
         copy_to(theta_hat, targets)
         solve_factorised(R, theta_hat)
+        drop_overflow(theta_hat)
         add_scaled(theta, -settings.eta * g, direction)
         project_in_norm(theta, R, settings.bound)
         return state

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import forward, rank_one_update, solve_factorised
+from glbandits.maths.cholesky import forward, rank_one_update, solve_for_variance
 from glbandits.maths.feature_table import empty_table, entries_of, find, has_room, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -74,10 +74,8 @@ class SparseLinUcbDisjoint(LinUcbDisjoint, sparse=True):
         score, variance = 0.0, 0.0
         for b in range(count):
             for i in range(c):
-                direction[b, i] = x[b, i]
                 score += x[b, i] * state[rows[b] + 1 + i]
-            solve_factorised(square_matrix(state, rows[b] + 1 + c, c), direction[b])
-            variance += dot(x[b], direction[b])
+            variance += solve_for_variance(square_matrix(state, rows[b] + 1 + c, c), x[b], direction[b])
         z = proximal_score(score, variance, reward, link)
         pull = proximal_pull(z, score, variance, reward, link)
         for b in range(count):

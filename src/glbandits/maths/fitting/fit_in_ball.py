@@ -3,6 +3,7 @@
 import numpy as np
 
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
+from glbandits.maths.fitting.likelihood import STEEPEST
 from glbandits.maths.fitting.warm_fit import RIDGE, RIDGE_USED, VALID, factor_in, memory_size, refit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.projection import project_in_norm
@@ -15,6 +16,10 @@ TOLERANCE = 1e-10
 """The length of the last step, relative to the radius."""
 ON_SPHERE = 1e-8
 """The largest distance from the sphere, relative to the radius, at which an estimate is scaled to the sphere."""
+MAX_FAILURES = 5
+"""The number of fits without convergence after which the search for nu ends: their sums overflow or cancel."""
+NARROWEST = 1e-12
+"""The relative width of the bracket of nu at which the search ends."""
 SHORTEST = 1e-9
 """The smallest part of a step that is tried. If it does not descend, theta is optimal up to rounding."""
 
@@ -55,9 +60,11 @@ def refit_in_ball(
     dim, length = theta.shape[0], 0.0
     R, scratch, centre = factor_in(memory, dim), np.empty(dim), np.zeros(dim)
     nu, low, high = max(memory[RIDGE] - ridge, 0.0) if memory[VALID] == 1.0 else 0.0, -1.0, np.inf
+    failures = 0
     for _ in range(MAX_STEPS):
         memory[RIDGE] = memory[RIDGE_USED] = ridge + nu  # R of the last nu is close enough for a start
-        refit(features, rewards, counts, ridge + nu, centre, False, theta, memory, link)
+        converged = refit(features, rewards, counts, ridge + nu, centre, False, theta, memory, link)
+        failures += 0 if converged else 1
         length = norm(theta)
         if abs(length - radius) <= ON_SPHERE * radius or (nu == 0.0 and length <= radius):
             break
@@ -69,8 +76,10 @@ def refit_in_ball(
         forward(R, scratch)
         nu = max(nu + length * length / max(dot(scratch, scratch), 1e-300) * (length / radius - 1.0), 0.0)
         if not low < nu < high:
-            nu = 0.5 * (max(low, 0.0) + high)
-    if nu > 0.0 or length > radius:
+            nu = 0.5 * (max(low, 0.0) + min(high, STEEPEST))
+        if failures == MAX_FAILURES or high - low <= NARROWEST * abs(low):
+            break
+    if (nu > 0.0 and length > 0.0) or length > radius:
         for i in range(dim):
             theta[i] *= radius / length
 

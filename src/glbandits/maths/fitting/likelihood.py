@@ -29,6 +29,8 @@ RIDGE_WITHOUT_MLE = 1.0
 """The ridge if the estimate without a ridge does not exist: a standard normal prior of theta."""
 MAX_ITERATIONS = 50
 """More than enough if there is a minimum. On separable data, each step adds about 1 to every margin."""
+MAX_HALVINGS = 500
+"""The largest number of halved steps in all iterations of an attempt. Only features of extreme sizes need more."""
 TOLERANCE = 1e-6
 """Newton's method has converged if a step changes no score by more than this, relative to 1 + the largest score.
 
@@ -108,6 +110,7 @@ def fit_or_diverge(
             used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
         set_scores(scores, features, theta)
         value, slope, size = objective(scores, theta, rewards, weights, used, centre, link), -np.inf, 1.0
+        halvings = 0
         for _ in range(MAX_ITERATIONS):
             for i in range(dim):
                 gradient[i] = used * (theta[i] - centre[i])
@@ -147,7 +150,8 @@ def fit_or_diverge(
                 # The last term allows for rounding errors of the objective near its minimum.
                 if there_value <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
                     break
-                size *= 0.5
+                halvings += 1
+                size = 0.5 * size if halvings < MAX_HALVINGS else 0.0
             if size <= 1e-60:
                 break
             value = there_value

@@ -9,12 +9,19 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, log_determinant, rank_one_update, solve_factorised
+from glbandits.maths.cholesky import (
+    backward,
+    drop_overflow,
+    forward,
+    log_determinant,
+    rank_one_update,
+    solve_for_variance,
+)
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.upper_envelope import highest_line, normal_probabilities
-from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
+from glbandits.maths.vectors import add_scaled, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
 
@@ -26,9 +33,7 @@ def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFuncti
     With the proximal score z: theta -= (mu(z) - y) H^-1 x, then H += mu'(z) xx', where H = R'R.
     """
     direction = np.empty(x.shape[0])
-    copy_to(direction, x)
-    solve_factorised(R, direction)
-    score, variance = dot(x, theta), dot(x, direction)
+    variance, score = solve_for_variance(R, x, direction), dot(x, theta)
     z = proximal_score(score, variance, reward, link)
     add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
     rank_one_update(R, link.slope(z), x)
@@ -40,6 +45,7 @@ def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) 
     drawn, noise = theta.copy(), np.zeros(theta.shape[0])
     add_normals(noise, 1.0, rng)
     backward(R, noise)
+    drop_overflow(noise)
     add_scaled(drawn, scale, noise)
     return drawn
 

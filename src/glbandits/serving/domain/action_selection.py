@@ -11,9 +11,15 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.records import Floats, Ints
+from glbandits.serving.domain.loop_config import LIMITS_OUTLIERS
 from glbandits.serving.domain.request_features import Arms, count_of, rows_of
+
+LARGEST_FEATURE = 1000.0
+"""The largest absolute value of a feature for policies that do not limit outliers. Their priors assume features of
+about size 1. Ids, timestamps and sums of money are mostly above it."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -54,12 +60,26 @@ def allowed_indices(count: int, excluded: Sequence[int]) -> Ints:
     return allowed
 
 
+def check_features(model: Bandit, arms: Arms) -> None:
+    """Raise InvalidInput if a feature is too large for a policy that does not limit outliers."""
+    if model.policy.name in LIMITS_OUTLIERS:
+        return
+    values = arms.values if isinstance(arms, SparseRows) else arms
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > LARGEST_FEATURE:
+        raise InvalidInput(
+            f"features must be at most {LARGEST_FEATURE:g} for {model.policy.name}, which does not limit outliers; got "
+            f"{largest:g}. Scale the feature, send an id as text, or use optimist"
+        )
+
+
 def decide(model: Bandit, arms: Arms, allowed: Ints, exploration: float, seed: int) -> Choice:
     """Draw one of the allowed actions.
 
     With probability `exploration` each allowed action is equally likely, otherwise the model decides. Raises
     InvalidInput if the policy has no exact probabilities.
     """
+    check_features(model, arms)
     # First for all actions: features of excluded actions are logged too, so the model must accept them.
     own = model.exact_probabilities(arms)
     if len(allowed) < count_of(arms):

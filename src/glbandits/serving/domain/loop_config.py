@@ -24,6 +24,9 @@ as many with epsilon-greedy. Clients may send ever new features, so a model of t
 DENSE_WIDTH, LARGEST_DENSE_WIDTH, LARGEST_WIDTH = 4096, 1_000_000, 2**24
 """The largest width of a loop that is dense by default, of any dense loop, and of a sparse loop. Above the first, a
 sparse model decides faster with every policy that has a sparse form."""
+LIMITS_OUTLIERS = frozenset({"optimist", "uniform"})
+"""Policies that bear a feature or a reward far outside everything seen. Each of the others makes bad decisions for
+thousands of rewards after one of them."""
 HOUR, DAY = 60 * 60, 24 * 60 * 60
 """In seconds."""
 
@@ -149,6 +152,14 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         lowest, highest = self.reward_range or (link.lowest_reward, link.highest_reward)
         limits = max(lowest, link.lowest_reward), min(highest, link.highest_reward)
         return limits if math.isfinite(limits[1] - limits[0]) and limits[0] < limits[1] else None
+
+    def check_reward_limits(self) -> None:
+        """Raise InvalidInput if the policy needs limits of the rewards, and the loop has none."""
+        if self.policy not in LIMITS_OUTLIERS and self.reward_limits() is None:
+            raise InvalidInput(
+                f"{self.policy} does not limit outliers, so one wrong reward could spoil its model, and this loop has "
+                f"no limits of the rewards. Set {parameter('reward_range')}, for example to [0, 1], or use optimist"
+            )
 
     def build_policy(self) -> Policy:
         """Return the policy with its settings. Raises InvalidInput if the service cannot run it."""

@@ -131,7 +131,7 @@ class FirstModel(NamedTuple):
         bandit = Bandit.load(path)
         sparse = None if bandit.sparse == (bandit.dim > DENSE_WIDTH) else bandit.sparse
         model = cls(bandit.to_bytes(), bandit.policy.name, settings_of(bandit.policy), bandit.dim, sparse)
-        check_exact(model.configure(LoopConfig()))
+        check_exact(model.configure(LoopConfig(reward_range=(-1.0, 1.0))))  # a loop sets its range later
         return model
 
     def configure(self, configuration: LoopConfig) -> LoopConfig:
@@ -148,7 +148,7 @@ def arms_of_zeros(model: Bandit, count: int) -> Arms:
 
 
 def check_exact(configuration: LoopConfig) -> None:
-    """Raise InvalidInput if the policy has no exact probabilities in all decisions."""
+    """Raise InvalidInput if the policy lacks exact probabilities in all decisions, or limits of rewards it needs."""
     model = fresh_model(configuration)
     exact = model.exact_probabilities(arms_of_zeros(model, 1)) is not None
     later = getattr(model.policy, "draw", None) != "decision"  # SGD-TS has no exact probabilities after its first block
@@ -157,3 +157,4 @@ def check_exact(configuration: LoopConfig) -> None:
             f"{configuration.policy} with these settings has no exact probabilities of actions, which a service must "
             "log. Use optimist."
         )
+    configuration.check_reward_limits()

@@ -38,10 +38,17 @@ class TestAdministration:
         assert site.decide()["modelVersion"] == "1.0"
 
     def test_another_policy_gets_its_default_settings(self, site: Site) -> None:
+        site.ask("PATCH", "/v1/configuration", {"rewardRange": [-1, 1]})
         for policy, settings in (("online-laplace", {"link": "identity"}), ("lin-ucb", {})):
             changed = site.ask("PATCH", "/v1/configuration", {"policy": policy}).json()
             assert (changed["policy"], changed["settings"]) == (policy, settings)
         assert site.ask("PATCH", "/v1/configuration", {"policy": ["optimist"]}).status_code == 400
+
+    def test_policy_that_does_not_limit_outliers_needs_a_reward_range(self, site: Site) -> None:
+        status, detail = site.refusal("PATCH", "/v1/configuration", {"policy": "lin-ucb"})
+        assert (status, "lin-ucb does not limit outliers" in detail) == (400, True)
+        assert "Set reward_range" in detail
+        assert site.ask("PATCH", "/v1/configuration", {"policy": "lin-ucb", "rewardRange": [0, 100]}).is_success
 
     def test_auto_optimisation_needs_limits_of_rewards(self, tmp_path: Path) -> None:
         with Site(tmp_path, optimise_log=fake_optimisers.wait) as site:

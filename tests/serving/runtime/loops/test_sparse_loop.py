@@ -24,6 +24,7 @@ WIDE = 2**24
 GREEDY: dict[str, Any] = {
     "policy": "epsilon-greedy",
     "settings": settings_of(EpsilonGreedy(link="identity", fit="online")),
+    "reward_range": (-1.0, 1.0),
 }
 
 
