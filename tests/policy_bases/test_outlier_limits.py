@@ -123,6 +123,24 @@ def test_ordinary_rewards_are_never_limited(scale: float) -> None:
         assert bandit.outliers == Outliers()
 
 
+@pytest.mark.parametrize(
+    "rewards",
+    {
+        "ratings": np.append(np.full(40, 5.0), [4.0, 1.0, 5.0, 1.0]),
+        "rare successes": (np.arange(3000) % 1000 == 999).astype(float),
+        "rare orders": 80.0 * (np.arange(1000) % 300 == 299),
+        "offset": 1000.0 + np.tile([0.0, 1.0, -1.0, 0.5], 50),
+        "counts": np.tile([0.0, 0.0, 1.0, 0.0, 7.0, 0.0], 50),
+        "constant": np.full(300, 2.5),
+    }.values(),
+)
+def test_rewards_of_common_kinds_are_never_limited(rewards: Floats) -> None:
+    for rows in (np.ones((len(rewards), 1)), np.eye(2)[np.arange(len(rewards)) % 2]):
+        bandit = Bandit(Optimist(link="identity"), rows.shape[1], seed=1)
+        bandit.learn_batch(rows, rewards)
+        assert bandit.outliers == Outliers()
+
+
 def test_first_rewards_are_learned_as_they_are() -> None:
     bandit = Bandit(Optimist(link="identity"), 1, seed=1)
     for _ in range(int(FIRST_LIMITED)):

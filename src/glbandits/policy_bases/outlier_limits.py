@@ -15,6 +15,7 @@ import math
 from glbandits.maths.links import LinkFunctions
 from glbandits.numba_support import jittable
 from glbandits.policy_bases.posterior_state import (
+    ALL_SQUARES,
     COUNT,
     CURVATURE,
     EXPECTED,
@@ -130,18 +131,18 @@ def limited_reward(state: Floats, score: float, variance: float, reward: float, 
 
     `score` is the posterior mean of the score and `variance` its variance, before the reward is learned.
     """
-    if state[WEIGHT] <= FIRST_LIMITED or state[SQUARED_RESIDUALS] == 0.0:
+    if state[WEIGHT] <= FIRST_LIMITED or state[SQUARED_RESIDUALS] == 0.0:  # the scale of rewards is unknown
         return reward
     mean, slope, mean_slope = link.mean(score), link.slope(score), state[CURVATURE] / state[WEIGHT]
     # The expected squared residual at dispersion 1; with the mean slope where the link is almost flat.
     expected = max(slope, mean_slope) * (1.0 + slope * variance)
     residual, shortage = reward - mean, FEW_REWARDS / state[WEIGHT]
-    largest = LARGEST_RATIO * (1.0 + shortage * shortage) * state[SQUARED_RESIDUALS] * expected
+    largest = LARGEST_RATIO * (1.0 + shortage * shortage) * state[ALL_SQUARES] * expected
     if not residual * residual * mean_slope > largest:
         return reward
     typical = math.sqrt(expected * (state[SQUARED_RESIDUALS] / state[EXPECTED]))
     doublings = 1.0 + OFTEN * state[OUTLYING_REWARDS] / state[COUNT]
-    state[SQUARED_RESIDUALS] *= math.exp(math.log(2.0) * min(doublings, 30.0))
+    state[ALL_SQUARES] *= math.exp(math.log(2.0) * min(doublings, 30.0))
     state[OUTLIERS] += 1.0
     state[OUTLYING_REWARDS] += 1.0
     return float(mean + math.copysign(typical, residual))

@@ -21,6 +21,8 @@ LAST, NEXT = SCALARS.scalar("last", at_least=0.0), SCALARS.scalar("next", at_lea
 WEIGHT = SCALARS.scalar("weight", at_least=0.0)
 """The number of rewards, discounted by the half-life. The sums below are discounted too."""
 SQUARED_RESIDUALS = SCALARS.scalar("squared_residuals", at_least=0.0)
+ALL_SQUARES = SCALARS.scalar("all_squares", at_least=0.0)
+"""The sum of squared residuals for `outlier_limits`, in which early rewards have the same weight as later ones."""
 EXPECTED = SCALARS.scalar("expected", at_least=0.0)
 """The expected sum of squared residuals if the dispersion is 1."""
 CURVATURE = SCALARS.scalar("curvature", at_least=0.0)

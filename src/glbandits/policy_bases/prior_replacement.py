@@ -14,6 +14,7 @@ from glbandits.maths.posteriors.covariance_factor import factorise_precision, fr
 from glbandits.numba_support import jittable
 from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, NO_LIMIT, limit_of
 from glbandits.policy_bases.posterior_state import (
+    ALL_SQUARES,
     COUNT,
     CURVATURE,
     EXPECTED,
@@ -100,6 +101,7 @@ def discount_scalars(state: Floats, half_life: float) -> float:
     discount = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
     state[WEIGHT] *= discount
     state[CURVATURE] *= discount
+    state[ALL_SQUARES] *= discount
     # Early residuals contain the error of an estimate from few rewards. Those of the first half get a weight of 1/4.
     early = state[LAST] / state[COUNT]
     state[SQUARED_RESIDUALS] *= discount * early * early

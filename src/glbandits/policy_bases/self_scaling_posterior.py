@@ -22,6 +22,7 @@ from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
 from glbandits.policy_bases.outlier_limits import LEAST_SQUARE, limit_of, limited_reward
 from glbandits.policy_bases.posterior_state import (
+    ALL_SQUARES,
     CURVATURE,
     EXPECTED,
     INTERCEPT,
@@ -168,6 +169,7 @@ def record_residual(state: Floats, pull: float, slope: float, variance: float) -
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)
     state[SQUARED_RESIDUALS] += residual * residual
+    state[ALL_SQUARES] += residual * residual
     state[EXPECTED] += min(slope * leverage, 1e100)
     state[CURVATURE] += min(slope, 1e100)
 

@@ -131,14 +131,19 @@ def factorise_precision(A: Floats, least: Floats) -> None:
     """Overwrite the upper triangle of a precision matrix with its Cholesky factor R, so that A = R'R. O(n^3).
 
     A is a positive semidefinite matrix plus the diagonal matrix of `least`, so its exact pivots are at least those. A
-    smaller pivot is a rounding error, and is raised.
+    smaller pivot is a rounding error, and is raised. If a pivot is not larger than its rounding error, so may be the
+    rest of its row, which becomes 0.
     """
     n = A.shape[0]
+    rounding = np.empty(n)
     for k in range(n):
+        rounding[k] = n * 2.2e-16 * A[k, k]
+    for k in range(n):
+        scale = 1.0 if A[k, k] > rounding[k] else 0.0
         root = math.sqrt(max(A[k, k], least[k]))
         A[k, k] = root
         for i in range(k + 1, n):
-            A[k, i] /= root
+            A[k, i] = scale * (A[k, i] / root)
         for i in range(k + 1, n):
             weight = A[k, i]
             for j in range(i, n):
