@@ -212,6 +212,14 @@ def shorter(table: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def long_runs(table: dict[str, Policy]) -> list[Any]:
+    """Return parameters for long runs. CI runs those of the default policy; the others take an hour."""
+    return [
+        pytest.param(policy, id=name, marks=pytest.mark.statistics if policy.name == "optimist" else pytest.mark.slow)
+        for name, policy in table.items()
+    ]
+
+
 DENSE = cases(VARIANTS | SETTINGS)
 SPARSE = cases(FORMS)
 SPARSE_NAMES = {name for name, kind in POLICIES.items() if kind().sparse_implementation(1) is not None}
@@ -235,20 +243,18 @@ def test_any_numbers_in_many_dimensions_leave_a_usable_state(policy: Policy) -> 
     obey(policy, 130, 2, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_now")
 @pytest.mark.parametrize("dim", [1, 2, 8, 130])
-@pytest.mark.parametrize("policy", named(DENSE))
+@pytest.mark.parametrize("policy", long_runs(DENSE))
 def test_long_runs_of_any_numbers_leave_a_usable_state(policy: Policy, dim: int) -> None:
     dim, count = divisible(policy, dim), 30 if dim == 130 else 100
     for seed, sizes in enumerate([None, *FEATURES]):
         obey(policy, dim, count, 100 + seed, sizes=sizes)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_now")
 @pytest.mark.parametrize("dim", [1, 2, 8, 130])
-@pytest.mark.parametrize("policy", named(SPARSE))
+@pytest.mark.parametrize("policy", long_runs(SPARSE))
 def test_long_runs_of_any_numbers_leave_a_usable_sparse_state(policy: Policy, dim: int) -> None:
     for seed, sizes in enumerate([None, *FEATURES]):
         obey(policy, divisible(policy, dim), 100, 100 + seed, sizes=sizes, sparse=True)

@@ -47,15 +47,24 @@ def factorise(A: Floats, ridge: float, least: Floats) -> bool:
         pivot = A[k, k] if resolved else least_pivot
         if ridge == 0.0 and not pivot > least[k]:
             return False
-        root = math.sqrt(pivot)
-        A[k, k] = root
-        for i in range(k + 1, A.shape[0]):
-            A[k, i] = A[k, i] / root if resolved else 0.0
-        for i in range(k + 1, A.shape[0]):
-            weight = A[k, i]
-            for j in range(i, A.shape[0]):
-                A[i, j] -= weight * A[k, j]
+        eliminate(A, k, pivot, resolved)
     return True
+
+
+@jittable
+def eliminate(A: Floats, k: int, pivot: float, resolved: bool) -> None:
+    """Compute row k of the factor R of A, and subtract its outer product from the rows below. O((d - k)^2).
+
+    If the pivot is not resolved, the rest of its row becomes 0.
+    """
+    root = math.sqrt(pivot)
+    A[k, k] = root
+    for i in range(k + 1, A.shape[0]):
+        A[k, i] = A[k, i] / root if resolved else 0.0
+    for i in range(k + 1, A.shape[0]):
+        weight = A[k, i]
+        for j in range(i, A.shape[0]):
+            A[i, j] -= weight * A[k, j]
 
 
 @jittable

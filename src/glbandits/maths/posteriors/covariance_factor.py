@@ -7,11 +7,10 @@ squares, and an update multiplies D by positive numbers, so rounding never makes
 the start of a row of F.
 """
 
-import math
-
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from glbandits.maths.cholesky import eliminate
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
@@ -139,15 +138,7 @@ def factorise_precision(A: Floats, least: Floats) -> None:
     for k in range(n):
         rounding[k] = n * 2.2e-16 * A[k, k]
     for k in range(n):
-        scale = 1.0 if A[k, k] > rounding[k] else 0.0
-        root = math.sqrt(max(A[k, k], least[k]))
-        A[k, k] = root
-        for i in range(k + 1, n):
-            A[k, i] = scale * (A[k, i] / root)
-        for i in range(k + 1, n):
-            weight = A[k, i]
-            for j in range(i, n):
-                A[i, j] -= weight * A[k, j]
+        eliminate(A, k, max(A[k, k], least[k]), A[k, k] > rounding[k])
 
 
 @jittable
