@@ -86,6 +86,7 @@ def claims_page(summary: PaperSummary) -> str:
         "experiments*.",
         f"Of {len(claims)} claims: {counted}.",
         verdicts.to_markdown(),
+        "Not a claim, but a typing error of the paper: the forest cover data have 581,012 rows, not 581,021.",
         "## The evidence",
     ]
     for number, claim in enumerate(claims, 1):
