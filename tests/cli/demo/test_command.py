@@ -123,7 +123,6 @@ def test_demo_does_not_overwrite_an_existing_store(tmp_path: Path) -> None:
 def test_service_quickstart_of_readme_runs_as_printed(tmp_path: Path) -> None:
     section = (ROOT / "README.md").read_text().partition("## A server")[2]
     lines = section.partition("```sh\n")[2].partition("```")[0].splitlines()
-    assert len(lines) == 5
     assert lines[0].startswith("pip install")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -146,5 +145,6 @@ def test_service_quickstart_of_readme_runs_as_printed(tmp_path: Path) -> None:
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert '"rewardActionId"' in run.stdout
+    assert '"probability"' in run.stdout  # of /v1/decide
+    assert '"rewardActionId"' in run.stdout  # of the Personalizer API
     assert (tmp_path / "opened").read_text().startswith("http://127.0.0.1:")
