@@ -12,7 +12,6 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
-from glbandits.policy import Outliers
 from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRequest
 from glbandits.serving.domain.decision_learning import LearningOutcome, learn_batch
@@ -23,6 +22,8 @@ from glbandits.serving.domain.model_snapshots import FirstModel, PublishedModel,
 from glbandits.serving.domain.optimisation_rules import check_optimisable
 from glbandits.serving.domain.request_features import arms_of, encoder_of, width_of
 from glbandits.serving.domain.reward_aggregation import proposed_range
+from glbandits.serving.runtime.loops.first_rewards import FirstRewards
+from glbandits.serving.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.serving.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
 from glbandits.serving.runtime.loops.loop_documents import (
@@ -41,10 +42,6 @@ log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store and learned at a time."""
-MAX_LOGGED = 10
-"""Events or features that a log record names at most."""
-FIRST_DECISIONS, FIRST_REWARDS = 1000, 100
-"""Settled decisions, and rewards of them, from which a range of rewards is proposed, at most."""
 
 
 class Loop:
@@ -78,7 +75,7 @@ class Loop:
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
-        self._first_rewards, self._has_first_rewards = list[float](), False
+        self._first_rewards = FirstRewards(store, name)
         self._unreadable: Unreadable | None = None
         self.salt = self._documents.salt()
         self._read(None)
@@ -307,15 +304,8 @@ class Loop:
         link = find_link(bandit.policy.link)
         evidence = model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward))
         self.published = model.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence, evidence=evidence)
-        for outcome, why in (
-            (LearningOutcome.SET_ASIDE, "cannot be learned and are set aside"),
-            (LearningOutcome.INVALIDATING, "are set aside, because learning them would have made the model invalid"),
-        ):
-            events = [settled.decision.event_id for settled, own in zip(batch, outcomes, strict=True) if own is outcome]
-            if events:
-                first = ", ".join(map(repr, events[:MAX_LOGGED]))
-                log.warning("Loop %s: %d decisions %s. The first: events %s.", self.name, len(events), why, first)
-        self._log_outliers(model.bandit.outliers, bandit)
+        log_set_aside(self.name, batch, outcomes)
+        log_outliers(self.name, model.bandit, bandit)
 
     def _save_invalidating(self, sequences: Sequence[int]) -> None:
         """Store these decisions before the next model is published, so that replay sets aside the same ones."""
@@ -324,21 +314,6 @@ class Loop:
             self._store.save_document(self.name, INVALIDATING, self._clock(), body)
             self._invalidating = self._invalidating.union(sequences)  # for a retry of the batch
 
-    def _log_outliers(self, before: Outliers, bandit: Bandit) -> None:
-        """Log features, and rewards, that have outliers for the first time."""
-        now = bandit.outliers
-        if now.rewards and not before.rewards:
-            log.warning("Loop %s: rewards far outside everything seen before are limited.", self.name)
-        features = [index for index in now.features if index not in before.features]
-        if features:
-            names = [str(index) if bandit.features is None else bandit.features.names[index] for index in features]
-            log.warning(
-                "Loop %s: values of %d features far outside everything seen before are limited. The first: %s.",
-                self.name,
-                len(features),
-                ", ".join(names[:MAX_LOGGED]),
-            )
-
     def proposed_reward_range(self) -> tuple[float, float] | None:
         """Return a range for the configuration, from the first rewards; None if the loop needs none or has no rewards.
 
@@ -346,12 +321,7 @@ class Loop:
         """
         if self.configuration.reward_limits() is not None:
             return None
-        if not self._has_first_rewards:
-            batch = self._store.settled(self.name, 0, self._clock(), FIRST_DECISIONS)
-            unlimited = (settled.rewards for settled in batch if settled.decision.reward_range is None)
-            self._first_rewards = [value for rewards in unlimited for _, value in rewards][:FIRST_REWARDS]
-            self._has_first_rewards = len(self._first_rewards) == FIRST_REWARDS or len(batch) == FIRST_DECISIONS
-        return proposed_range(self._first_rewards, self.configuration.default_reward)
+        return proposed_range(self._first_rewards.values(self._clock()), self.configuration.default_reward)
 
     def learning_lag(self) -> float:
         """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.
