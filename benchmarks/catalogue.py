@@ -14,7 +14,7 @@ import numpy as np
 
 from glbandits import Bandit, Catalogue, Optimist, cross_features
 from glbandits.bandit import compile_policy
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
 
 DECISIONS = int(os.environ.get("CATALOGUE_DECISIONS", "2000"))
 KINDS: dict[str, Callable[[np.random.Generator, int, int], Floats]] = {

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.learning_logs import LearningLog, learning_log
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import evaluate
-from glbandits.records import Floats
 
 LOGS, FIRST_SEED = 200, 7000
 PAIRS = (("good", "uniform"), ("final", "good"), ("final", "uniform"), ("bad", "uniform"), ("good", "bad"))

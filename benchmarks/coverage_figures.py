@@ -14,10 +14,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
-from glbandits.display.palette import GREEN, ORANGE, PINK, SKY_BLUE, VERMILLION
+from glbandits.common.arrays import Floats
+from glbandits.common.display.palette import GREEN, ORANGE, PINK, SKY_BLUE, VERMILLION
 from glbandits.evaluation import AnytimeIntervals, Interval, evaluate
 from glbandits.maths.links import find_link
-from glbandits.records import Floats
 
 LOGS, ROWS, STEP = 400, 2000, 200
 TARGETS = ("uniform", "good", "bad", "final")

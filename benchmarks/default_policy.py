@@ -7,9 +7,8 @@ import numpy as np
 from benchmarks.growth import print_growth, run_seconds
 from benchmarks.timing import best_seconds
 from glbandits import Bandit, Optimist, Policy, SgdTs
-from glbandits.environments import Environment, Synthetic
+from glbandits.lab import Environment, Synthetic, simulate
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
-from glbandits.simulation import simulate
 
 SIMULATED = ((100, 6), (32, 55))
 """Numbers of arms and features: the paper's simulation, and forest cover."""

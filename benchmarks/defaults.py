@@ -3,10 +3,9 @@
 import numpy as np
 
 from glbandits import POLICIES
-from glbandits.environments import Synthetic
-from glbandits.policy import settings_of
-from glbandits.policy_parsing import parse_policy
-from glbandits.simulation import simulate
+from glbandits.lab import Synthetic, simulate
+from glbandits.policies.contract import settings_of
+from glbandits.policies.parsing import parse_policy
 
 SCALES = (0.03, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
 SEEDS = range(10_000, 10_040)

@@ -15,11 +15,11 @@ import numpy as np
 from scipy.special import expit
 
 from glbandits import Optimist
-from glbandits.environments import Environment, Noise
-from glbandits.environments.synthetic import noise_of
+from glbandits.common.arrays import Floats
+from glbandits.lab import Environment, Noise, simulate
+from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.environments.synthetic import noise_of
 from glbandits.maths.links import find_link
-from glbandits.records import Floats, Rounds
-from glbandits.simulation import simulate
 
 PIECE = 1000
 """Rounds that are generated at once."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.timing import slope
 from glbandits import Policy, SgdTs
-from glbandits.environments import NOISES, Synthetic
-from glbandits.experiments.timed_run import timed_run
-from glbandits.records import Floats, Rounds
-from glbandits.simulation import simulate
+from glbandits.common.arrays import Floats
+from glbandits.lab import NOISES, Synthetic, simulate
+from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.experiments.timed_run import timed_run
 
 
 def report() -> None:

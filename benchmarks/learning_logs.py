@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import expit
 
 from glbandits import Bandit, Optimist
+from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import LoggedData, RowArms
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
-from glbandits.records import Floats, Ints
 
 ARMS, DIM = 5, 5
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from glbandits import SgdTs
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
 
 
 class NumpySgdTs:

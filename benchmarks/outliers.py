@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from glbandits import Bandit, ModelFileError, Optimist, OutlierWarning
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
 
 LOOKS = range(20, 421, 20)
 """The numbers of rewards after which a model is saved and loaded again."""

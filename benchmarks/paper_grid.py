@@ -8,11 +8,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from glbandits.experiments.outcomes import FRESH, PAPER
-from glbandits.experiments.paper import simulation
-from glbandits.experiments.paper.runtime import PAPER_SECONDS
-from glbandits.experiments.protocols import ExperimentRunner
-from glbandits.experiments.result_store import ResultStore
+from glbandits.lab.experiments.outcomes import FRESH, PAPER
+from glbandits.lab.experiments.protocols import ExperimentRunner
+from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.paper import simulation
+from glbandits.lab.paper.runtime import PAPER_SECONDS
 
 PAPER_SETTINGS = {
     "sgd-ts": 1750,

@@ -7,8 +7,8 @@ import numpy as np
 
 from benchmarks.timing import best_seconds
 from glbandits import Optimist, Policy, SgdTs, Uniform
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LearningCurve, LoggedData, RowArms, play_log
-from glbandits.records import Floats
 
 ROWS, ARMS, DIM = 200_000, 20, 6
 WAYS: dict[str, Callable[..., LearningCurve]] = {

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.timing import best_seconds
 from glbandits import Uniform
-from glbandits.environments import news, read_events, write_simulated_news
-from glbandits.simulation import replay_r6a
+from glbandits.lab import read_events, replay_r6a, write_simulated_news
+from glbandits.lab.environments import news
 
 EVENTS = 100_000
 CHUNK = 2**20

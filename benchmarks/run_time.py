@@ -5,10 +5,10 @@ import numpy as np
 from benchmarks.numpy_sgd_ts import NumpySgdTs
 from benchmarks.timing import best_seconds
 from glbandits import LINKS, SgdTs
-from glbandits.environments import Synthetic
+from glbandits.common.arrays import Floats
+from glbandits.lab import Synthetic
+from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.philox import generator
-from glbandits.records import Floats
-from glbandits.simulation.play_recipes import play_entry
 
 
 def report() -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
-from glbandits.serving.http.server import first_key
-from glbandits.serving.server_settings import Settings
+from glbandits.service.http.server import first_key
+from glbandits.service.server_settings import Settings
 
 GLB = (sys.executable, "-c", "from glbandits.cli.main import main; main()", "serve", "--log-level=warning")
 UVICORN = (sys.executable, "-m", "uvicorn", "--no-access-log", "--log-level=warning", "--no-server-header")

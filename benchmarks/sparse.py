@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.growth import print_growth
 from benchmarks.regret.vowpal import vowpal_module
 from glbandits import Bandit, EpsilonGreedy, LaplaceTs, Optimist, Policy, SgdTs, SparseRows
-from glbandits.environments.sparse_hashed import CONTEXT_SHARE, Vocabulary
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
+from glbandits.lab.environments.sparse_hashed import CONTEXT_SHARE, Vocabulary
 
 ARMS, NONZEROS, NAMES = 20, 50, 5000
 HORIZON = 100_000

@@ -16,7 +16,7 @@ ARRAY = r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[[\w~.]+
 PUBLIC = ["glbandits"] + [
     f"glbandits.{name}"
     for name in (
-        "policies", "features", "simulation", "environments", "evaluation", "experiments", "serving", "policy",
+        "policies", "features", "evaluation", "lab", "service", "policies.contract",
     )
 ]  # fmt: skip
 

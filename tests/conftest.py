@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from glbandits import compilation
+from glbandits.compilation import entry_point
 
 os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
 settings.register_profile("no deadline", deadline=None)  # a busy machine must not fail a test
@@ -25,21 +25,21 @@ BY_POLICY = ("tests/laws/", "tests/safety/", "tests/evaluation/replay/test_every
 """Where the tests of each policy are a group of their own."""
 SAME_GROUP = {
     "tests/examples/test_prompt_routing.py": "optimist",
-    "tests/policies/test_optimist.py": "optimist",
-    "tests/policy_bases/test_half_life_selection.py": "optimist",
+    "tests/policies/algorithms/test_optimist.py": "optimist",
+    "tests/policies/shared/test_half_life_selection.py": "optimist",
     "tests/test_drift_benchmark.py": "optimist",
-    "tests/experiments/test_cost.py": "cost",
-    "tests/experiments/test_theory.py": "cost",
-    "tests/experiments/test_timed_run.py": "cost",
+    "tests/lab/experiments/test_cost.py": "cost",
+    "tests/lab/experiments/test_theory.py": "cost",
+    "tests/lab/experiments/test_timed_run.py": "cost",
     "tests/evaluation/test_policy_comparison.py": "evaluation report",
-    "tests/reports/test_evaluation_report.py": "evaluation report",
-    "tests/reports/test_evaluation_report_browser.py": "evaluation report",
-    "tests/reports/test_experiment_report.py": "experiment report",
-    "tests/reports/test_experiment_report_browser.py": "experiment report",
+    "tests/evaluation/report/test_evaluation_report.py": "evaluation report",
+    "tests/evaluation/report/test_evaluation_report_browser.py": "evaluation report",
+    "tests/lab/report/test_experiment_report.py": "experiment report",
+    "tests/lab/report/test_experiment_report_browser.py": "experiment report",
 }
 """Files that compile the same code, or look at the same results."""
 
-LOOPS = ("tests/serving/runtime/", "tests/service_logs/")
+LOOPS = ("tests/service/runtime/", "tests/service/export/")
 """Tests that play the default policy in a loop of the service."""
 LONG_PAGES = {
     "README.md": "statistics",
@@ -103,5 +103,5 @@ def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
 def compiled_now(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile before the first call: for tests that play for long. Forget the plain functions of earlier tests."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "now")
-    for key in [key for key, entry in compilation._entries.items() if not entry.is_compiled]:
-        del compilation._entries[key]
+    for key in [key for key, entry in entry_point._entries.items() if not entry.is_compiled]:
+        del entry_point._entries[key]

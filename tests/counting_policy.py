@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits import Uniform
+from glbandits.common.arrays import Floats, Generator
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Generator
 
 
 @dataclass(frozen=True, kw_only=True)

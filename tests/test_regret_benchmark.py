@@ -21,9 +21,9 @@ from benchmarks.regret.summary import is_better, overview, record_against
 from benchmarks.regret.timing import _LimitExceeded, _TimedEnvironment
 
 from glbandits import POLICIES, InvalidInput
-from glbandits.environments import ClassificationTable, Environment, Synthetic
-from glbandits.errors import GlbanditsError
-from glbandits.policy import settings_of
+from glbandits.common.errors import GlbanditsError
+from glbandits.lab.environments import ClassificationTable, Environment, Synthetic
+from glbandits.policies.contract import settings_of
 
 SIMULATION = Synthetic(dim=6, arms=100)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.experiments.paper.claims import VERDICTS, check_claims
-from glbandits.experiments.paper.paper_summary import read_summary
-from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
+from glbandits.lab.paper.claims import VERDICTS, check_claims
+from glbandits.lab.paper.paper_summary import read_summary
+from glbandits.lab.report.markdown_pages import claims_page, results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 DISAGREE = "the page and docs/results.json disagree; run `make results`"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from glbandits.experiments.user_experiment import read_experiment
+from glbandits.lab.experiments.user_experiment import read_experiment
 
 TUTORIALS = Path(__file__).parent.parent / "docs" / "tutorials"
 

@@ -20,10 +20,10 @@ OLDEST, NEWEST = 11, 20
 TRIAL = """
 import tempfile, pathlib, numpy as np
 from glbandits import Bandit, Optimist
-from glbandits.environments import Synthetic
+from glbandits.lab import Synthetic
 from glbandits.evaluation import evaluate
-from glbandits.serving import create_app
-from glbandits.simulation import simulate
+from glbandits.service import create_app
+from glbandits.lab import simulate
 bandit, arms = Bandit(Optimist(link="logistic"), dim=2, seed=1), np.eye(2)
 for _ in range(200):
     arm = bandit.choose(arms)

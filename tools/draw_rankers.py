@@ -3,7 +3,7 @@
 from html import escape
 from pathlib import Path
 
-from glbandits.display.palette import BLUE, GREEN, GREY, ORANGE
+from glbandits.common.display.palette import BLUE, GREEN, GREY, ORANGE
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "images" / "postgres-rankers.svg"
 WIDTH, HEIGHT, BOX = 520, 400, 150

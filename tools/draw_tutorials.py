@@ -22,10 +22,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from glbandits.display.palette import GREY
-from glbandits.environments import Synthetic
-from glbandits.reports.series_styles import SeriesStyle, styles_for, styles_in_order
-from glbandits.simulation import simulate
+from glbandits.common.display.palette import GREY
+from glbandits.common.display.series_styles import SeriesStyle, styles_in_order
+from glbandits.lab import Synthetic, simulate
+from glbandits.lab.report.policy_styles import styles_for
 
 Variables: TypeAlias = dict[str, Any]
 

@@ -4,7 +4,7 @@ python tools/make_forest_cover_part.py COVTYPE CLUSTERS1 CLUSTERS2 CLUSTERS2_WIT
 
 COVTYPE is the whole UCI file (plain, gzip or xz). The next three are .npz files whose `labels` give each line's
 cluster, 0 to 31: by KMeans of the ten standardised quantities, of the 54 features, and of these with the cover type.
-OUT is src/glbandits/environments/forest_cover_part.npz.
+OUT is src/glbandits/lab/environments/forest_cover_part.npz.
 
 The part has the centroids, every cluster's share of cover type 1 in the whole file, the whole file's mean and standard
 deviation, and MEMBERS random members of each cluster of scenario 2 (all, if it has fewer). Their share of type 1 equals
@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.environments.forest_cover import (
+from glbandits.common.arrays import Floats, Ints
+from glbandits.lab.environments.forest_cover import (
     VERSIONS,
     Members,
     Patches,
@@ -28,7 +29,6 @@ from glbandits.environments.forest_cover import (
     read_labels,
     read_patches,
 )
-from glbandits.records import Floats, Ints
 
 MEMBERS = 300
 

@@ -25,7 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from glbandits.display.palette import COLOURS
+from glbandits.common.display.palette import COLOURS
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
 LIMITS = (0.06, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 4.0, 8.0)

@@ -9,8 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from glbandits.experiments.paper.paper_summary import FILE, read_summary
-from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
+from glbandits.lab.paper.paper_summary import FILE, read_summary
+from glbandits.lab.report.markdown_pages import claims_page, results_page
 
 IMAGES = "images"
 FIGURES = ("paper-figure-paper", "paper-figure-fresh", "cost")

@@ -9,7 +9,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[variable] = "1"
 
 if __name__ == "__main__":
-    errors = import_module("glbandits.errors")
+    errors = import_module("glbandits.common.errors")
     try:
         import_module("benchmarks.regret.run").main(sys.argv[1:])
     except errors.GlbanditsError as error:

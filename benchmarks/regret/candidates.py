@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.regret.problem import STUCK, TABLES
-from glbandits.environments import Environment
-from glbandits.experiments.experiment import PolicyEntry
+from glbandits.lab.environments import Environment
+from glbandits.lab.experiments.experiment import PolicyEntry
 from glbandits.policies import POLICIES
-from glbandits.policy import Grid, Policy, settings_of
+from glbandits.policies.contract import Grid, Policy, settings_of
 
 SUBJECT = "optimist"
 """The policy under test. It is not tuned."""

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 
-from glbandits.environments import NOISES, Noise, Synthetic
-from glbandits.environments.synthetic import CHUNK_SIZE, NOISE, ROUND_OVERHEAD, THETA
+from glbandits.common.arrays import Floats
+from glbandits.lab.environments import NOISES, Noise, Synthetic
+from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.environments.synthetic import CHUNK_SIZE, NOISE, ROUND_OVERHEAD, THETA
 from glbandits.maths.links import find_link
-from glbandits.records import Floats, Rounds
 
 CONTEXTS = 4
 """The stream of the contexts; `Synthetic` has those below."""

@@ -11,7 +11,7 @@ from benchmarks.regret.candidates import SUBJECT
 from benchmarks.regret.problem import OTHERS, SEEN, STUCK, TABLES
 from benchmarks.regret.results import ProblemResult
 from benchmarks.regret.summary import Results
-from glbandits.display.palette import BLACK, BLUE, GREEN, LIGHT_GREY, VERMILLION
+from glbandits.common.display.palette import BLACK, BLUE, GREEN, LIGHT_GREY, VERMILLION
 
 TICKS = (0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.environments import ClassificationTable
-from glbandits.errors import InvalidInput
+from glbandits.common.errors import InvalidInput
+from glbandits.lab.environments import ClassificationTable
 
 INSTALL = "Run `make regret`, or `pip install --no-deps -r requirements/bench.txt`"
 """The end of every message about a missing package."""

@@ -9,8 +9,8 @@ from benchmarks.regret.problem import NEW, OTHERS, SEEN, STUCK, TABLES
 from benchmarks.regret.results import Ratio
 from benchmarks.regret.summary import Results, mean_ratio, overview, record_against
 from benchmarks.regret.vowpal import EXPLORERS
+from glbandits.common.version import __version__
 from glbandits.policies import POLICIES
-from glbandits.version import __version__
 
 METHOD = f"""\
 Every policy runs with its default and with a tuned setting. Tuning takes the setting with the least mean regret on \

@@ -19,12 +19,11 @@ from benchmarks.regret.candidates import (
 )
 from benchmarks.regret.results import PolicyResult
 from benchmarks.regret.timing import measure
-from glbandits.environments import ClassificationTable, Environment
-from glbandits.errors import InvalidInput
-from glbandits.experiments.experiment import describe_settings
-from glbandits.policy import Policy
-from glbandits.records import Floats
-from glbandits.simulation import play_together, recorded_rounds
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
+from glbandits.lab import ClassificationTable, Environment, play_together, recorded_rounds
+from glbandits.lab.experiments.experiment import describe_settings
+from glbandits.policies.contract import Policy
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from glbandits.environments import Environment, News
+from glbandits.lab.environments import Environment, News
 
 TABLES, STUCK, OTHERS = "tables", "stuck", "others"
 """Kinds: classification tables, problems where some runs never find a good arm, and all others."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.regret.environments import STUDENT_T, Flip, HiddenOffset, OneHotArms, SparseCrosses
 from benchmarks.regret.keel import DEVELOPMENT, REPORTING, load_table
 from benchmarks.regret.problem import NEW, OTHERS, SEEN, STUCK, TABLES, Problem
-from glbandits.environments import (
+from glbandits.lab.environments import (
     ClassificationTable,
     Environment,
     ForestCover,

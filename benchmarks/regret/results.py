@@ -8,8 +8,8 @@ import numpy as np
 from benchmarks.regret.candidates import SUBJECT
 from benchmarks.regret.problem import Problem
 from benchmarks.regret.vowpal import EXPLORERS
-from glbandits.experiments.outcomes import half_width
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
+from glbandits.lab.experiments.outcomes import half_width
 
 RESAMPLES = 10_000
 """Bootstrap resamples."""

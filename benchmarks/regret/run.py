@@ -12,7 +12,7 @@ from benchmarks.regret.page import markdown
 from benchmarks.regret.problems import PROBLEMS
 from benchmarks.regret.run_problem import ALL_POLICIES, update
 from benchmarks.regret.storage import read_results
-from glbandits.errors import lookup
+from glbandits.common.errors import lookup
 
 FOLDER = Path("out/regret")
 

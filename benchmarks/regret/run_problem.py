@@ -8,9 +8,9 @@ from benchmarks.regret import storage, vowpal
 from benchmarks.regret.candidates import FAST, FULL, LESS, SLOW, STUCK_SEEDS, TABLE_SEEDS, TOO_SLOW
 from benchmarks.regret.play import Candidate, Setup, find_candidate, play_variants, play_vowpal, tune
 from benchmarks.regret.problem import Problem
-from glbandits.environments import ClassificationTable
-from glbandits.errors import InvalidInput
-from glbandits.experiments.run_spec import ProblemKey, playing_digest, source_digest
+from glbandits.common.errors import InvalidInput
+from glbandits.lab.environments import ClassificationTable
+from glbandits.lab.experiments.run_spec import ProblemKey, playing_digest, source_digest
 from glbandits.policies import POLICIES
 
 ALL_POLICIES = (*POLICIES, *vowpal.EXPLORERS)

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.regret.problems import PROBLEMS
 from benchmarks.regret.results import PolicyResult, ProblemResult
-from glbandits.atomic_files import write_atomically
+from glbandits.common.atomic_files import write_atomically
 
 Entry = dict[str, Any]
 """The fields of a PolicyResult, or "policy" and "reason" of a policy without runs; and the key of its code."""

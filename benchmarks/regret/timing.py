@@ -4,10 +4,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from glbandits.environments import Environment, Noise
-from glbandits.policy import Policy
-from glbandits.records import Rounds
-from glbandits.simulation import play_together, prepare, recorded_rounds
+from glbandits.lab import Environment, Noise, play_together, prepare, recorded_rounds
+from glbandits.lab.environments.rounds import Rounds
+from glbandits.policies.contract import Policy
 
 MIN_CHECKS = 100
 """Clock checks in a run, at least. They are more frequent in its first rounds."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.regret.keel import INSTALL
-from glbandits.environments import ClassificationTable
-from glbandits.errors import InvalidInput
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
+from glbandits.lab.environments import ClassificationTable
 
 EXPLORERS = {
     "vw-greedy": "--epsilon 0",

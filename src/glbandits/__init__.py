@@ -13,12 +13,35 @@ Policies learn online from partial feedback. The default policy has constant cos
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from glbandits.version import __version__ as __version__
+from glbandits.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from glbandits.bandit import Bandit as Bandit
+    from glbandits.bandit import Catalogue as Catalogue
+    from glbandits.bandit import cross_features as cross_features
+    from glbandits.common.errors import GlbanditsError as GlbanditsError
+    from glbandits.common.errors import InvalidInput as InvalidInput
+    from glbandits.common.errors import MissingExtra as MissingExtra
+    from glbandits.common.errors import ModelFileError as ModelFileError
+    from glbandits.common.errors import UnknownName as UnknownName
+    from glbandits.features import FeatureMap as FeatureMap
+    from glbandits.maths.links import LINKS as LINKS
+    from glbandits.maths.links import Link as Link
+    from glbandits.maths.sparse_rows import SparseRows as SparseRows
+    from glbandits.maths.sparse_rows import as_sparse_rows as as_sparse_rows
     from glbandits.policies import *  # noqa: F403
-    from glbandits.public_names import *  # noqa: F403
+    from glbandits.policies.contract import Coefficients as Coefficients
+    from glbandits.policies.contract import Outliers as Outliers
+    from glbandits.policies.contract import OutlierWarning as OutlierWarning
 else:
+    _NAMES = {
+        "bandit": ["Bandit", "Catalogue", "cross_features"],
+        "common.errors": ["GlbanditsError", "InvalidInput", "MissingExtra", "ModelFileError", "UnknownName"],
+        "features": ["FeatureMap"],
+        "maths.links": ["LINKS", "Link"],
+        "maths.sparse_rows": ["SparseRows", "as_sparse_rows"],
+        "policies.contract": ["Coefficients", "OutlierWarning", "Outliers"],
+    }
 
     def __getattr__(name: str) -> Any:
         """Import the public names on first use.
@@ -26,8 +49,10 @@ else:
         Importing NumPy, SciPy and Numba takes a second, and `glb` prints its first line before that.
         """
         if name == "__all__" or not name.startswith("_"):
-            public = import_module("glbandits.public_names")
-            globals().update({each: getattr(public, each) for each in (*public.__all__, "__all__")})
+            policies = {"policies": import_module("glbandits.policies").__all__}  # a new policy is listed only there
+            names = {each: module for module, listed in (_NAMES | policies).items() for each in listed}
+            globals().update({each: getattr(import_module(f"glbandits.{home}"), each) for each, home in names.items()})
+            globals()["__all__"] = ["__version__", *names]
             if name in globals():
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,8 +3,8 @@ import pytest
 
 from glbandits import Bandit, Optimist
 from glbandits.bandit.entry_points import arms_check_recipe
-from glbandits.compilation import EntryPoint
-from glbandits.errors import InvalidInput
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.entry_point import EntryPoint
 
 
 @pytest.mark.parametrize("mode", ["now", "never"])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, InvalidInput, Policy, SparseRows
-from glbandits.policy import StateLayout
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
+from glbandits.policies.contract import StateLayout
 
 
 class Counting(Policy):

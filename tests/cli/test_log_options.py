@@ -8,7 +8,7 @@ import pytest
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, read_csv
 from glbandits.features import FeatureMap
-from glbandits.service_logs.log_source import LogSource
+from glbandits.service.export.log_source import LogSource
 from tests.cli.in_process import glb
 
 TABLE = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 1.5], "near_a": [1, 2]}

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glbandits import Bandit, Policy
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import LoggedData, RowArms
 from glbandits.features import Features
-from glbandits.records import Floats
 
 DIM = 4
 REWARD_PROBABILITIES = np.array([0.1, 0.35, 0.6, 0.9])

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LoggedData, RowArms
-from glbandits.records import Floats
 
 
 @dataclass(frozen=True, eq=False)

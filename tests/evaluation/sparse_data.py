@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from glbandits import SparseRows
+from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import LoggedData, RowArms, SparseArms
-from glbandits.records import Floats, Ints
 
 DIM = 6
 

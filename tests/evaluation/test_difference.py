@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import (
     AnytimeInterval,
     DoublyRobustEstimate,
@@ -18,7 +19,6 @@ from glbandits.evaluation import (
     evaluate,
 )
 from glbandits.evaluation.estimators.headline import HeadlineSums
-from glbandits.records import Floats
 from tests.evaluation.learning_problem import Stream
 from tests.evaluation.simulated_logs import logged, make_world, softmax
 

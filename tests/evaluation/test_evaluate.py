@@ -6,6 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from glbandits import Bandit, InvalidInput, LaplaceTs, Optimist, UnknownName
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import (
     ESTIMATORS,
     CrossedArms,
@@ -17,7 +18,6 @@ from glbandits.evaluation import (
     evaluate,
 )
 from glbandits.evaluation.estimators.grouped_moments import GROUPS
-from glbandits.records import Floats
 from tests.evaluation.simulated_logs import World, logged, make_world, small_log
 
 ALL = [name for name, each in ESTIMATORS.items() if name != "replay" and not each.needs_embeddings]

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from glbandits import Bandit, InvalidInput, Optimist, UnknownName
+from glbandits.common.parallel import run_parallel
 from glbandits.evaluation import Columns, Log, LoggedData, TuningResult, open_log, read_parquet, tune
 from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (
@@ -21,7 +22,6 @@ from glbandits.evaluation.policy_comparison import (
     PolicyComparison,
     compare_policies,
 )
-from glbandits.parallel import run_parallel
 
 pytestmark = pytest.mark.system
 

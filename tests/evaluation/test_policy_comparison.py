@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, LinUcb, Optimist, SgdTs
-from glbandits.errors import InvalidInput, UnknownName
+from glbandits.common.errors import InvalidInput, UnknownName
 from glbandits.evaluation import AnytimeInterval, DoublyRobustEstimate, evaluate, play_log
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from glbandits import Optimist, Uniform
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import FixedArms, LoggedData, Verdict, promotion
-from glbandits.records import Floats
 
 MEANS = np.array([0.3, 0.5, 0.5])
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput, UnknownName
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import ClippedIps, LoggedData, RowArms, select_estimator
 from glbandits.evaluation.select_estimator import CANDIDATES
-from glbandits.records import Floats
 from tests.evaluation.simulated_logs import logged, make_world, small_log, softmax
 
 

@@ -37,13 +37,13 @@ from glbandits import (
     UcbGlm,
     as_sparse_rows,
 )
-from glbandits.errors import MAX_ABS
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import MAX_ABS
 from glbandits.maths.links import Link, find_link
-from glbandits.policies.lin_ucb_disjoint import blocks_at
-from glbandits.policies.supcb_glm import STAGE, stage_size, stages_at
-from glbandits.policy import settings_of
-from glbandits.records import Floats
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.algorithms.lin_ucb_disjoint import blocks_at
+from glbandits.policies.algorithms.supcb_glm import STAGE, stage_size, stages_at
+from glbandits.policies.contract import settings_of
+from glbandits.policies.sparse_forms import sparse_form
 from tests.laws.test_every_policy import VARIANTS, allows, named
 from tests.laws.test_sparse_policies import FORMS
 

@@ -7,7 +7,7 @@ import pytest
 
 from glbandits import Bandit, Catalogue, Optimist, Policy, SgdTs, cross_features
 from glbandits.bandit import arm_bounds, catalogue_decisions
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
 from tests.laws.test_every_policy import VARIANTS, named
 
 DIM = 5

@@ -27,14 +27,13 @@ from glbandits import (
     SgdTs,
     SupCbGlm,
 )
-from glbandits.environments import Synthetic
+from glbandits.common.arrays import Floats
+from glbandits.lab import Synthetic, simulate
+from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
-from glbandits.policy import rebuild, settings_of
-from glbandits.policy.compiled_calls import policy_functions
-from glbandits.records import Floats
-from glbandits.simulation import simulate
-from glbandits.simulation.play_recipes import play_entry
+from glbandits.policies.contract import rebuild, settings_of
+from glbandits.policies.contract.compiled_calls import policy_functions
 
 HORIZON = 64
 TRIALS = 1500

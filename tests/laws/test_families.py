@@ -24,8 +24,7 @@ from glbandits import (
     Policy,
     UcbGlm,
 )
-from glbandits.environments import Synthetic
-from glbandits.simulation import simulate
+from glbandits.lab import Synthetic, simulate
 
 LINEAR = Synthetic(dim=3, arms=8, link="identity")
 

@@ -27,12 +27,12 @@ from glbandits import (
     as_sparse_rows,
 )
 from glbandits.bandit.sparse_entry_points import play_recipe
-from glbandits.compilation import entry_point
+from glbandits.common.arrays import Floats
+from glbandits.compilation.entry_point import entry_point
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
-from glbandits.policy import settings_of
-from glbandits.records import Floats
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.contract import settings_of
+from glbandits.policies.sparse_forms import sparse_form
 from tests.laws.test_every_policy import named
 
 DIM, ARMS, ROUNDS = 30, 7, 80

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Ecolog, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
-from glbandits.environments import Synthetic
-from glbandits.policies import ecolog, glb_omd, ofuglb_e
-from glbandits.policy import Policy, unpacker
-from glbandits.policy_bases import gloc_policy, linear_policy, mle_policy, posterior_policy
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
+from glbandits.lab import Synthetic
+from glbandits.policies.algorithms import ecolog, glb_omd, ofuglb_e
+from glbandits.policies.contract import Policy, unpacker
+from glbandits.policies.shared import gloc_policy, linear_policy, mle_policy, posterior_policy
 
 Ellipsoid: TypeAlias = tuple[Floats, Floats, float]
 """Centre, Cholesky factor and radius."""

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from glbandits.bandit.entry_points import bound_scores_recipe, scan_panels_recipe
-from glbandits.compilation import compile_now
+from glbandits.common.arrays import Floats
+from glbandits.compilation.entry_point import compile_now
 from glbandits.maths.arm_panels import WIDTH, bound_scores, largest_error, pack_columns, pack_panels, scan_panels
-from glbandits.records import Floats
 
 ARMS = 2 * WIDTH
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.cholesky import (
     backward,
     factorise,
@@ -11,7 +12,6 @@ from glbandits.maths.cholesky import (
     solve_for_variance,
 )
 from glbandits.maths.vectors import dot
-from glbandits.records import Floats
 
 RNG = np.random.default_rng(6)
 A = RNG.normal(size=(4, 4))

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.feature_table import (
     BITS,
     EMPTY,
@@ -19,7 +20,6 @@ from glbandits.maths.feature_table import (
     is_valid_table,
     table_at,
 )
-from glbandits.records import Floats
 
 WIDTH = 3
 START = 2

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numba import types
 
 from glbandits import LINKS, Bandit, InvalidInput, LaplaceTs, Link, Uniform, UnknownName
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import READ_VECTOR, compile_cached
 from glbandits.maths.links import find_link
-from glbandits.numba_support import READ_VECTOR, compile_cached
-from glbandits.records import Floats
 from tests.maths.link_support import cauchit_link
 
 every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)

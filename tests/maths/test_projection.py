@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.projection import project_in_norm
-from glbandits.records import Floats
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from glbandits import Bandit, LinUcb, OnlineLaplace
+from glbandits.common.arrays import Floats
 from glbandits.maths.links import LINKS, Link, LinkFunctions
 from glbandits.maths.proximal import proximal_score, proximal_step, squared_distance
-from glbandits.records import Floats
 
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from glbandits import InvalidInput, SparseRows, as_sparse_rows
+from glbandits.common.arrays import Floats
 from glbandits.maths.sparse_rows import are_usable_rows
-from glbandits.records import Floats
 
 
 def dense(rows: SparseRows, dim: int) -> Floats:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.philox import generator, normal
 from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, perturbed_probabilities, score_lines
 from glbandits.maths.upper_envelope import (
@@ -14,7 +15,6 @@ from glbandits.maths.upper_envelope import (
     sorted_indices,
     uniform_probabilities,
 )
-from glbandits.records import Floats
 
 
 def pair_by_pair(levels: Floats, slopes: Floats, least: float, largest: float) -> Floats:

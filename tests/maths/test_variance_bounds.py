@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.variance_bounds import general_update, low_rank_update, upper_bound_factor
-from glbandits.records import Floats
 
 
 def covariance(seed: int, size: int = 6) -> Floats:

@@ -17,19 +17,19 @@ import numpy as np
 from glbandits import POLICIES, Bandit, Catalogue, SparseRows
 from glbandits.bandit import catalogue_decisions
 from glbandits.bandit.sparse_entry_points import play_recipe
-from glbandits.compilation import entry_point
-from glbandits.environments import SparseHashed, Synthetic
+from glbandits.common.arrays import Floats
+from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation import LoggedData, SparseArms
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
 from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
+from glbandits.lab import SparseHashed, Synthetic, simulate
+from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.simulation.r6a_replay import replay_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
-from glbandits.policy import Policy
-from glbandits.records import Floats, Rounds
-from glbandits.simulation import simulate
-from glbandits.simulation.r6a_replay import replay_recipe
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.contract import Policy
+from glbandits.policies.sparse_forms import sparse_form
 
 DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)
 ARMS = (1, 2, 3, 20, 200)

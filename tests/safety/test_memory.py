@@ -24,7 +24,7 @@ pytestmark = [
 USE_AFTER_FREE = """
 import numpy as np
 from numba import njit
-from glbandits.numba_support import _without_owner
+from glbandits.compilation.numba_support import _without_owner
 @njit
 def sums(rounds):
     total = 0.0

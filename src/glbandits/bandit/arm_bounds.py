@@ -17,11 +17,11 @@ import numpy as np
 from glbandits.bandit.catalogue import Catalogue
 from glbandits.bandit.entry_points import bound_scores_recipe, scan_panels_recipe
 from glbandits.bandit.packed_arms import padded_rows
-from glbandits.compilation import entry_point
+from glbandits.common.arrays import Bools, Floats, Ints
+from glbandits.compilation.entry_point import entry_point
 from glbandits.maths.arm_panels import WIDTH, Singles, largest_error, pack_columns, pack_panels
 from glbandits.maths.variance_bounds import VarianceUpdate, general_update, low_rank_update, upper_bound_factor
-from glbandits.policy import BonusRule
-from glbandits.records import Bools, Floats, Ints
+from glbandits.policies.contract import BonusRule
 
 LARGEST_RANK = 16
 """The number of rewards between two decisions up to which `low_rank_update` is tried."""

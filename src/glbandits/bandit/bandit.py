@@ -18,18 +18,18 @@ from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.outlier_watch import OutlierWatch
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
-from glbandits.display.displayed import Displayed
-from glbandits.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
+from glbandits.common.arrays import Floats
+from glbandits.common.display.displayed import Displayed
+from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.policy import Coefficients, Outliers, Policy
-from glbandits.policy.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
-from glbandits.policy.policy_checks import check_policy
-from glbandits.policy_parsing import as_policy
-from glbandits.records import Floats
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.contract import Coefficients, Outliers, Policy
+from glbandits.policies.contract.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
+from glbandits.policies.contract.policy_checks import check_policy
+from glbandits.policies.parsing import as_policy
+from glbandits.policies.sparse_forms import sparse_form
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The first random stream for estimates of probabilities. It is separate, so that estimates change no decision."""

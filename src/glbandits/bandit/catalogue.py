@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.bandit.packed_arms import PackedArms
-from glbandits.errors import InvalidInput, value_text
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput, value_text
 
 Combine: TypeAlias = Callable[[Floats, Floats], ArrayLike]
 """A function of the features of n arms, (n, dim), and a context. Returns n rows of features for the bandit."""

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from glbandits.bandit.arm_bounds import ArmBounds
 from glbandits.bandit.catalogue import Catalogue
 from glbandits.bandit.entry_points import choose_recipe, choose_stored_recipe, probabilities_recipe
-from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.entry_point import entry_point
 from glbandits.maths.philox import any_index, uniform
-from glbandits.policy import BonusRule
-from glbandits.policy.compiled_calls import convert_index_errors
-from glbandits.records import Floats, Generator, Ints
+from glbandits.policies.contract import BonusRule
+from glbandits.policies.contract.compiled_calls import convert_index_errors
 
 WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
 """Bounds are faster than the scores of all arms if arms * dim^2 is at least the first, and dim at most the second."""

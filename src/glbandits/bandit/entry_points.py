@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.compilation import EntryPoint, Recipe, entry_point
-from glbandits.errors import MAX_ABS, InvalidInput
-from glbandits.maths.arm_panels import Singles, bound_scores, scan_panels
-from glbandits.maths.links import Link, LinkFunctions
-from glbandits.maths.vectors import uniform_mass
-from glbandits.numba_support import (
+from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.common.errors import MAX_ABS, InvalidInput
+from glbandits.compilation.entry_point import EntryPoint, Recipe, entry_point
+from glbandits.compilation.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
     READ_INTS,
@@ -27,9 +25,11 @@ from glbandits.numba_support import (
     borrowed,
     jittable,
 )
-from glbandits.policy import Policy
-from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
-from glbandits.records import Floats, Generator, Ints
+from glbandits.maths.arm_panels import Singles, bound_scores, scan_panels
+from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.vectors import uniform_mass
+from glbandits.policies.contract import Policy
+from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 
 
 @jittable

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.errors import MAX_ABS, InvalidInput, value_text
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import MAX_ABS, InvalidInput, value_text
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.records import Floats
 
 
 def as_floats(name: str, values: Any) -> Floats:

@@ -8,13 +8,13 @@ import numpy as np
 
 from glbandits.bandit import entry_points, sparse_entry_points
 from glbandits.bandit.input_checks import as_floats, check_usable
-from glbandits.compilation import EntryPoint, compile_now, entry_point
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats, Generator
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.entry_point import EntryPoint, compile_now, entry_point
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
-from glbandits.policy import Policy
-from glbandits.records import Floats, Generator
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.contract import Policy
+from glbandits.policies.sparse_forms import sparse_form
 
 
 class Call(Protocol):

@@ -13,13 +13,13 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from glbandits.atomic_files import write_atomically
-from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
+from glbandits.common.arrays import Floats, Generator
+from glbandits.common.atomic_files import write_atomically
+from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
 from glbandits.features import FeatureMap, Features
 from glbandits.policies import POLICIES
-from glbandits.policy import Policy, rebuild, settings_of
-from glbandits.records import Floats, Generator
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.contract import Policy, rebuild, settings_of
+from glbandits.policies.sparse_forms import sparse_form
 
 FORMAT = "glbandits-model"
 FORMAT_VERSION = 1

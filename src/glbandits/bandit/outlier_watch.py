@@ -3,8 +3,8 @@
 import warnings
 from typing import Any
 
-from glbandits.policy import OutlierWarning, Policy
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
+from glbandits.policies.contract import OutlierWarning, Policy
 
 REWARD = -1
 """Stands for outlying rewards among the indices of features with outlying values."""

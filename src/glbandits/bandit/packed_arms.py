@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from glbandits.common.arrays import Floats, Ints
 from glbandits.maths.arm_panels import WIDTH, Singles, pack_panels
-from glbandits.records import Floats, Ints
 
 CAPACITY = 1.125
 """The capacity of new panels, relative to the number of arms."""

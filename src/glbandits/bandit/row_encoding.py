@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput, value_text
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.features.table_columns import Table, is_series, is_table
 from glbandits.features.transformer_features import Features
 from glbandits.maths.sparse_rows import SparseRows

@@ -9,15 +9,15 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit.entry_points import policy_recipe
-from glbandits.compilation import Recipe
-from glbandits.errors import MAX_ABS, InvalidInput
+from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.common.errors import MAX_ABS, InvalidInput
+from glbandits.compilation.entry_point import Recipe
+from glbandits.compilation.numba_support import GENERATOR, OPTIONAL_VECTOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.sparse_rows import are_usable_rows, is_usable_row, nonzero_part
 from glbandits.maths.vectors import uniform_mass
-from glbandits.numba_support import GENERATOR, OPTIONAL_VECTOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
-from glbandits.policy import Policy
-from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
-from glbandits.records import Floats, Generator, Ints
+from glbandits.policies.contract import Policy
+from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 
 ROWS = READ_INTS, READ_INTS, READ_VECTOR
 """The Numba types of indptr, indices and values."""

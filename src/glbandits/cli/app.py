@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from glbandits.cli.lazy_commands import LazyCommands
-from glbandits.version import __version__
+from glbandits.common.version import __version__
 
 app = typer.Typer(
     cls=LazyCommands,

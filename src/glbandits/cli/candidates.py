@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import ARM, as_target
-from glbandits.evaluation.log_readers.log_features import LogOptions
 from glbandits.evaluation.logs.logged_data import link_of
 from glbandits.evaluation.policy_comparison import Candidate
+from glbandits.evaluation.readers.log_features import LogOptions
 from glbandits.features import FeatureMap
-from glbandits.policy import Policy
-from glbandits.policy_parsing import parse_policy
+from glbandits.policies.contract import Policy
+from glbandits.policies.parsing import parse_policy
 
 
 def parse_candidates(

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from glbandits.parallel import check_engine
+from glbandits.common.parallel import check_engine
 
 PolicyOption: TypeAlias = Annotated[
     str, typer.Option(metavar="POLICY", help="A policy, optionally with settings: sgd-ts:step=0.5.")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.display.displayed import percent
+from glbandits.common.display.displayed import percent
 from glbandits.evaluation.policy_comparison import EvaluatedPolicy, PolicyComparison
-from glbandits.reports.evaluation_report.estimate_rows import (
+from glbandits.evaluation.report.estimate_rows import (
     DIFFERENCE_COLUMNS,
     INTERVAL_LEGEND,
     difference_legend,

@@ -15,12 +15,12 @@ from rich.table import Table
 
 from glbandits.cli.common_options import EngineOption, JobsOption, command_line
 from glbandits.cli.printed_table import print_table
-from glbandits.errors import InvalidInput, lookup
-from glbandits.experiments.protocols import PROTOCOLS
-from glbandits.experiments.result_store import ResultStore
-from glbandits.experiments.summary import ExperimentSummary
-from glbandits.parallel import check_engine
-from glbandits.reports.experiment_report.tables import EXTRA_NOTE, conclusion_table
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.parallel import check_engine
+from glbandits.lab.experiments.protocols import PROTOCOLS
+from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.experiments.summary import ExperimentSummary
+from glbandits.lab.report.tables import EXTRA_NOTE, conclusion_table
 
 BOTH = "both"
 INTERRUPTED = 130

@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from glbandits.cli.option_names import option_namer
-from glbandits.errors import GlbanditsError
-from glbandits.extras import needed_for
+from glbandits.common.errors import GlbanditsError
+from glbandits.common.extras import needed_for
 
 
 class Entry(NamedTuple):

@@ -12,13 +12,13 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.common_options import LINK_NAMES
-from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation import Columns, Log, estimate_propensities
-from glbandits.evaluation.log_readers.log_features import LogOptions
+from glbandits.evaluation.readers.log_features import LogOptions
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
-from glbandits.service_logs.log_source import FORMATS, LogSource
+from glbandits.service.export.log_source import FORMATS, LogSource
 
 LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all": "all"})
 SIZED_KINDS: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})

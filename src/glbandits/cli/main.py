@@ -3,8 +3,8 @@
 import sys
 from typing import NoReturn
 
-from glbandits.errors import GlbanditsError
-from glbandits.extras import needed_for
+from glbandits.common.errors import GlbanditsError
+from glbandits.common.extras import needed_for
 
 ERROR_PREFIX = "glb: "
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from glbandits.errors import Parameter
+from glbandits.common.errors import Parameter
 
 OPTIONS = {"kinds": "--kind", "hashing": "--hash-width"}
 """Options whose names differ from those of the parameters in more than dashes."""

@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from glbandits.serving.server_settings import DEFAULTS
+from glbandits.service.server_settings import DEFAULTS
 
 StoreOption: TypeAlias = Annotated[
     str, typer.Option(help="The SQLite file or postgresql:// address of the service's store.")

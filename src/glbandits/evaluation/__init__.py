@@ -6,7 +6,7 @@ them: `evaluate`, `evaluate_slates`, `select_estimator` and `promotion`. `policy
 compare several candidates, for the command line and the service.
 """
 
-from glbandits.extras import needed_for
+from glbandits.common.extras import needed_for
 
 with needed_for("glbandits.evaluation", "lab"):
     import joblib as _joblib  # noqa: F401
@@ -36,14 +36,6 @@ from glbandits.evaluation.estimators.support import ArmSupport, Support
 from glbandits.evaluation.estimators.targets import Target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
-from glbandits.evaluation.log_readers.columns import Columns
-from glbandits.evaluation.log_readers.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
-from glbandits.evaluation.log_readers.open_bandit import read_open_bandit
-from glbandits.evaluation.log_readers.open_log import open_log
-from glbandits.evaluation.log_readers.service_export import ServiceExport, read_export
-from glbandits.evaluation.log_readers.slate_log import SlateColumns, SlateLog, read_slates
-from glbandits.evaluation.log_readers.table_files import read_csv, read_json_lines, read_parquet
-from glbandits.evaluation.log_readers.table_log import TableLog, read_table
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, LoggedData
@@ -53,6 +45,14 @@ from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward
 from glbandits.evaluation.promotion import Promotion, Verdict, promotion
+from glbandits.evaluation.readers.columns import Columns
+from glbandits.evaluation.readers.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
+from glbandits.evaluation.readers.open_bandit import read_open_bandit
+from glbandits.evaluation.readers.open_log import open_log
+from glbandits.evaluation.readers.service_export import ServiceExport, read_export
+from glbandits.evaluation.readers.slate_log import SlateColumns, SlateLog, read_slates
+from glbandits.evaluation.readers.table_files import read_csv, read_json_lines, read_parquet
+from glbandits.evaluation.readers.table_log import TableLog, read_table
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.replay.play_log import play_log
 from glbandits.evaluation.replay.train import train

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from glbandits.display.progress_lines import shown_progress
-from glbandits.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.display.progress_lines import shown_progress
+from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.embeddings import Embeddings, EmbeddingsLike, as_embeddings
@@ -31,7 +32,6 @@ from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel
 from glbandits.maths.links import find_link
 from glbandits.maths.online_statistics.running_sums import RunningSums
-from glbandits.records import Floats, Ints
 
 RUNNING_POINTS = 500
 """Number of points of running estimates."""

@@ -15,15 +15,15 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
-from glbandits.display.data_table import DataTable
-from glbandits.display.displayed import html_table, percent
-from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.common.arrays import Floats
+from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.displayed import html_table, percent
+from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
 from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
-from glbandits.evaluation.log_readers.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.records import Floats
+from glbandits.evaluation.readers.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
 
 
 def _slate_ips(weights: Floats) -> Floats:

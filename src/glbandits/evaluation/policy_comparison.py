@@ -7,8 +7,9 @@ from math import comb
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
-from glbandits.display.displayed import Displayed
-from glbandits.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.common.display.displayed import Displayed
+from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
@@ -24,7 +25,6 @@ from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, c
 from glbandits.evaluation.replay.play_log import MIN_SAMPLE_SIZE
 from glbandits.evaluation.replay.train import train
 from glbandits.evaluation.select_estimator import select_estimator
-from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policies import Policy
 
 Candidate: TypeAlias = Policy | Bandit | Target
@@ -202,7 +202,7 @@ def compare_policies(
         notes: remarks about the log for its reader.
         embeddings: the category of each arm, by its name, for estimators that need it.
         jobs: number of worker processes, -1 for one per core. The results do not depend on it.
-        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
         progress: called with a label, the work done and the total work. One process counts rows; several processes
             count steps: the gate, a learning curve, an evaluation.
     """

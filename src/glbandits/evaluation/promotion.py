@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from glbandits.display.data_table import DataTable
-from glbandits.display.displayed import html_table, percent
-from glbandits.errors import InvalidInput, check_float, check_int, parameter
+from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.displayed import html_table, percent
+from glbandits.common.errors import InvalidInput, check_float, check_int, parameter
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.display.displayed import Displayed
-from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.common.arrays import Floats
+from glbandits.common.display.displayed import Displayed
+from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
@@ -24,7 +25,6 @@ from glbandits.evaluation.estimators.targets import TargetLike
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.models.reward_models import RewardModel
-from glbandits.records import Floats
 
 CANDIDATES = ("ips", "snips", "dr", "sndr", "switch-dr", "dros")
 MIN_GROUPS = 20

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from glbandits.errors import InvalidInput, value_text
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.features.transformer_features import Features
 
 

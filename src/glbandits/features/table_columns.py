@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from glbandits.errors import InvalidInput, value_text
+from glbandits.common.errors import InvalidInput, value_text
 
 Table: TypeAlias = Any
 """A data frame of pandas or polars, an Arrow table, a list of dicts, a dict of columns, or a structured array."""

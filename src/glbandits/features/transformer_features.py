@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from glbandits.errors import InvalidInput
+from glbandits.common.errors import InvalidInput
 from glbandits.features.feature_map.feature_map import FeatureMap
 from glbandits.features.table_columns import Table, table_columns
 

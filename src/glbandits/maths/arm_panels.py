@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
+from glbandits.compilation.numba_support import jittable
 
 WIDTH = 64
 """Arms of a panel: few enough for a panel of 64 features to stay in the first-level cache."""

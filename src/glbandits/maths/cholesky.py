@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.vectors import copy_to, dot, norm
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 ROUNDING = 1e-6
 """The largest relative error of a sum in `solve_for_variance`."""

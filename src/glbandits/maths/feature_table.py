@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.records import Bools, Floats, Ints
+from glbandits.common.arrays import Bools, Floats, Ints
+from glbandits.compilation.numba_support import jittable
 
 BITS, ENTRIES, WIDTH, HEADER = 0, 1, 2, 3
 """Offsets in the header, and its length."""

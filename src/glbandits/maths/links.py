@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.normal import normal_cdf, normal_density
-from glbandits.numba_support import jittable
 
 Scalar: TypeAlias = Callable[[float], float]
 

@@ -5,8 +5,8 @@ index, so the result equals that of one row at a time, to the last bit. The loop
 a slice of a row takes 20 to 30 ns, longer than its product at d=6.
 """
 
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 
 
 @jittable

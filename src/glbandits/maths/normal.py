@@ -2,7 +2,7 @@
 
 import math
 
-from glbandits.numba_support import jittable
+from glbandits.compilation.numba_support import jittable
 
 
 @jittable

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, check_int
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Generator
+from glbandits.common.arrays import Floats, Generator
+from glbandits.common.errors import InvalidInput, check_int
+from glbandits.compilation.numba_support import jittable
 
 KEY, STREAM, COUNTER = 0, 1, 2
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
 from glbandits.maths.vectors import copy_to, dot_row, norm
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 
 @jittable

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised, solve_for_variance
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, copy_to, dot
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 FARTHEST = 1e300
 """The largest absolute score. A longer gradient step would overflow."""

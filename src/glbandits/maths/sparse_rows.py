@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.errors import MAX_ABS, InvalidInput
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import MAX_ABS, InvalidInput
+from glbandits.compilation.numba_support import jittable
 
 
 class SparseRows(NamedTuple):

@@ -7,9 +7,9 @@ pass find it. Each line of the chain is the highest in one interval, whose proba
 
 import numpy as np
 
+from glbandits.common.arrays import Floats, Ints
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.normal import interval_probability, normal_density
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Ints
 
 ROUNDING = 2.0**-52
 """The relative error of one operation."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
 
 ROUNDING = 1e-12
 """Entries of a difference below this, relative to the entries of the old matrix, count as rounding errors."""

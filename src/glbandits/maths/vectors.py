@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 
 
 @jittable

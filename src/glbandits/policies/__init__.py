@@ -1,32 +1,32 @@
 """The bandit algorithms, one per file, and `POLICIES`, the table of all of them by name."""
 
-from glbandits.policies.ecolog import Ecolog
-from glbandits.policies.epsilon_greedy import EpsilonGreedy
-from glbandits.policies.evill import Evill
-from glbandits.policies.glb_omd import GlbOmd
-from glbandits.policies.glm_fp import GlmFp
-from glbandits.policies.glm_fpl import GlmFpl
-from glbandits.policies.glm_tsl import GlmTsl
-from glbandits.policies.glm_ucb import GlmUcb
-from glbandits.policies.gloc import Gloc
-from glbandits.policies.gloc_ts import GlocTs
-from glbandits.policies.greedy import Greedy
-from glbandits.policies.laplace_ts import LaplaceTs
-from glbandits.policies.lin_ts import LinTs
-from glbandits.policies.lin_ucb import LinUcb
-from glbandits.policies.lin_ucb_disjoint import LinUcbDisjoint, disjoint_arms
-from glbandits.policies.lmc_ts import LmcTs
-from glbandits.policies.ofuglb_e import OfuglbE
-from glbandits.policies.online_laplace import OnlineLaplace
-from glbandits.policies.optimist import Optimist
-from glbandits.policies.pg_ts import PgTs
-from glbandits.policies.rs_glincb import RsGlincb
-from glbandits.policies.sgd_ts import SgdTs
-from glbandits.policies.supcb_glm import SupCbGlm
-from glbandits.policies.ucb_glm import UcbGlm
-from glbandits.policies.uniform import Uniform
-from glbandits.policy import Grid, Policy
-from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
+from glbandits.policies.algorithms.ecolog import Ecolog
+from glbandits.policies.algorithms.epsilon_greedy import EpsilonGreedy
+from glbandits.policies.algorithms.evill import Evill
+from glbandits.policies.algorithms.glb_omd import GlbOmd
+from glbandits.policies.algorithms.glm_fp import GlmFp
+from glbandits.policies.algorithms.glm_fpl import GlmFpl
+from glbandits.policies.algorithms.glm_tsl import GlmTsl
+from glbandits.policies.algorithms.glm_ucb import GlmUcb
+from glbandits.policies.algorithms.gloc import Gloc
+from glbandits.policies.algorithms.gloc_ts import GlocTs
+from glbandits.policies.algorithms.greedy import Greedy
+from glbandits.policies.algorithms.laplace_ts import LaplaceTs
+from glbandits.policies.algorithms.lin_ts import LinTs
+from glbandits.policies.algorithms.lin_ucb import LinUcb
+from glbandits.policies.algorithms.lin_ucb_disjoint import LinUcbDisjoint, disjoint_arms
+from glbandits.policies.algorithms.lmc_ts import LmcTs
+from glbandits.policies.algorithms.ofuglb_e import OfuglbE
+from glbandits.policies.algorithms.online_laplace import OnlineLaplace
+from glbandits.policies.algorithms.optimist import Optimist
+from glbandits.policies.algorithms.pg_ts import PgTs
+from glbandits.policies.algorithms.rs_glincb import RsGlincb
+from glbandits.policies.algorithms.sgd_ts import SgdTs
+from glbandits.policies.algorithms.supcb_glm import SupCbGlm
+from glbandits.policies.algorithms.ucb_glm import UcbGlm
+from glbandits.policies.algorithms.uniform import Uniform
+from glbandits.policies.contract import Grid, Policy
+from glbandits.policies.shared.sgd_ts_theory import TheoryConstants
 
 LISTED: tuple[type[Policy], ...] = (
     Optimist, SgdTs, OnlineLaplace, LaplaceTs, UcbGlm, GlmUcb, SupCbGlm, GlmTsl, GlmFpl,

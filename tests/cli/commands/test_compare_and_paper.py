@@ -13,11 +13,11 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.experiment_options import resumable
-from glbandits.experiments.paper.paper_summary import read_summary
-from glbandits.experiments.paper.whole_paper import paper_parts
-from glbandits.experiments.result_store import ResultStore
-from glbandits.experiments.summary import ExperimentSummary
-from glbandits.parallel import run_in_processes
+from glbandits.common.parallel import run_in_processes
+from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.experiments.summary import ExperimentSummary
+from glbandits.lab.paper.paper_summary import read_summary
+from glbandits.lab.paper.whole_paper import paper_parts
 from tests.cli.in_process import Run, glb
 
 MINE = """

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
-from glbandits.service_logs.log_source import LogSource
-from glbandits.serving.domain.events import Mode, Reward
-from glbandits.serving.runtime.service import microseconds
+from glbandits.service.domain.events import Mode, Reward
+from glbandits.service.export.log_source import LogSource
+from glbandits.service.runtime.service import microseconds
 from tests.cli.in_process import glb
-from tests.serving.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
+from tests.service.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
 
 
 @pytest.fixture

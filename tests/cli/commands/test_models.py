@@ -7,13 +7,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from glbandits.cli.app import app
-from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.model_snapshots import load_snapshot
-from glbandits.serving.runtime.loops.learning_loop import Loop
-from glbandits.serving.runtime.replay.replay_verification import verify
-from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.loops.damaged_models import damage_base, damage_model, invalid, truncated
-from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
+from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.model_snapshots import load_snapshot
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.replay.replay_verification import verify
+from glbandits.service.storage.sqlite_store import SqliteStore
+from tests.service.runtime.loops.damaged_models import damage_base, damage_model, invalid, truncated
+from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 LOOP = tuple[Loop, SqliteStore, Clock]
 

@@ -10,7 +10,7 @@ import pytest
 from glbandits import Bandit, Optimist
 from glbandits.evaluation import Columns, promotion, read_parquet
 from tests.cli.in_process import Run, glb
-from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
+from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 ROWS = 4200
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
-from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
+from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 
 def test_unchanged_log_has_no_difference(tmp_path: Path) -> None:

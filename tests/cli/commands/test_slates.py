@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from glbandits.evaluation import Columns, evaluate_slates, read_parquet
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
-from tests.serving.http.personalizer.personalizer_site import PREVIEW, Site
+from tests.service.http.personalizer.personalizer_site import PREVIEW, Site
 
 DISHES = ("pasta", "juice", "salad", "soup")
 EVENTS = 60

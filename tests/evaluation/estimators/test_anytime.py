@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
 
-from glbandits.errors import InvalidInput
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import (
     AnytimeInterval,
     AnytimeIntervals,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput
+from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import FixedArms, LoggedData, RowArms, evaluate
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
-from glbandits.records import Floats, Ints
 from tests.evaluation.estimators.test_point_estimators import EXPECTED, TARGET, KnownModel
 from tests.evaluation.simulated_logs import small_log
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import (
     ESTIMATORS,
     ClippedIps,
@@ -16,7 +17,6 @@ from glbandits.evaluation import (
     SwitchDr,
     evaluate,
 )
-from glbandits.records import Floats, Ints
 from tests.evaluation.simulated_logs import small_log
 
 TARGET = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8], [0.25, 0.5, 0.25], [0.4, 0.6, 0.0]])

@@ -8,9 +8,9 @@ import pytest
 from numpy.typing import ArrayLike
 
 from glbandits import Bandit, Optimist
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LoggedData, RowArms, evaluate
 from glbandits.evaluation.estimators.large_weights import LargeWeightSums
-from glbandits.records import Floats
 from tests.evaluation.learning_problem import Stream
 from tests.evaluation.simulated_logs import logged, make_world
 

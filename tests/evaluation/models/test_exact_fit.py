@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from glbandits.common.arrays import Floats
 from glbandits.evaluation.models.exact_fit import refit
 from glbandits.maths.links import find_link
 from glbandits.policies import Optimist
-from glbandits.policy_bases.posterior_state import prior_of
-from glbandits.records import Floats
-from tests.policy_bases.posterior_parts import learned, means_of, precision_of
+from glbandits.policies.shared.posterior_state import prior_of
+from tests.policies.shared.posterior_parts import learned, means_of, precision_of
 
 
 @pytest.mark.parametrize("link", ["logistic", "log"])

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LoggedData, evaluate
 from glbandits.evaluation.models.glm_learner import EXACT_ROWS, GlmLearner
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
-from glbandits.records import Floats
 
 
 def arm_log(rows: int, rates: list[float], seed: int) -> LoggedData:

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import (
     Columns,
     EstimatedPropensities,
@@ -17,7 +18,6 @@ from glbandits.evaluation import (
     read_parquet,
     read_table,
 )
-from glbandits.records import Floats
 
 
 def table(rows: int, seed: int = 1) -> tuple[dict[str, Any], Floats]:

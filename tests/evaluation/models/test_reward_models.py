@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import FixedArms, GlmReward, LoggedData, RewardModel, SklearnReward, evaluate
-from glbandits.records import Floats, Ints
 
 ROWS = 1000
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Optimist, Uniform, UnknownName
+from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.evaluation import FixedArms, Log, LoggedData, LogSlice, play_log, tune
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.maths.links import LinkFunctions
-from glbandits.policy import Grid
-from glbandits.records import Floats, Generator, Ints
+from glbandits.policies.contract import Grid
 from tests.counting_policy import Counting
 from tests.evaluation.learning_problem import Stream, write_log
 

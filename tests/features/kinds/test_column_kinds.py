@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glbandits import InvalidInput
+from glbandits.common.arrays import Floats
 from glbandits.features import Boolean, Category, ColumnKind, Date, FeatureMap, Hashed, Number, Tags, Text, Vector
-from glbandits.records import Floats
 
 
 def encoded(kind: ColumnKind, *values: Any) -> Floats:

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.fitting.fit_in_ball import fit_in_ball, match_means_in_ball, refit_in_ball
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.fitting.warm_fit import absorb, memory_size
 from glbandits.maths.links import LINKS, Link
-from glbandits.records import Floats
 from tests.maths.link_support import link_functions
 
 

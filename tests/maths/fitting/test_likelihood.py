@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, Fit, fit, fit_towards
 from glbandits.maths.links import LINKS, Link, LinkFunctions
-from glbandits.records import Floats
 from tests.maths.link_support import link_functions
 
 

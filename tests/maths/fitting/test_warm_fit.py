@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numba import types
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR, compile_cached
 from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, fit, fit_towards
 from glbandits.maths.fitting.observation_history import empty_history, history, remember
 from glbandits.maths.fitting.warm_fit import REFRESHES, RIDGE_USED, absorb, memory_size, refit
 from glbandits.maths.links import LINKS, Link, LinkFunctions
-from glbandits.numba_support import READ_MATRIX, READ_VECTOR, compile_cached
-from glbandits.records import Floats
 from tests.maths.link_support import link_functions
 
 Play = Callable[[Floats, Floats, float, Floats, Floats], None]

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
+from glbandits.common.arrays import Floats, Ints
 from glbandits.maths.online_statistics.confidence_sequence import BETS, GRID_VERSION, LOG_SHARES, ConfidenceSequence
-from glbandits.records import Floats, Ints
 
 ARMS = 3
 Rows: TypeAlias = tuple[Floats, Ints, Floats, Floats]

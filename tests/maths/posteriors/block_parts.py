@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
 
 
 def blocks_of(state: Floats, start: int = 0) -> list[tuple[Ints, Floats]]:

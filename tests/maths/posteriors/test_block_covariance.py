@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glbandits.common.arrays import Floats, Ints
 from glbandits.maths.posteriors.block_covariance import (
     CHUNK,
     LARGEST_BLOCK,
@@ -15,7 +16,6 @@ from glbandits.maths.posteriors.block_covariance import (
     scatter,
     set_initial_blocks,
 )
-from glbandits.records import Floats, Ints
 from tests.maths.posteriors.block_parts import assembled, blocks_of, packed, positive_definite
 
 HEADER = np.array([3.0, -1.0, 2.5])

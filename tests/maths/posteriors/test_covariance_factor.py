@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.posteriors.covariance_factor import (
     condition,
     covariance_of_factor,
@@ -13,7 +14,6 @@ from glbandits.maths.posteriors.covariance_factor import (
     separate,
     to_precision,
 )
-from glbandits.records import Floats
 from tests.maths.posteriors.block_parts import factor_of, matrix_of, positive_definite
 
 SIZES = [1, 2, 3, 4, 5, 8, 21]

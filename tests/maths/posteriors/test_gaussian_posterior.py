@@ -1,10 +1,10 @@
 import numpy as np
 
+from glbandits.common.arrays import Floats
 from glbandits.maths.cholesky import inverse_norm
 from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus, draw_with_precision, score_and_norm
 from glbandits.maths.vectors import dot
-from glbandits.records import Floats
 
 RNG = np.random.default_rng(6)
 A = RNG.normal(size=(4, 4))

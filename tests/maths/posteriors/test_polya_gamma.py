@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numba import types
 
+from glbandits.common.arrays import Floats, Generator
+from glbandits.compilation.numba_support import GENERATOR, VECTOR, compile_cached
 from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.polya_gamma import polya_gamma, polya_gamma_mean, polya_gamma_variance
-from glbandits.numba_support import GENERATOR, VECTOR, compile_cached
-from glbandits.records import Floats, Generator
 
 
 def fill(n: int, c: float, rng: Generator, out: Floats) -> None:

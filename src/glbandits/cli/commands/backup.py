@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
-from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.storage.open_store import open_existing_store
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.storage.open_store import open_existing_store
+from glbandits.service.storage.sqlite_store import SqliteStore
 
 
 def backup_command(

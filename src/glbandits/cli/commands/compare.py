@@ -15,11 +15,11 @@ from glbandits.cli.experiment_options import (
 )
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import time_bar
-from glbandits.experiments.protocols import ExperimentRunner
-from glbandits.experiments.result_store import ResultStore
-from glbandits.experiments.summary import summarise
-from glbandits.experiments.user_experiment import read_experiment
-from glbandits.reports.experiment_report import write_experiment_report
+from glbandits.lab.experiments.protocols import ExperimentRunner
+from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.experiments.summary import summarise
+from glbandits.lab.experiments.user_experiment import read_experiment
+from glbandits.lab.report import write_experiment_report
 
 
 @with_option_groups

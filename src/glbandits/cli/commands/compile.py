@@ -10,15 +10,15 @@ from rich.console import Console
 
 from glbandits.bandit import compile_policy
 from glbandits.cli.progress import work_bar
-from glbandits.compilation import compile_now
-from glbandits.errors import lookup
+from glbandits.common.errors import lookup
+from glbandits.compilation.entry_point import compile_now
 from glbandits.features.hashing.hashed_products import cross_recipe, cross_rows_recipe
 from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.online_statistics.confidence_sequence import add_recipe
 from glbandits.policies import POLICIES
-from glbandits.policy import Policy, settings_of
-from glbandits.policy.policy_checks import accepted_links
-from glbandits.policy_parsing import parse_policy
+from glbandits.policies.contract import Policy, settings_of
+from glbandits.policies.contract.policy_checks import accepted_links
+from glbandits.policies.parsing import parse_policy
 
 
 def compile_command(
@@ -42,7 +42,7 @@ def compile_command(
     policies = [variant for name in names for variant in _with_links(parse_policy(name), link)]
     recipes = [cross_recipe(), cross_rows_recipe(), add_recipe()]
     with suppress(ModuleNotFoundError):  # without the extra [serve]
-        recipes.append(import_module("glbandits.serving.domain.action_selection").draw_recipe())
+        recipes.append(import_module("glbandits.service.domain.action_selection").draw_recipe())
     console = Console()
     with work_bar(console) as bar:
         for done, variant in enumerate(policies):

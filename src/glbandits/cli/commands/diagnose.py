@@ -9,8 +9,8 @@ from rich.table import Table
 
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.cli.printed_table import print_table
-from glbandits.experiments.context_files import read_contexts
-from glbandits.experiments.diagnosis import Diagnosis, diagnose
+from glbandits.lab.experiments.context_files import read_contexts
+from glbandits.lab.experiments.diagnosis import Diagnosis, diagnose
 
 
 def diagnose_command(

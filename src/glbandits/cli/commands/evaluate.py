@@ -30,12 +30,12 @@ from glbandits.cli.log_options import (
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
-from glbandits.errors import lookup
+from glbandits.common.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
-from glbandits.reports.evaluation_report import write_evaluation_report
+from glbandits.evaluation.report import write_evaluation_report
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""

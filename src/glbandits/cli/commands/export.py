@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
-from glbandits.service_logs.catalogue_export import export_catalogue
-from glbandits.service_logs.loop_export import LEARNED, export_loop
-from glbandits.serving.domain.events import Mode
-from glbandits.serving.runtime.service import DEFAULT_LOOP
-from glbandits.serving.storage.open_store import open_existing_store
+from glbandits.service.domain.events import Mode
+from glbandits.service.export.catalogue_export import export_catalogue
+from glbandits.service.export.loop_export import LEARNED, export_loop
+from glbandits.service.runtime.service import DEFAULT_LOOP
+from glbandits.service.storage.open_store import open_existing_store
 
 
 def export_command(

@@ -12,9 +12,9 @@ from rich.table import Table
 
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
-from glbandits.serving.runtime.service import microseconds
-from glbandits.serving.storage.api_keys import SCOPES, Keys
-from glbandits.serving.storage.open_store import open_existing_store
+from glbandits.service.runtime.service import microseconds
+from glbandits.service.storage.api_keys import SCOPES, Keys
+from glbandits.service.storage.open_store import open_existing_store
 
 keys_app = typer.Typer(
     help="Create, list and revoke the API keys of a service.",

@@ -16,14 +16,14 @@ from rich.table import Table
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
-from glbandits.errors import InvalidInput, ModelFileError, lookup
-from glbandits.serving.domain.model_snapshots import PublishedModel, decode_snapshot, load_snapshot
-from glbandits.serving.runtime.loops.learning_loop import Loop
-from glbandits.serving.runtime.loops.loop_documents import BASE
-from glbandits.serving.runtime.replay.relearning import relearn_loop
-from glbandits.serving.runtime.service import DEFAULT_LOOP, microseconds
-from glbandits.serving.storage.event_store import MAX_SEQUENCE, EventStore, SavedModel
-from glbandits.serving.storage.open_store import open_existing_store
+from glbandits.common.errors import InvalidInput, ModelFileError, lookup
+from glbandits.service.domain.model_snapshots import PublishedModel, decode_snapshot, load_snapshot
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.loops.loop_documents import BASE
+from glbandits.service.runtime.replay.relearning import relearn_loop
+from glbandits.service.runtime.service import DEFAULT_LOOP, microseconds
+from glbandits.service.storage.event_store import MAX_SEQUENCE, EventStore, SavedModel
+from glbandits.service.storage.open_store import open_existing_store
 
 models_app = typer.Typer(
     help="List, replace and relearn the models of a service.",

@@ -15,15 +15,15 @@ from glbandits.cli.experiment_options import (
 )
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import time_bar
-from glbandits.experiments.paper import Sources
-from glbandits.experiments.paper.claims import check_claims
-from glbandits.experiments.paper.data_files import find_data
-from glbandits.experiments.paper.findings import findings
-from glbandits.experiments.paper.paper_summary import summarise_paper, write_summary
-from glbandits.experiments.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
-from glbandits.experiments.protocols import ExperimentRunner
-from glbandits.experiments.result_store import ResultStore
-from glbandits.reports.experiment_report import write_experiment_report
+from glbandits.lab.experiments.protocols import ExperimentRunner
+from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.paper import Sources
+from glbandits.lab.paper.claims import check_claims
+from glbandits.lab.paper.data_files import find_data
+from glbandits.lab.paper.findings import findings
+from glbandits.lab.paper.paper_summary import summarise_paper, write_summary
+from glbandits.lab.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
+from glbandits.lab.report import write_experiment_report
 
 
 @with_option_groups

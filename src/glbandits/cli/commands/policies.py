@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from glbandits.cli.policies_page import default_settings, policies_markdown, policy_summary
 from glbandits.policies import POLICIES
-from glbandits.reports.policies_page import default_settings, policies_markdown, policy_summary
 
 HINT = "Give settings on the command line like this: --policy sgd-ts:step=0.5,draw=decision"
 

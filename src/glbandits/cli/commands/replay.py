@@ -7,12 +7,12 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.progress import work_bar
-from glbandits.serving.domain.events import EventStatus
-from glbandits.serving.domain.model_snapshots import loadable_snapshot
-from glbandits.serving.runtime.replay.replay_verification import verify
-from glbandits.serving.runtime.service import DEFAULT_LOOP
-from glbandits.serving.storage.event_store import EventStore
-from glbandits.serving.storage.open_store import open_existing_store
+from glbandits.service.domain.events import EventStatus
+from glbandits.service.domain.model_snapshots import loadable_snapshot
+from glbandits.service.runtime.replay.replay_verification import verify
+from glbandits.service.runtime.service import DEFAULT_LOOP
+from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.open_store import open_existing_store
 
 
 def replay_command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glbandits.serving.http.start_message import (
+from glbandits.service.http.start_message import (
     curl_line,
     example_request,
     loop_address,
@@ -17,8 +17,8 @@ from glbandits.serving.http.start_message import (
     reward_lines,
     start_lines,
 )
-from glbandits.serving.runtime.logging_setup import set_up_logging
-from glbandits.serving.server_settings import (
+from glbandits.service.runtime.logging_setup import set_up_logging
+from glbandits.service.server_settings import (
     DEFAULTS,
     FILE,
     KINDS,
@@ -28,9 +28,9 @@ from glbandits.serving.server_settings import (
 )
 
 if TYPE_CHECKING:
-    from glbandits.serving.storage.api_keys import NewKey
+    from glbandits.service.storage.api_keys import NewKey
 
-WORKER_APP = "glbandits.service_logs.worker_app:create_worker_app"
+WORKER_APP = "glbandits.service.export.worker_app:create_worker_app"
 """The function that creates the application in each server process."""
 STOPPED = "Stopped. All events and models are stored."
 INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log has the reason, if any."
@@ -45,8 +45,8 @@ def serve_command(**options: str | None) -> None:
     file = options.pop(FILE)
     settings = read_settings({name: value for name, value in options.items() if value is not None}, os.environ, file)
     typer.echo(f"Opening store {settings.store}")
-    from glbandits.serving.http.server import address_of, first_key, listen, run_server  # slow: they import NumPy
-    from glbandits.serving.http.site import new_loop_start
+    from glbandits.service.http.server import address_of, first_key, listen, run_server  # slow: they import NumPy
+    from glbandits.service.http.site import new_loop_start
 
     set_up_logging(settings)
     with listen(settings.host, settings.port) as listening:

@@ -11,11 +11,11 @@ from rich.table import Table
 from glbandits.cli.common_options import LINK_NAMES, PoliciesOption
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
-from glbandits.environments import Synthetic
-from glbandits.errors import InvalidInput, check_int, lookup
-from glbandits.experiments import FORMATS, SimulatedComparison, compare
-from glbandits.policy_parsing import parse_policy
-from glbandits.reports.regret_figure import draw_regret
+from glbandits.common.errors import InvalidInput, check_int, lookup
+from glbandits.lab.environments import Synthetic
+from glbandits.lab.experiments import FORMATS, SimulatedComparison, compare
+from glbandits.lab.report.regret_figure import draw_regret
+from glbandits.policies.parsing import parse_policy
 
 
 def simulate_command(

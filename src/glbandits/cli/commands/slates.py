@@ -9,7 +9,7 @@ from glbandits.cli.candidates import features_of_models, parse_candidates
 from glbandits.cli.common_options import CandidatesOption, LevelOption, ModelsOption, SeedOption
 from glbandits.cli.log_options import ColumnOptions, LogFileOptions, PropensityOptions, open_log_of_options
 from glbandits.cli.option_groups import with_option_groups
-from glbandits.errors import lookup
+from glbandits.common.errors import lookup
 from glbandits.evaluation import SLATE_ESTIMATORS
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.slate_comparison import compare_on_slates

@@ -23,14 +23,14 @@ from glbandits.cli.log_options import (
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
-from glbandits.display.displayed import percent
-from glbandits.errors import check_float, lookup
+from glbandits.common.display.displayed import percent
+from glbandits.common.errors import check_float, lookup
 from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
-from glbandits.policy_parsing import parse_grid
-from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
-from glbandits.reports.tuning_record import tuned_settings, write_tuning_record
+from glbandits.evaluation.report.estimate_rows import format_interval, format_value
+from glbandits.evaluation.report.tuning_record import tuned_settings, write_tuning_record
+from glbandits.policies.parsing import parse_grid
 
 
 @with_option_groups

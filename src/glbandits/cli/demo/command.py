@@ -18,7 +18,7 @@ from rich.text import Text
 
 from glbandits.cli.demo.server import REWARD_WINDOW, DemoServer, demo_server
 from glbandits.cli.demo.shop import OFFERS, RANDOM_BEST, RANDOM_REWARD, DemoFailed, Shop, Visit, best_share, mean_reward
-from glbandits.serving.http.start_message import curl_line
+from glbandits.service.http.start_message import curl_line
 
 CUSTOMERS_PER_SECOND = 50
 RECENT = 300

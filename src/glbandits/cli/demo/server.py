@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from glbandits.cli.demo.shop import DemoFailed
 from glbandits.cli.main import ERROR_PREFIX
-from glbandits.serving.storage.api_keys import Keys
-from glbandits.serving.storage.open_store import open_store
+from glbandits.service.storage.api_keys import Keys
+from glbandits.service.storage.open_store import open_store
 
 REWARD_WINDOW, SERVING = "1s", "Serving at "
 START_SECONDS, STOP_SECONDS = 120.0, 20.0

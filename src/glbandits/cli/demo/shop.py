@@ -6,7 +6,7 @@ import random
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from glbandits.errors import GlbanditsError
+from glbandits.common.errors import GlbanditsError
 
 FAVOURITES = {"student": "laptop", "parent": "toys", "gardener": "seeds", "cook": "knives", "runner": "shoes"}
 """Kinds of customers, and the offer that each kind clicks most often."""

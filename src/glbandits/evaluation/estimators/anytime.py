@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import Link
 from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
-from glbandits.records import Floats
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput, parameter, value_text
-from glbandits.evaluation.log_readers.columns import check_present
-from glbandits.evaluation.log_readers.table_log import read_arm_table
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput, parameter, value_text
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.records import Floats, Ints
+from glbandits.evaluation.readers.columns import check_present
+from glbandits.evaluation.readers.table_log import read_arm_table
 
 EmbeddingsLike: TypeAlias = Mapping[str, Any] | ArrayLike
 """A category, or a tuple of categories, for each arm: by name, or as an array (arms,) or (arms, dimensions). If rows

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from glbandits.common.arrays import Floats
 from glbandits.evaluation.estimators.grouped_moments import Moments
-from glbandits.records import Floats
 
 
 class EstimatorInputs(NamedTuple):

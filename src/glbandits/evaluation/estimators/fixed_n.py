@@ -31,9 +31,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.intervals import Interval
-from glbandits.records import Floats, Ints
 
 PRIOR_ROWS = 100.0
 """Number of effective rewards at which the sample variance has the same weight as the expected one."""

@@ -6,19 +6,19 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.bandit.entry_points import policy_recipe
 from glbandits.bandit.sparse_entry_points import ROWS
-from glbandits.compilation import Recipe, entry_point
-from glbandits.errors import InvalidInput, check_int
+from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.common.errors import InvalidInput, check_int
+from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import FeatureMap, Features
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
-from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
-from glbandits.policy import Policy
-from glbandits.policy.compiled_calls import checked_arm, checked_bool, policy_functions
-from glbandits.records import Floats, Generator, Ints
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.contract import Policy
+from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, policy_functions
+from glbandits.policies.sparse_forms import sparse_form
 
 OPEN_WITH_MAP = "Open the log with open_log(..., features=bandit.features)"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
 
 GROUPS = 10_000
 """Number of groups: the relative standard error of a variance estimate is 1.4 %."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.estimators.fixed_n import (
     EstimateSums,
@@ -20,7 +21,6 @@ from glbandits.evaluation.estimators.fixed_n import (
 )
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.records import Floats, Ints
 
 SAME_DECISIONS = "it decides like the reference in all rows"
 """The reason why a difference has no fixed-n interval if it is 0 in every row."""

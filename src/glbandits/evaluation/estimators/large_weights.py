@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
 
 BINS_PER_DOUBLING = 64
 """Bins of the histogram per doubling of the weight: thresholds are exact within 1.6 %."""

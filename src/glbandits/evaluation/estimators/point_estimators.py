@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.errors import check_float
+from glbandits.common.arrays import Floats, set_validated
+from glbandits.common.errors import check_float
 from glbandits.evaluation.estimators.estimator import (
     Estimator,
     EstimatorDefaults,
@@ -24,7 +25,6 @@ from glbandits.evaluation.estimators.estimator import (
     ratio,
 )
 from glbandits.evaluation.estimators.grouped_moments import Moments
-from glbandits.records import Floats, set_validated
 
 GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
 """Thresholds of `switch-dr` to select from, and square roots of the strengths of `dros`: 0.1 to 10,000 and infinity."""

@@ -4,17 +4,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from glbandits.display.data_table import DataTable
-from glbandits.display.displayed import html_table, percent
-from glbandits.display.palette import GREY
-from glbandits.display.plotting import draw_intervals, new_axes
-from glbandits.errors import check_float, check_int
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.displayed import html_table, percent
+from glbandits.common.display.palette import GREY
+from glbandits.common.display.plotting import draw_intervals, new_axes
+from glbandits.common.errors import check_float, check_int
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.support import Support
-from glbandits.records import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

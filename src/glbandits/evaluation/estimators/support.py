@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.errors import MAX_ABS, InvalidInput
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.estimators.large_weights import MIN_ROWS, LargeWeights, LargeWeightSums
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.records import Floats, Ints
 
 MIN_SAMPLE_SIZE = 100
 """Effective sample size, or number of rows, below which there is a warning."""

@@ -7,12 +7,12 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.common.arrays import Floats, Ints, set_validated
+from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
-from glbandits.policy import Policy
-from glbandits.records import Floats, Ints, set_validated
+from glbandits.policies.contract import Policy
 
 ARM = "arm:"
 """Prefix of the name of an arm, in the text of a target."""

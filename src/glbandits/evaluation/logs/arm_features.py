@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, runtime_ch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glbandits.errors import MAX_ABS, InvalidInput
+from glbandits.common.arrays import Floats, Ints, set_validated
+from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.features.feature_map.combination import Combination, Part
-from glbandits.records import Floats, Ints, set_validated
 
 Record = TypeVar("Record")
 RowIndex: TypeAlias = slice | Ints | NDArray[np.bool_]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
 from glbandits.features import Features
-from glbandits.records import Floats, Ints
 
 MIN_REST_SHARE = 0.5
 """Minimum number of rows of the second part after a cut, as a share of the requested number."""

@@ -6,8 +6,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from glbandits.display.displayed import Displayed
-from glbandits.errors import InvalidInput, check_int
+from glbandits.common.arrays import Floats, Ints, set_validated
+from glbandits.common.display.displayed import Displayed
+from glbandits.common.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import (
     ArmFeatures,
     FixedArms,
@@ -22,7 +23,6 @@ from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.records import Floats, Ints, set_validated
 
 BLOCK = 65_536
 """Default number of rows of a block: 60 MB of features at 20 arms and 6 features."""
@@ -88,7 +88,7 @@ class LoggedData(DisplayedLog):
     [0.75, 0.5]
     >>> LoggedData(chosen=[0, 2], rewards=[0, 1], propensities=[0.5, 0.5], arms=FixedArms(np.eye(2), rows=2))
     Traceback (most recent call last):
-    glbandits.errors.InvalidInput: chosen must be the index of an arm in its row, 0 to 1 in row 1; got 2
+    glbandits.common.errors.InvalidInput: chosen must be the index of an arm in its row, 0 to 1 in row 1; got 2
     """
 
     chosen: Ints

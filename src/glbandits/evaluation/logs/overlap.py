@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.errors import InvalidInput
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import Log
 
 SMALL_PROPENSITY = 0.01

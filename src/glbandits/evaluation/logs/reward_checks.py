@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, check_float, parameter, value_text
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput, check_float, parameter, value_text
 from glbandits.maths.links import Link
-from glbandits.records import Floats
 
 
 def check_rewards(rewards: Floats, link: Link, describe_row: Callable[[int], str]) -> None:

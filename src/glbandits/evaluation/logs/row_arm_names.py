@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Ints, set_validated
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import RowIndex, copy_with
-from glbandits.records import Ints, set_validated
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats, Ints, set_validated
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import RowIndex, check_int_array, copy_with
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
-from glbandits.records import Floats, Ints, set_validated
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,12 @@ like 1 / sqrt(rows) instead of 1 / rows. The refit finds the exact mode and the 
 import numpy as np
 from scipy.optimize import minimize
 
+from glbandits.common.arrays import Floats
 from glbandits.evaluation.models.link_arrays import apply_link
 from glbandits.maths.links import Link
 from glbandits.maths.posteriors.block_covariance import block_matrix
 from glbandits.maths.posteriors.covariance_factor import factor_of_inverse
-from glbandits.policy_bases.posterior_state import (
+from glbandits.policies.shared.posterior_state import (
     INTERCEPT,
     INTERCEPT_PRECISION,
     blocks_at,
@@ -20,7 +21,6 @@ from glbandits.policy_bases.posterior_state import (
     mean_of,
     prior_of,
 )
-from glbandits.records import Floats
 
 
 def refit(state: Floats, X: Floats, rewards: Floats, intercept: tuple[float, float], link: Link) -> None:

@@ -6,12 +6,12 @@ The fit is exact for the first rows, then online.
 import numpy as np
 
 from glbandits.bandit import Bandit
+from glbandits.common.arrays import Floats
 from glbandits.evaluation.models.exact_fit import refit
 from glbandits.maths.links import LINKS, Link
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies import Optimist
-from glbandits.policy_bases.posterior_state import INTERCEPT, mean_of
-from glbandits.records import Floats
+from glbandits.policies.shared.posterior_state import INTERCEPT, mean_of
 
 EXACT_ROWS = 65_536
 """Maximum number of rows that are stored for the exact fit."""

@@ -4,10 +4,10 @@ from typing import Literal
 
 from numba import types
 
-from glbandits.compilation import Recipe, entry_point
+from glbandits.common.arrays import Floats
+from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.numba_support import VECTOR
 from glbandits.maths.links import Link
-from glbandits.numba_support import VECTOR
-from glbandits.records import Floats
 
 Function = Literal["mean", "slope", "antiderivative"]
 

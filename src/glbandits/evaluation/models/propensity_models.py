@@ -7,13 +7,13 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, check_int
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput, check_int
+from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import CrossedArms, FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
 from glbandits.evaluation.logs.overlap import overlap_of
-from glbandits.extras import needed_for
-from glbandits.records import Floats, Ints
 
 
 class EstimatedPropensities(UserWarning):

@@ -10,17 +10,17 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from glbandits.errors import InvalidInput, check_int
+from glbandits.common.arrays import Floats, Ints, set_validated
+from glbandits.common.errors import InvalidInput, check_int
+from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_features, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.glm_learner import GlmLearner
 from glbandits.evaluation.models.link_arrays import apply_link
 from glbandits.evaluation.models.sparse_glm import SparseGlm
-from glbandits.extras import needed_for
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.records import Floats, Ints, set_validated
 
 MIN_BLOCK, MAX_BLOCK, GROWTH = 32, 4096, 8
 """Rows that are predicted with the same model: n / 8 after n rows, at least 32 and at most 4096."""

@@ -9,18 +9,18 @@ from scipy.sparse import csr_array
 
 from glbandits.bandit import Bandit
 from glbandits.bandit.sparse_entry_points import ROWS
-from glbandits.compilation import Recipe, entry_point
+from glbandits.common.arrays import Floats, Ints
+from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.numba_support import VECTOR
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.link_arrays import apply_link
 from glbandits.maths.feature_table import EMPTY, HEADER
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows, joined_rows
-from glbandits.numba_support import VECTOR
 from glbandits.policies import Optimist
-from glbandits.policy_bases.posterior_state import INTERCEPT
-from glbandits.policy_bases.sparse.posterior import COUPLING, MEAN, PRIOR, ROW, TABLE, sparse_score_moments
-from glbandits.records import Floats, Ints
+from glbandits.policies.shared.posterior_state import INTERCEPT
+from glbandits.policies.shared.sparse.posterior import COUPLING, MEAN, PRIOR, ROW, TABLE, sparse_score_moments
 
 EXACT_NONZEROS = 2**21
 """Maximum number of nonzero features that are stored for the exact fit: 34 MB."""

@@ -5,12 +5,12 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
-from glbandits.display.displayed import Displayed
-from glbandits.display.plotting import draw_curve, new_axes
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.display.displayed import Displayed
+from glbandits.common.display.plotting import draw_curve, new_axes
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
 from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.policies import Policy
-from glbandits.records import Floats, Ints
 
 Learn: TypeAlias = Literal["matched", "all"]
 

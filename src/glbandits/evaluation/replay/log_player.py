@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput, check_float, check_int, lookup, parameter
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput, check_float, check_int, lookup, parameter
+from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
 from glbandits.evaluation.logs.reward_checks import check_rewards
@@ -18,10 +19,9 @@ from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe, s
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
-from glbandits.policy.compiled_calls import convert_index_errors
-from glbandits.policy.policy_checks import check_is_policy, check_policy
-from glbandits.records import Floats, Ints
-from glbandits.sparse_policies import sparse_form
+from glbandits.policies.contract.compiled_calls import convert_index_errors
+from glbandits.policies.contract.policy_checks import check_is_policy, check_policy
+from glbandits.policies.sparse_forms import sparse_form
 
 MAX_SECONDS, WARNING_SECONDS = 3600.0, 30.0
 """Estimated seconds above which a policy is refused, and above which there is a warning."""

@@ -20,13 +20,13 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from glbandits.display.progress_lines import progress_lines
-from glbandits.errors import check_int
+from glbandits.common.display.progress_lines import progress_lines
+from glbandits.common.errors import check_int
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
 from glbandits.policies import Policy
-from glbandits.policy_parsing import as_policy
+from glbandits.policies.parsing import as_policy
 
 MIN_SAMPLE_SIZE = 100
 """Effective sample size below which there is a warning: a share of 0.5 has a standard error of 0.05 then."""

@@ -10,14 +10,14 @@ from numba import types
 
 from glbandits.bandit.entry_points import policy_recipe
 from glbandits.bandit.sparse_entry_points import ROWS
-from glbandits.compilation import Recipe
+from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.compilation.entry_point import Recipe
+from glbandits.compilation.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform
 from glbandits.maths.sparse_rows import nonzero_part
-from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
-from glbandits.policy import Policy
-from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
-from glbandits.records import Floats, Generator, Ints
+from glbandits.policies.contract import Policy
+from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 
 
 def matched_recipe(policy: type[Policy], link: Link) -> Recipe:

@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Callable
 
 from glbandits.bandit import Bandit
-from glbandits.display.progress_lines import shown_progress
+from glbandits.common.display.progress_lines import shown_progress
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
 from glbandits.evaluation.replay.log_player import block_rows, form_for_log
-from glbandits.policy import Policy
-from glbandits.policy_parsing import as_policy
+from glbandits.policies.contract import Policy
+from glbandits.policies.parsing import as_policy
 
 
 def train(

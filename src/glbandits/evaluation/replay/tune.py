@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.display.displayed import Displayed
-from glbandits.display.progress_lines import shown_progress
-from glbandits.errors import InvalidInput, check_float, lookup, parameter
+from glbandits.common.display.displayed import Displayed
+from glbandits.common.display.progress_lines import shown_progress
+from glbandits.common.errors import InvalidInput, check_float, lookup, parameter
+from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
@@ -19,9 +20,8 @@ from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, play_policies
 from glbandits.evaluation.replay.play_log import warn_if_few_rows
 from glbandits.maths.philox import seed_list
-from glbandits.parallel import check_engine, is_one_process, run_parallel
-from glbandits.policy import Grid, Policy, grid_points
-from glbandits.policy_parsing import as_policy
+from glbandits.policies.contract import Grid, Policy, grid_points
+from glbandits.policies.parsing import as_policy
 
 MAX_GROUPS = 64
 """Maximum number of groups of candidates for worker processes. Each group reads the log once."""
@@ -141,7 +141,7 @@ def tune(
         exact: as in `play_log`.
         least_propensity: as in `play_log`; by default the smallest propensity of each part.
         jobs: number of worker processes, -1 for one per core. The results do not depend on it.
-        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
         progress: called with rows played and rows to play: candidates x seeds x rows of the first part, and 2 x seeds x
             rows of the second. By default lines are printed as in `train`.
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from glbandits.errors import InvalidInput, value_text
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.features.kinds.categorical import Category
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.features.kinds.dates import Date

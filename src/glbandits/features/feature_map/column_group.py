@@ -5,13 +5,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
 from glbandits.features.feature_map.combination import Entries
 from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.kinds.column_kind import BadValue, ColumnKind
 from glbandits.features.kinds.numeric import Number
 from glbandits.features.table_columns import Values
-from glbandits.records import Floats
 
 DEDUPLICATE_FROM = 1000
 """The number of values of a column from which on each distinct value is encoded only once."""

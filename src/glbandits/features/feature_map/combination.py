@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
 
 
 class Part(NamedTuple):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-from glbandits.errors import GlbanditsError, InvalidInput, lookup
+from glbandits.common.errors import GlbanditsError, InvalidInput, lookup
 from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.kinds.categorical import Category, Tags
 from glbandits.features.kinds.column_kind import ColumnKind

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup, parameter
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput, lookup, parameter
 from glbandits.features.feature_map.checks import (
     Crosses,
     check_names,
@@ -29,7 +30,6 @@ from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.kind_inference import Kinds, learn_kinds
 from glbandits.features.natural_order import natural_order
 from glbandits.features.table_columns import Table, Values, check_present, table_columns
-from glbandits.records import Floats
 
 LARGEST_DIM = 2**24
 """The largest number of features."""

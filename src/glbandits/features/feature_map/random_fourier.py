@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, check_float, check_int
-from glbandits.records import Floats, set_validated
+from glbandits.common.arrays import Floats, set_validated
+from glbandits.common.errors import InvalidInput, check_float, check_int
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from numbers import Real
 from struct import Struct
 from typing import Any, TypeAlias
 
-from glbandits.errors import InvalidInput, value_text
+from glbandits.common.errors import InvalidInput, value_text
 
 LARGEST_FEATURE = 1e20
 """The largest absolute value of a feature. Sums of products of two such features are still valid policy input."""

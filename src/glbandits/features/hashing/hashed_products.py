@@ -6,10 +6,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from glbandits.compilation import Recipe
+from glbandits.common.arrays import Floats, Ints
+from glbandits.compilation.entry_point import Recipe
+from glbandits.compilation.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.features.hashing.feature_codes import FEATURE_BYTES
-from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
-from glbandits.records import Floats, Ints
 
 Code = TypeVar("Code", np.uint64, NDArray[np.uint64])
 """A code or an array of codes. Functions that accept both are called by compiled code and by NumPy code."""

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput, check_int, value_text
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput, check_int, value_text
+from glbandits.compilation.entry_point import entry_point
 from glbandits.features.hashing.feature_codes import FEATURE_BYTES, LARGEST_FEATURE, FeatureCodes, packed, path_of
 from glbandits.features.hashing.hashed_products import cross_recipe, cross_rows_recipe
 from glbandits.features.hashing.named_features import (
@@ -21,7 +22,6 @@ from glbandits.features.hashing.named_features import (
     named_features,
 )
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.records import Floats, Ints
 
 LARGEST_WIDTH = 2**31
 """The largest width. Loops of the service have a smaller limit, see `serving.domain.loop_config`."""
@@ -69,8 +69,8 @@ class Hashing:
     array([ 8147536,  8150885, 10233035, 12062427])
     >>> hashing.vectors({}, [{"topic": {"a": {"b": {"c": 1}}}}])
     Traceback (most recent call last):
-    glbandits.errors.InvalidInput: features of action 0: topic.a.b is nested too deeply; objects may be nested 2 levels
-    deep. Move its features up
+    glbandits.common.errors.InvalidInput: features of action 0: topic.a.b is nested too deeply; objects may be nested
+    2 levels deep. Move its features up
     """
 
     width: int = 256

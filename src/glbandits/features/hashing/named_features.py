@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from glbandits.common.arrays import Floats, Ints
 from glbandits.features.hashing.feature_codes import EMPTY_CACHE, CodeCache, FeatureCodes, path_of
 from glbandits.features.hashing.hashed_products import index_of, product_code, signs_of
-from glbandits.records import Floats, Ints
 
 CONSTANT = "constant"
 LONGEST_NAME = 100

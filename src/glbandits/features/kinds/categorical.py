@@ -9,7 +9,8 @@ from unicodedata import normalize
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup, value_text
+from glbandits.common.arrays import set_validated
+from glbandits.common.errors import InvalidInput, lookup, value_text
 from glbandits.features.kinds.column_kind import (
     LARGEST_WIDTH,
     MISSING,
@@ -19,7 +20,6 @@ from glbandits.features.kinds.column_kind import (
     Missing,
     is_missing,
 )
-from glbandits.records import set_validated
 
 SEPARATORS = re.compile(r"[,;|]")
 CODE = re.compile(r"0\d+", re.ASCII)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from glbandits.errors import InvalidInput, value_text
+from glbandits.common.errors import InvalidInput, value_text
 
 Missing: TypeAlias = Literal["indicator", "impute", "error"]
 MISSING: dict[str, Missing] = {"indicator": "indicator", "impute": "impute", "error": "error"}

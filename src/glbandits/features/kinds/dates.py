@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import check_float, lookup
+from glbandits.common.arrays import set_validated
+from glbandits.common.errors import check_float, lookup
 from glbandits.features.kinds.column_kind import (
     MISSING,
     MISSING_TEXTS,
@@ -20,7 +21,6 @@ from glbandits.features.kinds.column_kind import (
     is_missing,
 )
 from glbandits.features.kinds.numeric import FILL_IN
-from glbandits.records import set_validated
 
 UtcOffset: TypeAlias = Literal["optional", "required", "refused"]
 UTC_OFFSETS: dict[str, UtcOffset] = {"optional": "optional", "required": "required", "refused": "refused"}

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, ClassVar
 
-from glbandits.errors import check_int
+from glbandits.common.arrays import set_validated
+from glbandits.common.errors import check_int
 from glbandits.features.hashing.feature_codes import LONGEST_CACHED, FeatureCodes
 from glbandits.features.kinds.categorical import as_category
 from glbandits.features.kinds.column_kind import LARGEST_WIDTH, ColumnKind
-from glbandits.records import set_validated
 
 DEFAULT_WIDTH = 256
 MAX_DIGITS = 100

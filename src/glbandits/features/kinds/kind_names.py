@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TypeVar
 
-from glbandits.errors import UnknownName, value_text
+from glbandits.common.errors import UnknownName, value_text
 
 Entry = TypeVar("Entry")
 
@@ -33,7 +33,7 @@ def lookup_kind(name: object, table: Mapping[str, Entry], *others: str) -> Entry
 
     >>> lookup_kind("integer", {"number": 1}, "skip")
     Traceback (most recent call last):
-    glbandits.errors.UnknownName: unknown kind of a column 'integer'; did you mean 'number'? Known: number, skip
+    glbandits.common.errors.UnknownName: unknown kind of a column 'integer'; did you mean 'number'? Known: number, skip
     """
     if isinstance(name, str) and name in table:
         return table[name]

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.errors import MAX_ABS, check_float, check_int, lookup, parameter
+from glbandits.common.arrays import Floats, set_validated
+from glbandits.common.errors import MAX_ABS, check_float, check_int, lookup, parameter
 from glbandits.features.kinds.column_kind import (
     LARGEST_WIDTH,
     MISSING,
@@ -19,7 +20,6 @@ from glbandits.features.kinds.column_kind import (
     Missing,
     is_missing,
 )
-from glbandits.records import Floats, set_validated
 
 FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
 AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")

@@ -2,14 +2,14 @@
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
 from glbandits.maths.fitting.likelihood import STEEPEST
 from glbandits.maths.fitting.warm_fit import RIDGE, RIDGE_USED, VALID, factor_in, memory_size, refit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 MAX_STEPS = 100
 TOLERANCE = 1e-10

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.matrix_products import add_rows, set_gram, set_scores
 from glbandits.maths.vectors import add_scaled, copy_to, dot
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 RIDGE_WITHOUT_MLE = 1.0
 """The ridge if the estimate without a ridge does not exist: a standard normal prior of theta."""

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.vectors import copy_to
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 INITIAL_CAPACITY = 16
 """The number of rows for which a new history has capacity."""

@@ -16,13 +16,13 @@ import math
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import backward, forward, rank_one_update, solve_factorised
 from glbandits.maths.fitting.likelihood import STEEPEST, fit_or_diverge, hessian_factor, largest, least_curvature
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.matrix_products import add_rows, set_scores
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm, square_matrix
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 VALID, RIDGE, RIDGE_USED, LAST_LENGTH, CONTRADICTED, REFRESHES, DIRECTION = 0, 1, 2, 3, 4, 5, 6
 """Indices in the memory: whether R is valid, the requested ridge, the ridge of R, the length of the step of `absorb`,

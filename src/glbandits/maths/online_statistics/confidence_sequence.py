@@ -27,9 +27,9 @@ import numpy as np
 from numba import types
 from scipy.optimize import brentq
 
-from glbandits.compilation import Recipe, entry_point
-from glbandits.numba_support import READ_INTS, READ_MATRIX, READ_VECTOR, VECTOR, borrowed, jittable
-from glbandits.records import Floats, Ints
+from glbandits.common.arrays import Floats, Ints
+from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.numba_support import READ_INTS, READ_MATRIX, READ_VECTOR, VECTOR, borrowed, jittable
 
 BETS: Floats = np.ldexp(0.25, -np.arange(12))
 """The grid of bets l: the best one for n rows of variance s^2 is about 3 / (s sqrt(n))."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from glbandits.records import Floats
+from glbandits.common.arrays import Floats
 
 
 class RunningSums:

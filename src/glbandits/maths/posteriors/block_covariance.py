@@ -12,9 +12,9 @@ indices of its features, and the factor of its matrix (`covariance_factor`).
 
 import numpy as np
 
+from glbandits.common.arrays import Floats, Ints
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.vectors import square_matrix
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Ints
 
 LARGEST_BLOCK = 128
 """The largest number of features in one block."""

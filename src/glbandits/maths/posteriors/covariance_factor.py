@@ -10,9 +10,9 @@ the start of a row of F.
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from glbandits.common.arrays import Floats
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import eliminate
-from glbandits.numba_support import jittable
-from glbandits.records import Floats
 
 LEAST_VARIANCE = 1e-280
 """Lower limit of the elements of D, so that none is rounded to 0."""

@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from glbandits.common.arrays import Floats, Generator
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import (
     backward,
     drop_overflow,
@@ -22,8 +24,6 @@ from glbandits.maths.philox import add_normals
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.upper_envelope import highest_line, normal_probabilities
 from glbandits.maths.vectors import add_scaled, dot, norm
-from glbandits.numba_support import jittable
-from glbandits.records import Floats, Generator
 
 
 @jittable

@@ -7,10 +7,10 @@ numbers as weights. This allows Gibbs sampling from a logistic posterior.
 
 import math
 
+from glbandits.common.arrays import Generator
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.normal import normal_cdf
 from glbandits.maths.philox import normal, uniform
-from glbandits.numba_support import jittable
-from glbandits.records import Generator
 
 CUT = 0.64
 """The point at which the series of the density changes, from the paper."""

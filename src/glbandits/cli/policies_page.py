@@ -1,0 +1,72 @@
+"""The page docs/policies.md: costs, guarantees, settings and grids of all policies, from their classes."""
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+from glbandits.maths.links import LINKS
+from glbandits.policies import POLICIES
+from glbandits.policies.contract.policy_checks import accepted_links
+
+HEAD = """# Policies
+
+`glb policies --markdown` generates this page from the code, and a test checks that it is up to date.
+
+- **Costs** are orders of growth in K (arms), d (features) and t (distinct arms pulled so far, which stops growing if
+  the set of arms is fixed). M and n are settings.
+- A **guarantee** is the proven order of regret with the settings of the theory (`exploration=None`), up to logarithms.
+  kappa is the smallest slope of the link for ||theta|| <= S, and mu'* is its slope at the best arm.
+- **Sparse** is the cost of a Bandit with `sparse=True` to choose, to learn and in memory. Here n is the number of
+  nonzero features of an arm and f the number of learned features. A dash means that the policy has no sparse form
+  ([sparse-features.md](sparse-features.md)).
+- Default explorations were chosen by `python -m benchmarks defaults`, on a problem whose arms change in each round and
+  on a problem with fixed arms.
+"""
+FOOT = """
+The grids are those of the SGD-TS paper. Policies that are not in the paper have its five values of the exploration.
+
+**LinUCB-d** (Wu, Yang and Shen, 2020), which the paper mentions once, is not included, because we could not determine
+the formula of its index. `lin-ucb-disjoint` is LinUCB with separate parameters for each arm.
+"""
+
+COLUMNS = "id", "to choose", "to learn", "memory", "sparse", "links", "guarantee", "use it when"
+
+
+def policies_markdown() -> str:
+    """Return the page docs/policies.md."""
+    lines = [HEAD, *_row(*COLUMNS, is_head=True)]
+    for name, kind in POLICIES.items():
+        info = kind.info
+        page = f"[`{name}`](theory/{info.page or name}.md)"
+        costs = info.choose, info.learn, info.memory, info.sparse or "-"
+        lines += _row(page, *costs, _links(kind), info.guarantee, info.use_when)
+    lines += ["", "## Settings and grids", "", *_row("id", "what it does", "settings (defaults)", "grid", is_head=True)]
+    for name, kind in POLICIES.items():
+        lines += _row(f"`{name}`", policy_summary(kind), ", ".join(default_settings(kind)), _grid(kind))
+    return "\n".join([*lines, FOOT])
+
+
+def policy_summary(kind: Any) -> str:
+    """Return the first sentence of a policy's docstring."""
+    return (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def default_settings(kind: Any) -> list[str]:
+    """Return the settings of a policy with their defaults, as `name=value`."""
+    return [f"{field.name}={field.default}" for field in fields(kind)]
+
+
+def _row(*cells: str, is_head: bool = False) -> list[str]:
+    """Format a row of a Markdown table, with a rule below the head."""
+    line = "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return [line, "|---" * len(cells) + "|"] if is_head else [line]
+
+
+def _grid(kind: Any) -> str:
+    listed = [f"{setting}: {', '.join(f'{value:g}' for value in values)}" for setting, values in kind.grid.items()]
+    return "; ".join(listed) or "-"
+
+
+def _links(kind: Any) -> str:
+    links = accepted_links(kind())
+    return "any" if len(links) == len(LINKS) else ", ".join(links)

@@ -1,0 +1,1 @@
+"""What every package may use: errors, array types, files, optional dependencies, parallel work, display."""

@@ -1,0 +1,33 @@
+"""Optional dependencies: an import that fails names the extra that installs the module."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from glbandits.common.errors import MissingExtra
+
+PROJECTS = {"prometheus_client": "prometheus-client", "psycopg_pool": "psycopg-pool", "sklearn": "scikit-learn"}
+"""Names of projects that differ from the names of their modules."""
+
+
+@contextmanager
+def needed_for(what: str, extra: str, *, alternative: str = "") -> Iterator[None]:
+    """Raise MissingExtra if an import inside the `with` block does not find its module.
+
+    Args:
+        what: what needs the module, as the subject of the message.
+        extra: the extra of the package that installs the module.
+        alternative: what to do instead of installing it.
+
+    >>> with needed_for("plot()", "lab"):
+    ...     raise ModuleNotFoundError(name="matplotlib.pyplot")
+    Traceback (most recent call last):
+    glbandits.common.errors.MissingExtra: plot() needs matplotlib. Run pip install 'glbandits[lab]'.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module == __name__.partition(".")[0] or isinstance(error, MissingExtra):
+            raise
+        command = f"pip install 'glbandits[{extra}]'" + (f", or {alternative}" if alternative else "")
+        raise MissingExtra(f"{what} needs {PROJECTS.get(module, module)}. Run {command}.", name=error.name) from None

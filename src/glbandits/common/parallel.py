@@ -1,0 +1,146 @@
+"""Call a function with many arguments: in this process, in workers, or on Ray."""
+
+import os
+import signal
+import socket
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from glbandits.common.errors import InvalidInput, check_int, lookup, parameter
+from glbandits.common.extras import needed_for
+
+with needed_for("glbandits.common.parallel", "lab"):
+    from joblib import Parallel, cpu_count, delayed
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+
+
+class _FinishedCall(NamedTuple):
+    argument_index: int
+    result: Any
+    user_warnings: list[Warning]
+
+
+def run_parallel(
+    function: Callable[[Argument], Result], arguments: Sequence[Argument], *, jobs: int = -1, engine: str = "local"
+) -> Iterator[tuple[int, Result]]:
+    """Yield the index of each argument and its result, in the order in which calls finish.
+
+    With one local job the function is called in this process. Otherwise the function and the arguments are pickled.
+    Large arrays inside the function (a `partial` or a bound method) are sent to the workers once: through memory-mapped
+    files (local) or the object store (Ray). Warnings of workers are issued again in this process, each once.
+
+    An error of a call is raised here, and the call is not repeated. Ray itself repeats calls whose process died.
+
+    Args:
+        function: called once for each argument.
+        arguments: one for each call.
+        jobs: number of worker processes, -1 for one per core. A Ray cluster uses all of its cores.
+        engine: "local", or "ray" for the cluster at RAY_ADDRESS, or else a new one on this machine.
+    """
+    check_engine(engine, jobs)
+    if is_one_process(jobs, engine):
+        yield from ((index, function(argument)) for index, argument in enumerate(arguments))
+        return
+    issued = set[str]()
+    for index, result, worker_warnings in ENGINES[engine](function, arguments, jobs):
+        for warning in worker_warnings:
+            if str(warning) not in issued:
+                issued.add(str(warning))
+                warnings.warn(warning, stacklevel=2)
+        yield index, result
+
+
+def check_engine(engine: str, jobs: int) -> None:
+    """Raise if the engine is unknown or not installed, or if `jobs` is invalid."""
+    lookup("engine", engine, ENGINES)
+    worker_count(jobs)
+    if engine == "ray":
+        _import_ray()
+
+
+def worker_count(jobs: int) -> int:
+    """Return the number of processes for `jobs`, which is -1 for one per core."""
+    if check_int("jobs", jobs, at_least=-1) == 0:
+        raise InvalidInput(f"{parameter('jobs')} must be a number of processes, or -1 for one per core; got 0")
+    return int(cpu_count()) if jobs == -1 else jobs
+
+
+def is_one_process(jobs: int, engine: str) -> bool:
+    """Return whether all calls run in this process."""
+    return engine == "local" and worker_count(jobs) == 1
+
+
+def run_in_processes(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
+    """Yield results in the order in which calls finish.
+
+    One job runs in this process, more in worker processes.
+    """
+    processes = min(len(arguments), worker_count(jobs))
+    if processes <= 1:
+        yield from (function(*values) for values in arguments)
+        return
+    results = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)(
+        delayed(_call_in_worker)(function, *values) for values in arguments
+    )
+    yield from results
+
+
+def _call_in_worker(function: Callable[..., Any], *values: Any) -> Any:
+    """Call the function in a process that Ctrl-C ends at once, without a traceback. The main process reports it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return function(*values)
+
+
+def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _FinishedCall:
+    """Call the function in a worker, and collect its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            result = function(argument)
+        except (FileNotFoundError, PermissionError) as error:
+            raise InvalidInput(
+                f"a worker on {socket.gethostname()} cannot read a file: {error}. Put files where all nodes can read "
+                "them, under the same absolute path."
+            ) from None
+    user_warnings = [warning.message for warning in caught if isinstance(warning.message, UserWarning)]
+    return _FinishedCall(index, result, list(user_warnings))
+
+
+def _local(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) -> Iterator[_FinishedCall]:
+    """Run the calls in processes on this machine."""
+    yield from run_in_processes(_call, [(function, *pair) for pair in enumerate(arguments)], jobs)
+
+
+def _ray(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) -> Iterator[_FinishedCall]:
+    """Run the calls on the Ray cluster at RAY_ADDRESS, or else on a new local one."""
+    ray = _import_ray()
+    started_here = not ray.is_initialized()
+    if started_here:
+        is_cluster = "RAY_ADDRESS" in os.environ  # the cluster has its own number of cores
+        cores = None if is_cluster or jobs == -1 else jobs
+        ray.init(num_cpus=cores, include_dashboard=None if is_cluster else False, log_to_driver=False)
+    try:
+        remote: Any = ray.remote(num_cpus=1)(_call)
+        shared = ray.put(function)
+        pending = [remote.remote(shared, *pair) for pair in enumerate(arguments)]
+        while pending:
+            ready, pending = ray.wait(pending, num_returns=1)
+            try:
+                yield from ray.get(ready)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+    finally:
+        if started_here:
+            ray.shutdown()
+
+
+def _import_ray() -> Any:
+    with needed_for("engine 'ray'", "ray"):
+        import ray
+    return ray
+
+
+ENGINES = {"local": _local, "ray": _ray}

@@ -1,0 +1,235 @@
+"""The interface to Numba: `@jittable` functions, and compilation of entry points.
+
+A function that runs once per round is a plain Python function under `@jittable`. Python calls it as plain Python, so
+it can be read, debugged and tested without a compiler. If an entry point that was compiled by `compile_cached` calls
+it, Numba compiles it into that entry point. Both give the same numbers, because neither reorders a sum
+(docs/decisions/0001-one-border.md).
+
+User-written functions are compiled with bounds checks, and so is every function of the package that they call. An index
+out of range then raises an IndexError instead of corrupting memory (docs/decisions/0014-memory-safety.md).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakSet
+
+import numba
+from numba import types
+from numba.core import targetconfig
+from numba.core.errors import NumbaError, TypingError
+from numba.core.typing.templates import builtin_registry
+from numba.extending import intrinsic, overload, register_jitable
+from numba.np.unsafe.ndarray import to_fixed_tuple
+
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.code_digest import CodeDigest, digest_of_code
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Array = TypeVar("Array")
+
+VECTOR = types.float64[::1]
+"""A contiguous vector that compiled code may change."""
+OPTIONAL_VECTOR: Any = types.Optional(VECTOR)  # type: ignore[no-untyped-call]
+READ_VECTOR = types.Array(types.float64, 1, "C", readonly=True)
+READ_MATRIX = types.Array(types.float64, 2, "C", readonly=True)
+READ_CUBE = types.Array(types.float64, 3, "C", readonly=True)
+READ_SINGLES = types.Array(types.float32, 2, "C", readonly=True)
+READ_PANELS = types.Array(types.float32, 3, "C", readonly=True)
+READ_INTS = types.Array(types.int64, 1, "C", readonly=True)
+GENERATOR = types.uint64[::1]
+"""The state of a random generator (see `maths.philox`)."""
+
+_registered: WeakSet[FunctionType] = WeakSet()
+
+
+class _InheritedBoundsChecks(Mapping[str, Any]):
+    """Compiler options that take `boundscheck` from the function that is being compiled.
+
+    Numba compiles a callee once for each set of flags of its callers, but does not pass this flag on by itself.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = {**options, "boundscheck": None}
+
+    def __getitem__(self, name: str) -> Any:
+        if name != "boundscheck":
+            return self._options[name]
+        flags = targetconfig.ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+        return bool(flags is not None and flags.boundscheck)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._options)
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+
+def jittable(function: Function) -> Function:
+    """Decorator: let compiled code call this function. For Python it stays a plain function."""
+    if isinstance(function, FunctionType) and function not in _registered:
+        register_jitable(error_model="numpy")(function)
+        _, registered = builtin_registry.globals[-1]
+        for template in registered.templates:
+            template._jit_options = _InheritedBoundsChecks(template._jit_options)
+        _registered.add(function)
+    return function
+
+
+def is_jittable(function: FunctionType) -> bool:
+    """Return whether compiled code may call this function."""
+    return function in _registered
+
+
+def register_python(function: Function) -> Function:
+    """Decorator: mark a function whose compiled form is defined by `numba.extending.overload`."""
+    _registered.add(cast(FunctionType, function))
+    return function
+
+
+@register_python
+def borrowed(array: Array) -> Array:
+    """Return the same read-only array as a borrowed reference, without reference counting.
+
+    In compiled code a slice of it takes 10 ns instead of 30. Only entry points may call this function, and only on
+    their own parameters, which the Python caller keeps alive. tests/test_borrowed.py checks every call. The compiler
+    rejects writable arrays, such as a state.
+    """
+    return array
+
+
+@overload(borrowed)
+def _compiled_borrowed(array: Any) -> Any:
+    if array.mutable:
+        raise TypingError("borrowed() takes read-only arrays only")
+
+    def implementation(array: Any) -> Any:
+        return _without_owner(array)  # type: ignore[call-arg]
+
+    return implementation
+
+
+@intrinsic
+def _without_owner(_typing_context: Any, array: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        copy = context.make_array(signature.args[0])(context, builder, arguments[0])
+        copy.meminfo = copy.meminfo.type(None)
+        copy.parent = copy.parent.type(None)
+        return copy._getvalue()
+
+    return array(array), generate
+
+
+@register_python
+def fixed_tuple(values: Any, length: int) -> tuple[Any, ...]:
+    """Return the first `length` values as a tuple.
+
+    In compiled code `length` must be a constant.
+    """
+    return tuple(values[:length])
+
+
+@overload(fixed_tuple)
+def _compiled_fixed_tuple(values: Any, length: int) -> Any:  # noqa: ARG001
+    def implementation(values: Any, length: int) -> Any:
+        return to_fixed_tuple(values, length)  # type: ignore[call-arg]
+
+    return implementation
+
+
+def check_reachable(function: FunctionType, owner: str) -> CodeDigest:
+    """Return the digest of all code that `function` calls, directly or indirectly.
+
+    Raises InvalidInput if a called function lacks `@jittable`. `owner` names the caller in the message.
+    """
+    digest = digest_of_code(function)
+    for called in digest.functions:
+        if not is_jittable(called):
+            raise InvalidInput(
+                f"{owner} calls {called.__qualname__}, which compiled code cannot call. Put @jittable "
+                f"(from glbandits.policies.contract) above `def {called.__name__}` in {called.__module__}."
+            )
+    return digest
+
+
+class EntryName(NamedTuple):
+    """The name of an entry point in Numba's cache."""
+
+    text: str
+    """The name with a digest of all code that the entry point calls. An edit of any of that code changes the name."""
+    is_complete: bool
+    """Whether the digest covers all of that code. If not, the machine code is not cached on disk."""
+
+
+def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> EntryName:
+    """Name an entry point. Raises InvalidInput if it calls a function without `@jittable`."""
+    assert isinstance(function, FunctionType)
+    known = _names.get(function)
+    if known is None:
+        digest = check_reachable(function, name)
+        checked = ",checked" if check_bounds else ""
+        safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
+        known = EntryName(f"{function.__qualname__}[{safe}]({digest.value}{checked})", digest.is_complete)
+        _names[function] = known
+        function.__qualname__ = known.text  # Numba names its cache files by it
+    return known
+
+
+_names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
+
+
+def cache_folder(function: Callable[..., Any]) -> Path | None:
+    """Return the folder of Numba's cache for an entry point; None if no folder is writable."""
+    try:
+        path = numba.njit(cache=True)(function).stats.cache_path
+    except RuntimeError:
+        return None
+    return None if path is None else Path(path)
+
+
+def compile_cached(
+    function: Function, *, signature: Any, name: str, nogil: bool = True, check_bounds: bool = False
+) -> Function:
+    """Compile an entry point for exactly one signature, and cache the machine code on disk.
+
+    The compiled function raises TypeError for arguments of another type; it never compiles a second version. Callers
+    can therefore try first, and convert their arguments only after a TypeError. With `nogil` the function releases the
+    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput with Numba's
+    message if the code cannot be compiled.
+    """
+    is_cachable = entry_name(function, name, check_bounds).is_complete and cache_folder(function) is not None
+    options: dict[str, Any] = {
+        "nogil": nogil,
+        "error_model": "numpy",
+        "boundscheck": check_bounds,
+        "cache": is_cachable,
+    }
+    try:
+        return cast(Function, numba.njit([signature], **options)(function))
+    except NumbaError as error:
+        raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
+
+
+MARKER = "glbandits: "
+"""Prefix of our own messages inside Numba's error texts."""
+
+
+def _compile_error(text: str, name: str) -> str:
+    """Explain a failed compilation, by our own message if Numba's text contains one."""
+    for line in text.splitlines():
+        if MARKER in line:
+            return line[line.index(MARKER) + len(MARKER) :]
+    for marker in ("Use of unsupported NumPy function", "Unknown attribute", "Untyped global name", "is not supported"):
+        for line in text.splitlines():
+            if marker in line:
+                complaint = line.strip().removeprefix("- ").rstrip(".")
+                return (
+                    f"{name} cannot be compiled: {complaint}. Write this step with loops and the math module, or with "
+                    "NumPy functions that Numba supports."
+                )
+    return (
+        f"{name} cannot be compiled: Numba supports loops, arithmetic, the math module and a part of NumPy. The "
+        "message below names the line."
+    )

@@ -1,0 +1,130 @@
+"""Checks of CSV files before they are read: encoding, separator, and the number of fields of each row."""
+
+import csv
+import gzip
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, cast
+
+import polars as pl
+
+from glbandits.common.errors import InvalidInput, parameter
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+GZIP = b"\x1f\x8b"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+UTF_8_SIGNATURE = b"\xef\xbb\xbf"
+LEADING_ZERO = r"^\s*0\d+\s*$"
+"""Digits that may be a code, such as the postal code 01067."""
+
+
+def check_csv(file: Path, separator: str = ",") -> None:
+    """Read a CSV file once, and raise InvalidInput if its format is not what the reader expects.
+
+    It must be in UTF-8, have the separator, have the same number of fields in every row, and not repeat its header.
+
+    Args:
+        file: the file, which may be compressed by gzip.
+        separator: the character between two fields.
+    """
+    if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
+        raise InvalidInput(f"{parameter('separator')} must be one ASCII character such as ';'; got {separator!r}")
+    try:
+        with _open(file) as lines:
+            header = lines.readline()
+            _check_header(file, header, separator)
+            count, header_text = header.count(separator.encode()), _stripped(header)
+            # A fast check that is enough for files without separators or line breaks inside of quotes.
+            if header.count(b'"') % 2 == 0 and all(
+                (line.count(separator.encode()) == count and _stripped(line) != header_text) or not line.strip()
+                for line in lines
+            ):
+                return
+        _check_fields(file, separator)
+    except UnicodeDecodeError:
+        raise _not_utf_8(file) from None
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise csv_error(file, error) from None
+
+
+def _open(file: Path) -> IO[bytes]:
+    with file.open("rb") as start:
+        is_compressed = start.read(2) == GZIP
+    return cast("IO[bytes]", gzip.open(file, "rb")) if is_compressed else file.open("rb")
+
+
+def _stripped(line: bytes) -> bytes:
+    return line.removeprefix(UTF_8_SIGNATURE).strip()
+
+
+def _check_header(file: Path, header: bytes, separator: str) -> None:
+    if header.startswith(UTF_16) or b"\0" in header:
+        raise InvalidInput(
+            f"{file.name} must be encoded in UTF-8; it seems to be UTF-16. Convert it: "
+            f"iconv -f UTF-16 -t UTF-8 {file.name} > NEW_FILE"
+        )
+    text = header.removeprefix(UTF_8_SIGNATURE).decode()
+    if text.lower().startswith("sep="):
+        raise InvalidInput(
+            f"{file.name} begins with the line {text.strip()!r}, which only Excel understands. Delete this line"
+        )
+    others = {other: text.count(other) for other in SEPARATORS if other != separator and other in text}
+    if separator not in text and others:
+        best = max(others, key=others.__getitem__)
+        raise InvalidInput(
+            f"{file.name} has no {SEPARATORS.get(separator, repr(separator))} in its first line, but a "
+            f"{SEPARATORS[best]}. Set {parameter('separator', best)}"
+        )
+
+
+def _check_fields(file: Path, separator: str) -> None:
+    """Parse all rows, because fields with quotes may contain separators and line breaks."""
+    with _open(file) as raw:
+        rows = csv.reader((line.removeprefix(UTF_8_SIGNATURE).decode() for line in raw), delimiter=separator)
+        try:
+            header = next(rows)
+            expected = len(header)
+            number = -1
+            for row in rows:
+                if not row:  # an empty line
+                    continue
+                number += 1
+                if len(row) != expected:
+                    raise InvalidInput(
+                        f"{file.name}, row {number} (line {rows.line_num}): each row must have {expected} fields, as "
+                        f"the header has; got {len(row)}. Complete or drop the row, or close its quotes"
+                    )
+                if row == header:
+                    raise InvalidInput(
+                        f"{file.name}: row {number} (line {rows.line_num}) repeats the header; remove it"
+                    )
+        except csv.Error as error:
+            raise InvalidInput(
+                f"{file.name}, line {rows.line_num}: {error}. Check the quotes before this line"
+            ) from None
+
+
+def _not_utf_8(file: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{file.name} must be encoded in UTF-8; it is not. Convert it, such as from Latin-1: "
+        f"iconv -f ISO-8859-1 -t UTF-8 {file.name} > NEW_FILE"
+    )
+
+
+def csv_error(file: Path, error: Exception) -> InvalidInput:
+    """The error for a CSV file that polars cannot read."""
+    if "utf-8" in str(error).lower():
+        return _not_utf_8(file)
+    return InvalidInput(f"{file} could not be read as CSV: {error}")
+
+
+def columns_with_leading_zeros(
+    file: Path, types: Mapping[str, pl.DataType], names: Iterable[str], separator: str
+) -> list[str]:
+    """Those of the named columns that have a numeric type, but also values such as 00015, which may be codes."""
+    numeric = [name for name in names if name in types and types[name].is_numeric()]
+    if not numeric:
+        return []
+    texts = pl.scan_csv(file, infer_schema=False, separator=separator)
+    has_zeros = texts.select(pl.col(numeric).str.contains(LEADING_ZERO).any()).collect(engine="streaming")
+    return [name for name in numeric if has_zeros[name].item()]

@@ -1,0 +1,169 @@
+"""The HTML page of a policy comparison: estimates, support, arms and learning."""
+
+from html import escape
+from pathlib import Path
+
+from glbandits.common.display.html_page import Section, paragraph, reproduce_section, table_of_contents, write_page
+from glbandits.common.display.plotly_helpers import Chart, chart_html
+from glbandits.common.display.series_styles import SeriesStyles, styles_in_order
+from glbandits.common.display.text_format import join_words
+from glbandits.common.version import __version__
+from glbandits.evaluation import ArmSupport, Promotion
+from glbandits.evaluation.policy_comparison import PolicyComparison
+from glbandits.evaluation.report import charts, tables
+from glbandits.evaluation.report.estimate_rows import INTERVAL_LEGEND, difference_legend, has_headline
+from glbandits.evaluation.report.record import write_record
+
+PAGE, RECORD = "evaluation.html", "evaluation.json"
+TITLE = "Off-policy evaluation"
+
+
+def write_evaluation_report(comparison: PolicyComparison, folder: Path, command: str) -> tuple[Path, Path]:
+    """Write the page and the JSON file into a folder; return both paths.
+
+    The page needs no network and no other file. Equal comparisons give equal bytes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    styles = styles_in_order(policy.label for policy in comparison.policies)
+    sections = []
+    if comparison.promotion is not None:
+        sections.append(Section("gate", "Promote a policy?", _gate(comparison.promotion)))
+    sections += [
+        Section("estimates", "Estimates", _estimates(comparison, styles)),
+        *([Section("differences", "Differences", _differences(comparison))] if comparison.differences else []),
+        Section("support", "Support of the estimates", _support(comparison, styles)),
+        Section("arms", "Arms", _arms(comparison, styles)),
+        Section("time", "Estimates over the rows", _estimates_over_rows(comparison, styles)),
+        Section("learning", "Reward while learning", _learning(comparison, styles)),
+        reproduce_section(command, "This command writes the page from the same log."),
+    ]
+    parts = [_header(comparison), table_of_contents(sections), *(section.to_html() for section in sections)]
+    page = write_page(folder / PAGE, TITLE, parts)
+    return page, write_record(folder / RECORD, comparison, command)
+
+
+def _header(comparison: PolicyComparison) -> str:
+    names = comparison.arm_names
+    arms = "arms that differ from row to row" if names is None else f"{len(names)} arms"
+    sentences = [
+        f"This page was written by glbandits {__version__} from {comparison.source}: {comparison.rows:,} decisions, "
+        f"{arms}, {comparison.dim} features of an arm. It estimates the mean reward that other policies would have "
+        "earned."
+    ]
+    learners = [policy for policy in comparison.policies if policy.learned_rows is not None]
+    if learners:
+        rows = f"{learners[0].learned_rows:,} rows"
+        learned_from = f"{rows} of some clusters" if comparison.by_cluster else f"the first {rows}"
+        sentences.append(
+            f"Policies that learn ({', '.join(policy.label for policy in learners)}) learned the logged rewards of "
+            f"{learned_from}. They were then frozen and evaluated on the rest."
+        )
+    sentences.append("Every number on this page is an estimate from decisions of another policy.")
+    notes = [paragraph(note, "warning") for note in comparison.notes]
+    return "\n".join([f"<header><h1>{escape(TITLE)}</h1>", paragraph(" ".join(sentences)), *notes, "</header>"])
+
+
+def _gate(promotion: Promotion) -> str:
+    sentences = [promotion.headline]
+    if promotion.gains:
+        sentences.append(f"The gains are estimated from row {promotion.first_row + 1:,} on. {promotion.guarantee}")
+    return "\n".join([*map(paragraph, sentences), *([tables.gains_table(promotion)] if promotion.gains else [])])
+
+
+def _estimates(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+    legend = f"{INTERVAL_LEGEND} " if has_headline(comparison) else ""
+    about = (
+        f"The mean reward per decision if the policy had decided in place of the logging policy. {legend}The intervals "
+        "cover random error only, not the problems that the notes below name. The dotted line is the mean reward in "
+        "the log."
+    )
+    chart = _figure(charts.forest_chart(comparison, styles), "estimates", charts.forest_height(comparison))
+    return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison)])
+
+
+def _differences(comparison: PolicyComparison) -> str:
+    about = (
+        f"The mean reward of each policy minus that of {comparison.reference}. Estimates from one log are correlated, "
+        "so two policies may differ although the intervals of their mean rewards overlap."
+    )
+    legend = difference_legend(comparison)
+    return "\n".join([paragraph(about), tables.differences_table(comparison), paragraph(legend)])
+
+
+def _notes(comparison: PolicyComparison) -> list[str]:
+    """Return each note once, with all policies that it concerns."""
+    labels_by_note: dict[str, list[str]] = {}
+    for policy in comparison.policies:
+        for note in policy.evaluation.notes:
+            labels_by_note.setdefault(note, []).append(policy.label)
+    return [paragraph(f"{join_words(labels)}: {note}.", "warning") for note, labels in labels_by_note.items()]
+
+
+def _support(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+    about = (
+        "The weight of a row is pi / p: the probability of the logged action under the policy, divided by its "
+        "propensity, the probability in the log. If a few weights are large, a few rows determine the estimate. Rows "
+        "of weight 0 say nothing about this policy. Decisions without support are those that the log never made; no "
+        "estimate can know their rewards. The effective sample size is the number of decisions of the policy itself "
+        "that would give as much information. The expected one counts the weights of all arms and needs the "
+        "probabilities of all arms in the log. The realised one counts the logged actions only, and is too large if "
+        "large weights are rare."
+    )
+    chart = _figure(charts.weights_chart(comparison, styles), "weights")
+    return "\n".join([paragraph(about), tables.support_table(comparison), chart])
+
+
+def _arms(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+    """Compare arms on the rows that learners were evaluated on: the largest `first_row`."""
+    first_rows = comparison.evaluation_by_first_row
+    latest = max(first_rows)
+    supports: dict[str, ArmSupport] = {
+        policy.label: policy.evaluation.support.arms
+        for policy in comparison.policies
+        if policy.first_row == latest and policy.evaluation.support.arms is not None
+    }
+    if not supports or comparison.arm_names is None:
+        return paragraph("Arms differ from row to row, so they cannot be listed.")
+    parts = [paragraph(f"On {comparison.describe_rows(latest)}.")] if len(first_rows) > 1 else []
+    parts.append(_figure(charts.arms_chart(comparison, supports, styles), "arms", 36))
+    parts.append(tables.arms_table(comparison, supports))
+    if len(comparison.arm_names) > tables.MAX_ROWS:
+        parts.append(paragraph(f"The first {tables.MAX_ROWS} arms; {RECORD} has all."))
+    return "\n".join(parts)
+
+
+def _estimates_over_rows(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+    about = (
+        "Each estimate from the rows up to this one. A jump comes from a row with a large weight. A drift may mean "
+        "that rewards changed while the log was written."
+    )
+    names = comparison.settings.estimators
+    figures = [_figure(charts.running_chart(comparison, name, styles), f"running-{name}") for name in names]
+    side = f'<div class="side{" both" * (len(figures) > 1)}">'
+    return "\n".join([paragraph(about), side, *figures, "</div>"])
+
+
+def _learning(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+    curves = {
+        policy.label: policy.learning_curve for policy in comparison.policies if policy.learning_curve is not None
+    }
+    if not curves:
+        return paragraph("None of these policies learns.")
+    learned_rows = {
+        "matched": "It learns and counts only the rows where it would have chosen the logged action.",
+        "all": "It learns every row, and is evaluated on each row before it learns it.",
+    }
+    about = (
+        "The mean reward of the policy while it learns, if it had started untrained at the first row. "
+        f"{learned_rows[comparison.settings.learn]} This is usually less than the reward after learning, which the "
+        "estimates above show."
+    )
+    notes = [(policy.label, policy.learning_curve_note()) for policy in comparison.policies]
+    warnings = [paragraph(f"{label}: {note}.", "warning") for label, note in notes if note is not None]
+    chart = _figure(charts.learning_chart(comparison, curves, styles), "while-learning")
+    return "\n".join([paragraph(about), chart, *warnings, tables.learning_table(comparison)])
+
+
+def _figure(chart: Chart, name: str, height: float | None = None) -> str:
+    style = "" if height is None else f' style="height: {height:g}rem"'
+    return f'<figure><div class="chart"{style}>{chart_html(chart, f"chart-{name}")}</div></figure>'

@@ -1,0 +1,108 @@
+"""An experiment as data: a problem, a horizon, and policies with grids of settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from glbandits.lab.environments import Environment
+from glbandits.lab.experiments.run_spec import ProblemKey, RunSpec
+from glbandits.policies.contract import Grid, Policy, grid_points, settings_of
+
+THIN_GRID: Grid = {
+    "exploration": (0.1, 1.0),
+    "exploration_a1": (0.01, 0.1, 1.0),
+    "exploration_a2": (0.01,),
+    "step": (0.1, 0.5, 1.0),
+    "warm_up_factor": (1, 5),
+    "block_factor": (1, 5, 10),
+}
+"""The thin grid of `--quick`: a policy keeps only these values of a setting, if its grid has any of them."""
+QUICK_FRESH = 20
+"""Maximum number of fresh seeds with `--quick`. It has no finals."""
+
+
+@dataclass(frozen=True)
+class PolicyEntry:
+    """A policy in an experiment: fixed settings, and a grid of values for others."""
+
+    kind: type[Policy]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    grid: Grid | None = None
+    """None for the default grid of the policy."""
+
+    @property
+    def label(self) -> str:
+        """The name of the policy in tables and figures."""
+        return self.kind.name
+
+    @property
+    def tuning_grid(self) -> Grid:
+        """The grid, or the default grid of the policy if there is none."""
+        return self.kind.grid if self.grid is None else self.grid
+
+    def settings(self, *, quick: bool = False) -> list[Policy]:
+        """Return a policy for every point of the grid, or of the thin grid if `quick`."""
+        grid = dict(self.tuning_grid)
+        if quick:
+            grid = {name: _thin(name, values) for name, values in grid.items()}
+        build: Any = self.kind
+        return [build(**self.fixed, **point) for point in grid_points(self.label, grid)]
+
+
+def _thin(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values that are also in the thin grid; all values if none is."""
+    return tuple(value for value in values if value in THIN_GRID.get(name, values)) or values
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The definition of an experiment."""
+
+    name: str
+    title: str
+    environment: Environment
+    horizon: int
+    entries: Sequence[PolicyEntry]
+    extras: Sequence[PolicyEntry] = ()
+    """Policies that are not in the paper. They play on fresh seeds only."""
+    repeats: Sequence[int] = tuple(range(1, 11))
+    """Seeds of the paper's protocol. The fresh protocol selects finalists on them."""
+    finals: Sequence[int] = tuple(range(501, 521))
+    """Seeds on which the fresh protocol selects one of the finalists. If empty, the repeats decide."""
+    fresh: Sequence[int] = tuple(range(1001, 1061))
+    """Seeds of the runs that the fresh protocol reports."""
+    measure: Literal["regret", "reward"] = "regret"
+    """The quantity of figures: cumulative regret, or the running mean of expected reward."""
+    best_arms: int = 0
+    """If positive, figures also show the pulls of this many best arms. Arms must then keep their index."""
+    note: str = ""
+    """Remarks on the data for readers of the report."""
+
+    def with_fewer_seeds(self) -> "Experiment":
+        """Return the experiment as `--quick` runs it: fewer fresh seeds and no finals."""
+        return replace(self, fresh=tuple(self.fresh)[:QUICK_FRESH], finals=())
+
+    @cached_property
+    def problem(self) -> ProblemKey:
+        """The key of the problem in the result store."""
+        return ProblemKey.of(self.environment)
+
+    def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
+        """Return a run for each policy and seed.
+
+        Policies share the noise of the problem unless `own_noise`, which gives every setting its own noise.
+        """
+        shared = [
+            RunSpec(policy, self.environment, self.horizon, seed, known_problem=self.problem)
+            for policy in policies
+            for seed in seeds
+        ]
+        return [spec.with_own_noise() for spec in shared] if own_noise else shared
+
+
+def describe_settings(policy: Policy, grid: Grid) -> str:
+    """Return the settings of a policy that its grid varies, as text."""
+    settings = settings_of(policy)
+    values = {name: settings[name] if isinstance(settings[name], str) else f"{settings[name]:g}" for name in grid}
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or "nothing to tune"

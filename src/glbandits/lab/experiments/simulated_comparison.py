@@ -1,0 +1,114 @@
+"""Simulate several policies on the same seeds, and write the results to files."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.displayed import html_table, one_line
+from glbandits.common.display.plotting import new_axes
+from glbandits.common.version import __version__
+from glbandits.lab.environments import Environment
+from glbandits.lab.simulation import Simulation, simulate
+from glbandits.policies import Policy
+from glbandits.policies.contract import settings_of
+
+
+class SimulatedComparison(dict[str, Simulation]):
+    """A simulation for each label, all with the same environment, horizon and seeds."""
+
+    def __repr__(self) -> str:
+        regrets = ", ".join(f"{one_line(label)} {result.final_regret.mean():.1f}" for label, result in self.items())
+        return f"<SimulatedComparison: mean final regret {regrets}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one_line(label), one_line(result.policy), f"{result.mean[-1]:.1f}", f"{result.standard_error[-1]:.1f}")
+            for label, result in self.items()
+        ]
+        columns = "label", "policy", "mean final regret", "standard error"
+        return html_table(DataTable(columns, rows, ("policy",)))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw mean cumulative regret of all policies over the rounds, with bands of one standard error.
+
+        Args:
+            ax: Matplotlib axes; by default those of a new figure.
+
+        Returns:
+            The axes.
+        """
+        axes = new_axes(ax)
+        for index, (label, result) in enumerate(self.items()):
+            result.plot(axes, label=label, index=index)
+        return axes
+
+
+def compare(
+    policies: Mapping[str, Policy | str],
+    environment: Environment,
+    horizon: int,
+    seeds: int | Iterable[int],
+    *,
+    jobs: int = -1,
+    progress: Callable[[str, int], None] | None = None,
+) -> SimulatedComparison:
+    """Simulate every policy on the same seeds.
+
+    `progress` is called with a label and the number of rounds played since the last call, first with 0 when the
+    simulation of a policy starts.
+    """
+    seeds = seeds if isinstance(seeds, int) else tuple(seeds)
+    comparison = SimulatedComparison()
+    for label, policy in policies.items():
+
+        def report(rounds: int, label: str = label) -> None:
+            if progress is not None:
+                progress(label, rounds)
+
+        report(0)
+        comparison[label] = simulate(
+            policy, environment, horizon, seeds, jobs=jobs, keep_choices=False, progress=report
+        )
+    return comparison
+
+
+def results_table(comparison: SimulatedComparison) -> pl.DataFrame:
+    """Return one row for each policy, seed and recorded round, with the settings."""
+    parts = [
+        pl.DataFrame({"round": result.rounds, "regret": result.regret[i]}).select(
+            pl.lit(label).alias("policy"),
+            pl.lit(seed).alias("seed"),
+            "round",
+            "regret",
+            pl.lit(result.seconds[i]).alias("policy_seconds"),
+            pl.lit(json.dumps(settings_of(result.policy))).alias("settings"),
+            pl.lit(repr(result.environment)).alias("environment"),
+            pl.lit(result.horizon).alias("horizon"),
+            pl.lit(__version__).alias("glbandits_version"),
+        )
+        for label, result in comparison.items()
+        for i, seed in enumerate(result.seeds)
+    ]
+    return pl.concat(parts)
+
+
+def write_parquet(comparison: SimulatedComparison, folder: Path) -> Path:
+    """Write `results_table` to regret.parquet; return its path."""
+    path = folder / "regret.parquet"
+    results_table(comparison).write_parquet(path)
+    return path
+
+
+def write_csv(comparison: SimulatedComparison, folder: Path) -> Path:
+    """Write `results_table` to regret.csv; return its path."""
+    path = folder / "regret.csv"
+    results_table(comparison).write_csv(path)
+    return path
+
+
+FORMATS = {"parquet": write_parquet, "csv": write_csv}
+"""Functions that write a comparison, by the name of the file format."""

@@ -1,0 +1,98 @@
+"""Experiments that users describe in TOML files."""
+
+import tomllib
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from glbandits.common.errors import InvalidInput, check_int, lookup
+from glbandits.lab.environments import Environment, ForestCover, News, Synthetic
+from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
+from glbandits.policies.contract import settings_of
+from glbandits.policies.parsing import find_policy
+
+PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
+"""Classes by `kind` of [problem]. The other keys of [problem] are settings of the class."""
+FIRST_FRESH_SEED = 1001
+MAX_HORIZON = 10**8
+"""All choices of a run are kept in memory."""
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Read an experiment from a TOML file. docs/comparing.md describes the format."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not a TOML file: {error}") from None
+    _check_keys(path, "the file", document, {"title", "horizon", "repeats", "fresh", "problem", "policy"})
+    for key in ("horizon", "problem", "policy"):
+        if key not in document:
+            raise InvalidInput(
+                f"{path} needs {key}; got {', '.join(document) or 'nothing'}. docs/comparing.md has an example"
+            )
+    horizon = check_int("horizon", document["horizon"], at_least=1, at_most=MAX_HORIZON)
+    repeats = check_int("repeats", document.get("repeats", 10), at_least=1, at_most=min(Experiment.finals) - 1)
+    fresh = check_int("fresh", document.get("fresh", 60), at_least=1)
+    if not isinstance(document["policy"], list) or not document["policy"]:
+        raise InvalidInput(f"{path}: each policy must be a table [[policy]]; got {document['policy']!r}")
+    environment = _problem(path, document["problem"])
+    entries = tuple(_entry(path, table, horizon, environment) for table in document["policy"])
+    labels = [entry.label for entry in entries]
+    if len(set(labels)) < len(labels):
+        raise InvalidInput(f"{path}: policies must have different names; got {', '.join(labels)}")
+    return Experiment(
+        name=path.stem,
+        title=str(document.get("title", path.stem)),
+        environment=environment,
+        horizon=horizon,
+        entries=entries,
+        repeats=tuple(range(1, repeats + 1)),
+        fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
+        note=repr(environment),
+    )
+
+
+def _problem(path: Path, table: Any) -> Environment:
+    if not isinstance(table, dict):
+        raise InvalidInput(f"{path}: problem must be a table, [problem]; got {table!r}")
+    settings = dict(table)
+    kind = lookup("kind of problem", settings.pop("kind", "synthetic"), PROBLEMS)
+    _check_keys(path, "[problem]", settings, {field.name for field in fields(kind)})
+    for field in fields(kind):
+        if field.default is MISSING and field.default_factory is MISSING and field.name not in settings:
+            raise InvalidInput(f"{path}: [problem] needs {field.name}; got {', '.join(table)}")
+    try:
+        problem: Environment = kind(**settings)
+    except TypeError as error:
+        raise InvalidInput(f"{path}: [problem] has a value of the wrong type, {settings!r}: {error}") from None
+    return problem
+
+
+def _entry(path: Path, table: Any, horizon: int, environment: Environment) -> PolicyEntry:
+    _check_keys(path, "[[policy]]", table, {"name", "settings", "grid"})
+    kind: Any = find_policy(table.get("name"))
+    known = settings_of(kind())
+    fixed, grid = table.get("settings", {}), table.get("grid")
+    for part in (fixed, {} if grid is None else grid):
+        _check_keys(path, f"[policy.settings] and [policy.grid] of {kind.name}", part, set(known))
+    duplicates = [name for name in fixed if name in (grid or {})]
+    if duplicates:
+        raise InvalidInput(
+            f"{path}: {kind.name} has {', '.join(duplicates)} both in settings and in grid; remove one of them"
+        )
+    if grid is None:  # the default grid without the settings that the user fixed
+        values = {name: tuple(default) for name, default in kind.grid.items() if name not in fixed}
+    else:
+        values = {name: tuple(v if isinstance(v, list) else [v]) for name, v in grid.items()}
+    automatic = {"horizon": horizon, "link": getattr(environment, "link", "logistic")}
+    fixed = {name: value for name, value in automatic.items() if name in known and name not in values} | fixed
+    entry = PolicyEntry(kind, fixed, values)
+    entry.settings()  # raise on invalid values now, not in the middle of the runs
+    return entry
+
+
+def _check_keys(path: Path, where: str, values: Any, known: set[str]) -> None:
+    if not isinstance(values, dict):
+        raise InvalidInput(f"{path}: {where} must be a table of names and values; got {values!r}")
+    for name in values:
+        lookup(f"name in {where} of {path.name}", name, dict.fromkeys(known))

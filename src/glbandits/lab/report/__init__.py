@@ -1,0 +1,5 @@
+"""The report of experiments: an HTML page, static figures and Markdown pages."""
+
+from glbandits.lab.report.page import write_experiment_report
+
+__all__ = ["write_experiment_report"]

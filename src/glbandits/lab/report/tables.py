@@ -1,0 +1,126 @@
+"""The tables of experiment reports, built from summaries."""
+
+from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.text_format import NO_VALUE, format_bytes, significant, with_half_width
+from glbandits.lab.experiments.summary import EQUAL_GRID, REFERENCE, ExperimentSummary, PolicySummary, ProtocolSummary
+from glbandits.lab.paper.cost import CostTable
+from glbandits.lab.paper.runtime import RuntimeRow, RuntimeTable
+
+EXTRA = "\u2020"
+EXTRA_NOTE = f"{EXTRA} not in the paper: on fresh seeds only."
+BEST = "the best"
+SMALL_TABLE_LEADERS, DEFAULT_POLICY = 3, "optimist"
+"""The rows of a small table: this many of the best policies, SGD-TS, and the default policy."""
+
+
+def conclusion_table(summary: ExperimentSummary, *, small: bool = False) -> DataTable:
+    """Return the final regret under each protocol that was run, the best policy first.
+
+    The small table has the three best policies, SGD-TS and the default policy.
+    """
+    protocols = [protocol for protocol in (summary.fresh, summary.paper) if protocol is not None]
+    decimals = _decimals(summary)
+    rows = []
+    for index, policy in enumerate(protocols[0].ordered):
+        if small and index >= SMALL_TABLE_LEADERS and policy.label not in (REFERENCE, DEFAULT_POLICY):
+            continue
+        row = [marked(policy), str(policy.tried)]
+        for protocol in (summary.paper, summary.fresh):
+            if protocol is not None:
+                row.append(_regret(protocol[policy.label], decimals) if policy.label in protocol else NO_VALUE)
+        rows.append(row)
+    titles = {"paper's protocol": summary.paper, "fresh seeds": summary.fresh}
+    return DataTable(
+        ["policy", "settings", *(title for title, protocol in titles.items() if protocol is not None)], rows
+    )
+
+
+def numbers_table(summary: ExperimentSummary, protocol: ProtocolSummary) -> DataTable:
+    """Return all numbers of one protocol."""
+    decimals, is_fresh = _decimals(summary), protocol is summary.fresh
+    columns = ["policy", "settings", "final regret \u00b1 95\u00a0%"]
+    columns.append("behind the best \u00b1 95\u00a0%" if is_fresh else f"regret if the grid had {EQUAL_GRID} settings")
+    columns += ["mean reward"] * (summary.measure == "reward")
+    columns += ["pulls of the best arm"] * any(policy.best_arm_pulls is not None for policy in protocol.policies)
+    columns += ["ms a run", "chosen setting"]
+    rows = []
+    for policy in protocol.ordered:
+        row = [marked(policy), str(policy.tried), _regret(policy, decimals)]
+        if is_fresh:
+            is_best = policy is protocol.ordered[0]
+            row.append(
+                BEST if is_best else with_half_width(policy.behind, policy.behind_half_width, decimals, sign=True)
+            )
+        else:
+            row.append(f"{policy.equal_grid_regret:.{decimals}f}")
+        row += [f"{policy.reward:.4f}"] if policy.reward is not None else []
+        row += [f"{policy.best_arm_pulls:.0f}"] if policy.best_arm_pulls is not None else []
+        rows.append([*row, significant(1e3 * policy.seconds), policy.chosen])
+    return DataTable(columns, rows, ("chosen setting",))
+
+
+def runtime_table(runtime: RuntimeTable) -> DataTable:
+    """Return Table 1: our measurements beside the paper's."""
+    columns = (
+        "policy",
+        "simulation, s",
+        "in the paper, s",
+        "times SGD-TS",
+        "in the paper",
+        "news, s",
+        "in the paper, s",
+        "times SGD-TS",
+        "in the paper",
+        "growth in T",
+        "growth in d",
+    )
+    return DataTable(columns, [_runtime_row(runtime, row) for row in runtime.rows])
+
+
+def cost_table(cost: CostTable) -> DataTable:
+    """Return the fitted exponents and the largest size of each curve."""
+    columns = (
+        "policy",
+        "against",
+        "largest size",
+        "CPU seconds there",
+        "time grows as",
+        "state there",
+        "memory grows as",
+    )
+    rows = [
+        [
+            curve.policy,
+            curve.axis,
+            f"{curve.points[-1].size:,}",
+            significant(curve.points[-1].seconds),
+            f"{curve.axis}^{curve.time_slope:.2f}",
+            format_bytes(curve.points[-1].state_bytes),
+            f"{curve.axis}^{abs(curve.memory_slope):.2f}",
+        ]
+        for curve in cost.curves
+    ]
+    return DataTable(columns, rows, ("against",))
+
+
+def marked(policy: PolicySummary) -> str:
+    """Return the name of a policy, with a mark if the policy is not in the paper."""
+    return f"{policy.label} {EXTRA}" if policy.is_extra else policy.label
+
+
+def _regret(policy: PolicySummary, decimals: int) -> str:
+    return with_half_width(policy.regret, policy.half_width, decimals)
+
+
+def _runtime_row(runtime: RuntimeTable, row: RuntimeRow) -> list[str]:
+    cells = [row.label]
+    for column in ("simulation", "news"):
+        cells += [significant(getattr(row, column)), significant(getattr(row, f"paper_{column}"))]
+        cells += [significant(runtime.ratio(row.label, name)) for name in (column, f"paper_{column}")]
+    return [*cells, f"{row.growth_T:.2f}", f"{row.growth_d:.2f}"]
+
+
+def _decimals(summary: ExperimentSummary) -> int:
+    """Return 1 if any regret is at least 10, otherwise 3."""
+    regrets = [p.regret for protocol in (summary.paper, summary.fresh) if protocol for p in protocol.policies]
+    return 1 if max(regrets) >= 10 else 3

@@ -1,0 +1,305 @@
+"""Play policies against an environment, for many seeds."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.display.displayed import Displayed
+from glbandits.common.display.plotting import draw_curve, new_axes
+from glbandits.common.errors import InvalidInput, check_int, parameter
+from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
+from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.simulation.play_recipes import play_entry
+from glbandits.maths.links import find_link
+from glbandits.maths.philox import generator, seed_list
+from glbandits.policies.contract import Policy
+from glbandits.policies.contract.compiled_calls import convert_index_errors
+from glbandits.policies.contract.policy_checks import check_is_policy, check_policy
+from glbandits.policies.parsing import as_policy
+from glbandits.policies.sparse_forms import sparse_form
+
+AnyEnvironment: TypeAlias = Environment | SparseEnvironment
+
+
+@dataclass(frozen=True)
+class Run:
+    """The result of playing one policy with one seed."""
+
+    regret: Floats
+    """Cumulative regret at the recorded rounds, (points,)."""
+    choices: NDArray[np.int32] | None
+    """The arm of every round, (horizon,); None without `keep_choices`."""
+    seconds: float
+    """CPU seconds of choosing and learning, without those of generating the rounds."""
+
+
+@dataclass(frozen=True, repr=False)
+class Simulation(Displayed):
+    """The result of playing one policy with several seeds."""
+
+    policy: Policy
+    environment: AnyEnvironment
+    horizon: int
+    seeds: tuple[int, ...]
+    rounds: Ints
+    """The rounds at which regret was recorded, (points,): 1-based, the last is the horizon."""
+    regret: Floats
+    """Cumulative regret, (seeds, points)."""
+    choices: NDArray[np.int32] | None
+    """The arm of every round, (seeds, horizon); None without `keep_choices`."""
+    seconds: Floats
+    """CPU seconds of choosing and learning, (seeds,), without those of generating the rounds."""
+
+    @property
+    def final_regret(self) -> Floats:
+        """Cumulative regret at the horizon, (seeds,)."""
+        last: Floats = self.regret[:, -1]
+        return last
+
+    @property
+    def mean(self) -> Floats:
+        """Mean regret over the seeds, (points,)."""
+        mean: Floats = self.regret.mean(axis=0)
+        return mean
+
+    @property
+    def standard_error(self) -> Floats:
+        """Standard error of that mean, (points,); NaN for a single seed."""
+        if len(self.seeds) == 1:
+            return np.full(len(self.rounds), math.nan)
+        error: Floats = self.regret.std(axis=0, ddof=1) / math.sqrt(len(self.seeds))
+        return error
+
+    def _values(self) -> dict[str, object]:
+        return {
+            "policy": self.policy,
+            "environment": self.environment,
+            "horizon": self.horizon,
+            "seeds": len(self.seeds),
+            "mean final regret": float(self.final_regret.mean()),
+        }
+
+    def plot(self, ax: Any = None, *, label: str | None = None, index: int = 0) -> Any:
+        """Draw mean cumulative regret over the rounds, with a band of one standard error.
+
+        Args:
+            ax: Matplotlib axes; by default those of a new figure.
+            label: name in the legend; by default that of the policy.
+            index: selects colour and line style, for several simulations on the same axes.
+
+        Returns:
+            The axes.
+        """
+        axes, mean = new_axes(ax), self.mean
+        legend = f"{label or self.policy.name}: {mean[-1]:.1f}"
+        draw_curve(axes, self.rounds, mean, self.standard_error, label=legend, index=index)
+        axes.set(xlabel="round", ylabel=f"cumulative regret (mean of {len(self.seeds)} seeds, band: 1 s.e.)")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, title="regret at the end", alignment="left")
+        return axes
+
+
+def simulate(
+    policy: Policy | str,
+    environment: AnyEnvironment,
+    horizon: int,
+    seeds: int | Iterable[int],
+    *,
+    jobs: int = -1,
+    points: int = 1000,
+    keep_choices: bool = True,
+    compiled: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> Simulation:
+    """Play a policy against an environment, once for each seed.
+
+    A run with seed s makes the same choices as `Bandit(policy, dim, seed=s)` on `environment.rounds(horizon, s)`, and
+    the same choices with and without compilation. All policies play the same rounds under the same seed, so their
+    regrets can be compared pairwise. On an environment with sparse rows, the choices are those of a Bandit with
+    `sparse=True`.
+
+    Args:
+        policy: the policy, or its name. If it has a setting `horizon`, set it there too.
+        environment: a problem, such as `Synthetic()`.
+        horizon: T, the number of rounds.
+        seeds: the seeds, or their number: n means 0 to n-1.
+        jobs: the number of seeds that run in parallel; -1 for one per core. They run in threads, because compiled
+            code releases the GIL; `joblib.parallel_config` chooses another backend.
+        points: the maximum number of rounds at which regret is recorded.
+        keep_choices: store the arm of every round. If False, memory does not grow with the horizon.
+        compiled: if False, the same functions run as plain Python, some thousand times slower.
+        progress: called with the number of rounds just played, from the thread that played them.
+
+    >>> from glbandits import Uniform
+    >>> from glbandits.lab.environments import Synthetic
+    >>> result = simulate(Uniform(), Synthetic(), horizon=500, seeds=4)
+    >>> result.regret.shape, result.choices.shape
+    ((4, 500), (4, 500))
+    """
+    if check_int("jobs", jobs, at_least=-1) == 0:
+        raise InvalidInput(f"{parameter('jobs')} must be a number of parallel runs, or -1 for one per core; got 0")
+    policy, seed_numbers = as_policy(policy), seed_list(seeds)
+    prepare([policy], environment, compiled=compiled)  # compile once, before the runs
+    rounds = recorded_rounds(horizon, points)
+    runs = Parallel(n_jobs=jobs, prefer="threads")(
+        delayed(play_together)(
+            [policy],
+            environment,
+            horizon,
+            seed,
+            rounds,
+            keep_choices=keep_choices,
+            compiled=compiled,
+            progress=progress,
+        )
+        for seed in seed_numbers
+    )
+    results: list[Run] = [run for (run,) in runs]
+    return Simulation(
+        policy=policy,
+        environment=environment,
+        horizon=horizon,
+        seeds=seed_numbers,
+        rounds=rounds,
+        regret=np.array([run.regret for run in results]),
+        choices=np.array([run.choices for run in results]) if keep_choices else None,
+        seconds=np.array([run.seconds for run in results]),
+    )
+
+
+def recorded_rounds(horizon: int, points: int) -> Ints:
+    """Return at most `points` evenly spaced round numbers, from 1 to the horizon. The last one is the horizon."""
+    horizon, points = check_int("horizon", horizon, at_least=1), check_int("points", points, at_least=1)
+    first = 1 if points > 1 else horizon
+    return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
+
+
+def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled: bool = True) -> None:
+    """Raise InvalidInput if a policy cannot play in this environment, and compile the code that the policies need."""
+    if not isinstance(environment, Environment) or isinstance(environment, type):
+        raise InvalidInput(
+            f"environment must be an instance of an environment, such as Synthetic(); got {environment!r}"
+        )
+    for policy in policies:
+        form = _form(policy, environment)
+        check_policy(form, environment.dim)
+        _check_rewards(policy, environment)
+        play_entry(form.implementation(environment.dim), find_link(policy.link), environment.noise, compiled)
+
+
+def _form(policy: Policy, environment: AnyEnvironment) -> Policy:
+    """Return the form of the policy that plays: its sparse form if the arms are sparse rows."""
+    is_sparse = isinstance(environment, SparseEnvironment) and environment.sparse
+    return sparse_form(check_is_policy(policy), environment.dim) if is_sparse else policy
+
+
+def play_together(
+    policies: Sequence[Policy],
+    environment: AnyEnvironment,
+    horizon: int,
+    seed: int,
+    rounds: Ints,
+    *,
+    noise_seeds: Sequence[int] | None = None,
+    keep_choices: bool = False,
+    compiled: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> list[Run]:
+    """Play the rounds of one seed with several policies. The rounds are generated once; policies do not interact.
+
+    Args:
+        policies: the policies.
+        environment: the problem.
+        horizon: the number of rounds.
+        seed: of the rounds.
+        rounds: the rounds at which regret is recorded, as from `recorded_rounds`.
+        noise_seeds: one for each policy. With 0, the default, a policy has the noise of the rounds and the random
+            numbers of the seed, as in `simulate`. Another number gives the policy its own noise and random numbers, on
+            the same arms.
+        keep_choices: store the arm of every round.
+        compiled: if False, play in plain Python.
+        progress: called with the number of rounds just played, summed over policies.
+    """
+    players = [
+        _Player(policy, environment, horizon, seed, noise_seed, rounds, keep_choices, compiled)
+        for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True)
+    ]
+    played = 0
+    for chunk in environment.rounds(horizon, seed):
+        dim = chunk.dim if isinstance(chunk, SparseRounds) else chunk.arms.shape[2]
+        if dim != environment.dim or not 0 < len(chunk) <= horizon - played:
+            raise InvalidInput(
+                f"rounds must yield {horizon} rounds of {environment.dim} features, in chunks that are not empty; "
+                f"got {len(chunk)} rounds of {dim} features after {played} rounds"
+            )
+        best = chunk.best()
+        for player in players:
+            player.play(chunk, best)
+            if progress is not None:
+                progress(len(chunk))
+        played += len(chunk)
+    if played != horizon:
+        raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
+    return [Run(player.regret, player.choices, player.seconds) for player in players]
+
+
+class _Player:
+    """A policy with its state in the middle of a run."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: AnyEnvironment,
+        horizon: int,
+        seed: int,
+        noise_seed: int,
+        rounds: Ints,
+        keep_choices: bool,
+        compiled: bool,
+    ) -> None:
+        dim, self._policy = environment.dim, policy
+        self._noise = environment.noise
+        self._own_noise = np.random.default_rng([seed, noise_seed]) if noise_seed else None
+        form = _form(policy, environment)
+        self._play = play_entry(form.implementation(dim), find_link(policy.link), environment.noise, compiled)
+        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
+        self._rounds, self._played, self._total = rounds, 0, 0.0
+        self.regret = np.empty(len(rounds))
+        self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
+        self.seconds = 0.0
+
+    def play(self, chunk: Rounds | SparseRounds, best: Floats) -> None:
+        regret, choices = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.int64)
+        noise = chunk.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(chunk))
+        arms = (chunk.starts, *chunk.arms) if isinstance(chunk, SparseRounds) else (chunk.arms,)
+        start = time.thread_time()
+        with convert_index_errors(self._policy, "the simulation"):
+            self._state = self._play(
+                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.values, best,
+                noise, self._total, choices, regret,
+            )  # fmt: skip
+        self.seconds += time.thread_time() - start
+        end = self._played + len(chunk)
+        recorded = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
+        self.regret[recorded] = regret[self._rounds[recorded] - 1 - self._played]
+        if self.choices is not None:
+            self.choices[self._played : end] = choices
+        self._played, self._total = end, float(regret[-1])
+
+
+def _check_rewards(policy: Policy, environment: AnyEnvironment) -> None:
+    link, noise = find_link(policy.link), environment.noise
+    if not (link.lowest_reward <= noise.lowest_reward and noise.highest_reward <= link.highest_reward):
+        raise InvalidInput(
+            f"{policy.name} with the {link.name} link accepts rewards from {link.lowest_reward:g} to "
+            f"{link.highest_reward:g}, but {noise.name} rewards range from {noise.lowest_reward:g} to "
+            f"{noise.highest_reward:g}. Set another link of the policy"
+        )

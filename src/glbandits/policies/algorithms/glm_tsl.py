@@ -1,0 +1,43 @@
+"""GLM-TSL: Thompson sampling from a Laplace approximation (Kveton et al., 2020)."""
+
+from typing import Any, ClassVar
+
+from glbandits.common.arrays import Floats, Generator
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
+from glbandits.maths.vectors import best_arm
+from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
+from glbandits.policies.shared.grids import EXPLORATIONS, FACTORS
+from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
+
+
+class GlmTsl(MlePolicy):
+    """Draw theta ~ N(theta_hat, a^2 H^-1) for each decision, and pull the largest x'theta.
+
+    1. Pull tau arms at random.
+    2. Each round: theta_hat = maximum likelihood estimate from all rewards; H = Hessian of the loss there. H is
+       recomputed, because every weight mu'(x'theta_hat) has changed. Draw theta, and pull the arm.
+
+    The settings and the learning are those of `MlePolicy`. exploration is a. O(d^2 + K d) to choose, O(t d^2) to learn.
+
+    >>> from glbandits import Bandit, GlmTsl
+    >>> bandit = Bandit(GlmTsl(warm_up=2, exploration=0.0), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
+    >>> bandit.choose([[0.2], [0.5], [-0.7]])
+    1
+    """
+
+    name: ClassVar[str] = "glm-tsl"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
+    info: ClassVar[PolicyInfo] = PolicyInfo(
+        choose="d^2 + K d", learn="t d^2", memory="t d",
+        guarantee="d sqrt(T log K)", use_when="Thompson sampling, if there is time for an exact fit each round",
+    )  # fmt: skip
+
+    exploration: NonNegative | None = 0.3
+
+    @staticmethod
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Return the best arm under a draw of theta."""
+        dim = arms.shape[1]
+        return best_arm(arms, draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng))

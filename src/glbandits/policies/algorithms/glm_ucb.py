@@ -1,0 +1,102 @@
+"""GLM-UCB: maximum likelihood with a bonus on the reward (Filippi et al., 2010)."""
+
+import math
+from typing import Annotated, Any, ClassVar
+
+from glbandits.common.arrays import Floats, Generator
+from glbandits.maths.cholesky import rank_one_update
+from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
+from glbandits.maths.fitting.observation_history import history
+from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.posteriors.gaussian_posterior import best_mean_with_bonus, matched_width
+from glbandits.maths.vectors import copy_to
+from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, derived
+from glbandits.policies.shared.grids import EXPLORATIONS, FACTORS
+from glbandits.policies.shared.mle_policy import (
+    LEARNED,
+    MlePolicy,
+    factor_of,
+    history_at,
+    remember_and_fit,
+    theta_in_ball_of,
+    theta_of,
+)  # fmt: skip
+
+
+class GlmUcb(MlePolicy):
+    """Pull the largest mu(x'theta) + rho ||x||_{M^-1}, with M = lambda I + sum xx'.
+
+    1. Pull tau arms at random.
+    2. Each round: theta_hat = maximum likelihood estimate from all rewards. If ||theta_hat|| <= S, theta = theta_hat.
+       Otherwise theta is a projection of theta_hat onto that ball: the point whose sum of mu(x_s'theta) x_s is closest
+       to that of theta_hat in the norm of M^-1.
+    3. Pull the arm. The bonus is added to the expected reward, not to the score as in UCB-GLM.
+
+    The settings are those of `MlePolicy`. exploration is rho, and bound is S. With exploration=None, rho is
+    2 (mu'_max/mu'_min) (R sqrt(log(det M / lambda^d) + 2 log(1/delta)) + mu'_min sqrt(lambda) S), which needs no
+    horizon. O(K d^2) to choose, O(t d) to learn.
+
+    >>> from glbandits import Bandit, GlmUcb
+    >>> bandit = Bandit(GlmUcb(warm_up=2, exploration=0.0), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
+    >>> bandit.choose([[0.2], [0.5], [-0.7]])
+    1
+    """
+
+    name: ClassVar[str] = "glm-ucb"
+    estimate: ClassVar[str] = "theta_in_ball"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
+    info: ClassVar[PolicyInfo] = PolicyInfo(
+        choose="K d^2", learn="t d", memory="t d",
+        guarantee="d sqrt(T)/kappa", use_when="a small bound of ||theta*|| is known; the first GLM bandit algorithm",
+    )  # fmt: skip
+
+    exploration: NonNegative | None = 1.0
+    bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0
+    prior_precision: Positive = 1.0
+
+    @derived
+    def scale(self, dim: int) -> float:
+        """The scale rho; NaN for the theory's, which depends on M."""
+        return math.nan if self.exploration is None else self.exploration
+
+    @derived
+    def least_slope(self, dim: int) -> float:
+        """The smallest slope mu'_min of the link over |z| <= S."""
+        return slope_range(find_link(self.link), self.bound)[0]
+
+    @derived
+    def largest_slope(self, dim: int) -> float:
+        """The largest slope mu'_max of the link over |z| <= S."""
+        return slope_range(find_link(self.link), self.bound)[1]
+
+    @derived
+    def fit_ridge(self, dim: int) -> float:
+        """The ridge penalty. With exploration=None it is at least the one that the proof needs."""
+        if self.exploration is not None:
+            return self.ridge
+        return max(self.ridge, self.least_slope(dim) * self.prior_precision)
+
+    @staticmethod
+    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
+        """Return the arm with the largest mu(x'theta) + rho ||x||_{M^-1}."""
+        dim = arms.shape[1]
+        R, rho = factor_of(state, dim), settings.scale  # R'R = M
+        if not rho >= 0.0:
+            least, precision = settings.least_slope, settings.prior_precision
+            theta_width = matched_width(R, precision, settings.noise, settings.failure, least, settings.bound)
+            rho = settings.largest_slope * theta_width
+        return best_mean_with_bonus(arms, theta_in_ball_of(state, dim), R, rho, link)
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Store the reward, refit theta_hat, update M, and project theta_hat onto the ball."""
+        state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
+        R = factor_of(state, dim)
+        rank_one_update(R, 1.0, x)
+        if state[LEARNED] >= settings.tau:
+            rows, bound = history(state, history_at(dim), dim), settings.bound
+            theta, ridge = theta_of(state, dim), settings.fit_ridge
+            inside = match_means_in_ball(rows.features, rows.counts, ridge, R, bound, theta, link)
+            copy_to(theta_in_ball_of(state, dim), inside)
+        return state

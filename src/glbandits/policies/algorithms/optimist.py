@@ -1,0 +1,302 @@
+"""Optimist, the default policy: a one-pass posterior and a bonus, with nothing to tune."""
+
+import math
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from glbandits.common.arrays import Floats, Generator
+from glbandits.compilation.numba_support import jittable
+from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.philox import any_index, uniform
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_size, merge_blocks, set_initial_blocks
+from glbandits.maths.upper_envelope import uniform_probabilities
+from glbandits.maths.vectors import uniform_mass
+from glbandits.policies.contract import (
+    AnyLink,
+    BonusRule,
+    Bounds,
+    Coefficients,
+    Outliers,
+    Policy,
+    PolicyInfo,
+    Probability,
+    StateLayout,
+    derived,
+)
+from glbandits.policies.shared.half_life_selection import (
+    FIRST_COPY,
+    active_copy,
+    are_valid_copies,
+    initial_copies,
+    selects_half_life,
+)
+from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features
+from glbandits.policies.shared.posterior_scores import joint_covariance, score_moments
+from glbandits.policies.shared.posterior_state import (
+    COUNT,
+    CURVATURE,
+    LAYOUT,
+    NEXT,
+    OUTLIERS,
+    OUTLYING_REWARDS,
+    WEIGHT,
+    blocks_at,
+    dispersion,
+    is_valid_posterior,
+    limits_of,
+    mean_of,
+    presence_at,
+    votes_of,
+)  # fmt: skip
+from glbandits.policies.shared.prior_replacement import replace_prior
+from glbandits.policies.shared.self_scaling_posterior import (
+    FIRST_SCALE,
+    assumed_noise,
+    init_feature_prior,
+    intercept_variance,
+    learn_reward,
+)
+
+LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
+"""The range of Z: each decision multiplies the bonuses of all arms by one uniform number from this range."""
+ROUNDS_AHEAD = 1000.0
+"""The shortest horizon of exploration, in rounds. See "The bonus" in docs/theory/optimist.md."""
+
+BLOCKS = 0.0
+"""The packed value of covariance="blocks"."""
+LARGEST_RULE = 1024
+"""The largest number of features for which `bonus_rule` computes the full covariance matrix."""
+ROUNDING = 1e-9
+"""Relative safety margin of an upper bound against rounding."""
+
+
+class Optimist(Policy):
+    """Pull the arm with the largest posterior mean plus a bonus for its uncertainty.
+
+    1. Draw one Z for all arms, uniform in [0.6, 1.1]. Pull the arm with the largest
+       x'theta + Z sigma w sqrt(log(1 + h (1000 + t / (d + 1)) w^2)), where w is the standard deviation of its score.
+    2. Update the posterior of theta and the intercept by the reward (`policy_bases.self_scaling_posterior`).
+
+    The policy estimates the intercept, the units of the features, the scale of the prior and the size sigma of the
+    noise. Only the link has to be chosen. h is the mean curvature of a reward. The probability of every arm is exact,
+    because each arm's score is a line in Z. O(K d^2) to choose, O(d^2) to learn. With more than 128 features the
+    covariance is exact in blocks of up to 128 features that occur together; choosing and learning are then linear in d
+    for a given size of the blocks. docs/theory/optimist.md gives the reasons.
+
+    Args:
+        link: mu, any link.
+        half_life: the number of rewards after which the weight of an observation is halved, for problems that change.
+            None never forgets. Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives
+            and selects one (`policy_bases.half_life_selection`); a round takes 3 to 7 times as long.
+        floor: pull a random arm with this probability, so that every arm has probability at least floor/K.
+        covariance: "blocks" as above. "diagonal" learns no correlations between features, and d in the bonus is the
+            number of features seen so far. A sparse Bandit always uses "diagonal".
+
+    >>> from glbandits import Bandit, Optimist
+    >>> bandit = Bandit(Optimist(), dim=2, seed=1)
+    >>> bandit.learn([1.0, 0.0], 0.0)
+    >>> bandit.probabilities([[1.0, 0.0], [0.0, 1.0]])
+    array([0., 1.])
+    """
+
+    name: ClassVar[str] = "optimist"
+    layout: ClassVar[StateLayout] = LAYOUT
+    estimate: ClassVar[str] = "mean"
+    outliers_at: ClassVar[int | None] = OUTLIERS
+    info: ClassVar[PolicyInfo] = PolicyInfo(
+        choose="K d^2 (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
+        guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
+        sparse="K n; n; f",
+    )  # fmt: skip
+
+    link: AnyLink = "logistic"
+    half_life: Annotated[float, Bounds(at_least=1)] | Literal["auto"] | None = None
+    floor: Probability = 0.0
+    covariance: Literal["blocks", "diagonal"] = "blocks"
+
+    @derived
+    def memory(self, dim: int) -> float:
+        """The half-life in rewards; infinite if the policy never forgets, or selects the half-life itself."""
+        return math.inf if self.half_life is None or self.half_life == "auto" else self.half_life
+
+    @derived
+    def noise(self, dim: int) -> float:
+        """The sum of squared residuals that counts as already observed."""
+        return assumed_noise(find_link(self.link))
+
+    @derived
+    def intercept_precision(self, dim: int) -> float:
+        """The prior precision of the intercept."""
+        return 1.0 / intercept_variance(find_link(self.link))
+
+    def implementation(self, dim: int) -> type[Policy]:
+        """A class of its own for "auto", so that other settings do not compile the selection."""
+        return AdaptiveOptimist if self.half_life == "auto" else Optimist
+
+    def init(self, dim: int) -> Floats:
+        """Return the initial state. The prior is arbitrary: the first reward replaces it."""
+        if self.half_life == "auto":
+            return initial_copies(replace(self, half_life=None).init(dim))
+        precision = self.intercept_precision(dim)
+        is_diagonal = self.covariance == "diagonal"
+        size = initial_size(dim, is_diagonal=is_diagonal)
+        state = LAYOUT.allocate(
+            dim, tail=size, prior=1.0, limits=NO_LIMIT, prior_scale=FIRST_SCALE, intercept_precision=precision
+        )
+        set_initial_blocks(state[blocks_at(dim) :], dim, is_diagonal=is_diagonal)
+        return state
+
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        if self.half_life == "auto":
+            return are_valid_copies(state, dim, replace(self, half_life=None))
+        return is_valid_posterior(state, dim)
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
+        """Return the posterior means. With half_life="auto": those of the copy that decides."""
+        return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
+
+    def outliers(self, state: Floats, dim: int) -> Outliers:
+        """Return the limited rewards and features. With half_life="auto": those of the copy that decides."""
+        state = active_copy(state) if self.half_life == "auto" else state
+        votes, rewards = votes_of(state, dim), int(state[OUTLYING_REWARDS])
+        features = {int(i): math.ceil(votes[i]) for i in np.flatnonzero(votes > 0.0)}
+        return Outliers(rewards, int(state[OUTLIERS]) - rewards, features)
+
+    def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
+        """Return the rule; None before the first reward.
+
+        The rule is None too with more than LARGEST_RULE features or a diagonal covariance.
+        """
+        state = active_copy(state) if self.half_life == "auto" else state
+        if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
+            return None
+        sigma = noise_scale(state, self.noise(dim))
+        return BonusRule.of(
+            mean_of(state, dim).copy(),
+            joint_covariance(state, dim),
+            information=information(state, dim),
+            low=LEAST_BONUS * sigma,
+            high=LARGEST_BONUS * sigma,
+            floor=self.floor,
+            limits=limits_of(state, dim).copy(),
+        )
+
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Choose a random arm before the first reward; then the best with a randomly scaled bonus."""
+        K = arms.shape[0]
+        if state[COUNT] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
+            return any_index(rng, K)
+        levels, variances = np.empty(K), np.empty(K)
+        score_moments(state, arms, levels, variances)
+        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
+        features = features_counted(state, settings, arms.shape[1])
+        return argmax_with_bonus(levels, variances, information(state, features), scale)
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Replace the prior if that is due, then update the posterior by the reward."""
+        dim = x.shape[0]
+        if dim > LARGEST_BLOCK and settings.covariance == BLOCKS:
+            state = merge_blocks(state, blocks_at(dim), x)
+        values = np.empty(dim)
+        if count_features(state, x, values):
+            init_feature_prior(state, values)
+        if state[COUNT] >= state[NEXT]:
+            replace_prior(state, dim, settings.memory, settings.noise, settings.intercept_precision)
+        learn_reward(state, values, reward, settings.noise, link)
+        return state
+
+    @staticmethod
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Write exact probabilities, from the interval of Z in which each arm has the best score."""
+        K, floor = arms.shape[0], settings.floor
+        if state[COUNT] == 0.0:
+            uniform_mass(out)
+            return True
+        levels, slopes = np.empty(K), np.empty(K)
+        score_moments(state, arms, levels, slopes)
+        features, sigma = features_counted(state, settings, arms.shape[1]), noise_scale(state, settings.noise)
+        amount = information(state, features)
+        for a in range(K):
+            slopes[a] = bonus(slopes[a], amount)
+        # As in `choose`, sigma multiplies Z and not the bonuses: rounding could make the products equal.
+        uniform_probabilities(levels, slopes, LEAST_BONUS * sigma, LARGEST_BONUS * sigma, out)
+        for a in range(K):
+            out[a] = floor / K + (1.0 - floor) * out[a]
+        return True
+
+
+@selects_half_life
+class AdaptiveOptimist(Optimist):
+    """Optimist with half_life="auto"."""
+
+    outliers_at: ClassVar[int | None] = FIRST_COPY + OUTLIERS
+
+
+@jittable
+def features_counted(state: Floats, settings: Any, dim: int) -> float:
+    """The number d in the bonus.
+
+    With a diagonal covariance it counts only features seen so far.
+    """
+    if settings.covariance == BLOCKS:
+        return float(dim)
+    presence, seen = presence_at(dim), 0.0
+    for i in range(dim):
+        seen += 1.0 if state[presence + i] > 0.0 else 0.0
+    return seen
+
+
+@jittable
+def information(state: Floats, features: float) -> float:
+    """The expected curvature h (1000 + t / (d + 1)) of the rewards that the bonus looks ahead."""
+    weight = max(float(state[WEIGHT]), 1.0)
+    return (ROUNDS_AHEAD + weight / (features + 1.0)) * float(state[CURVATURE]) / weight
+
+
+@jittable
+def noise_scale(state: Floats, noise: float) -> float:
+    """sigma, the noise relative to the noise that the link implies.
+
+    Never 0, even for tiny rewards.
+    """
+    return max(math.sqrt(dispersion(state, noise)), 1e-300)
+
+
+@jittable
+def bonus(variance: float, information: float) -> float:
+    """The bonus of a score with this variance, before the factors Z and sigma.
+
+    `argmax_with_bonus` and `bandit.arm_bounds` bound the same formula, and `BonusRule` states it: change all of them.
+    """
+    variance = max(variance, 0.0)
+    return math.sqrt(variance * math.log(1.0 + information * variance))
+
+
+@jittable
+def argmax_with_bonus(levels: Floats, variances: Floats, information: float, scale: float) -> int:
+    """Return the arm with the largest level + scale * bonus; of equal ones the first.
+
+    levels[a] is the posterior mean of the score of arm a, without the intercept. A logarithm takes as long as a score.
+    So the exact bonus is computed only for arms that could win with an upper bound of their bonus, which uses the
+    logarithm for the largest variance.
+    """
+    K, best, largest = levels.shape[0], 0, 0.0
+    for a in range(K):
+        best = a if levels[a] > levels[best] else best
+        largest = variances[a] if variances[a] > largest else largest
+    best_bonus = bonus(variances[best], information)
+    limit = scale * scale * math.log(1.0 + information * largest) * (1.0 + ROUNDING)
+    for a in range(K):
+        # Compare differences as `probabilities` does: in a sum, rounding loses the difference of close bonuses.
+        level_gain = levels[a] - levels[best]
+        required_bonus = scale * best_bonus - level_gain
+        if required_bonus <= 0.0 or required_bonus * required_bonus <= limit * variances[a]:
+            arm_bonus = bonus(variances[a], information)
+            bonus_loss = scale * (best_bonus - arm_bonus)
+            if level_gain > bonus_loss or (level_gain == bonus_loss and a < best):
+                best, best_bonus = a, arm_bonus
+    return best

@@ -1,0 +1,175 @@
+"""RS-GLinCB: a UCB rule that is updated rarely (Sawarni, Das, Barman and Sinha, 2024)."""
+
+import math
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from glbandits.common.arrays import Floats, Generator
+from glbandits.common.errors import InvalidInput
+from glbandits.maths.cholesky import inverse_norm, log_determinant, rank_one_update
+from glbandits.maths.fitting.fit_in_ball import fit_in_ball
+from glbandits.maths.fitting.observation_history import labelled, remember, rows_labelled
+from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
+from glbandits.maths.vectors import copy_to, dot
+from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
+from glbandits.policies.shared.exploration_settings import ExplorationSettings
+from glbandits.policies.shared.grids import EXPLORATIONS
+
+LAYOUT = StateLayout()
+theta_warm_of, theta_of = LAYOUT.vector("theta_warm"), LAYOUT.vector("theta")
+"""The estimate from the warm-up set, and the estimate that scores arms."""
+V_of, H_of, H_played_of = LAYOUT.factor("V"), LAYOUT.factor("H"), LAYOUT.factor("H_played")
+"""Cholesky factors: of V, the matrix of the warm-up set; of H, that of the other rewards; of H at the last switch."""
+history_at = LAYOUT.history(extra=1)
+WARM_UP_SET, OTHERS = 0.0, 1.0
+"""Labels of the observations in the history."""
+
+
+class RsGlincb(ExplorationSettings):
+    """A UCB rule that refits theta only when det H has doubled since the last fit.
+
+    1. If an arm has ||x||^2_{V^-1} above a threshold, pull the arm with the largest one. Its reward joins the warm-up
+       set: V += xx', and theta_warm = maximum likelihood estimate from that set.
+    2. Otherwise eliminate every arm whose upper bound x'theta_warm + b ||x||_{V^-1} is below the lower bound
+       x'theta_warm - b ||x||_{V^-1} of another arm. Of the rest pull the arm with the largest
+       x'theta + c ||x||_{H_played^-1}. Then H += (mu'(x'theta_warm)/e) xx'.
+    3. If det H has doubled since the last switch, switch: H_played = H, and theta = maximum likelihood estimate from
+       the rewards of line 2.
+
+    A reward belongs to line 1 or 2 by its x and V alone, so rewards may be delayed. O(K d^2) to choose. O(d^2) to
+    learn, except for the fits: O(d log T) in line 3, and one for each reward of the warm-up set.
+
+    Args:
+        link: mu, any link; the theory is for rewards in [0, 1].
+        exploration: c. None uses the paper's constants for this and the next three settings.
+        elimination: b.
+        threshold: the threshold of the squared norm in line 1.
+        prior_precision: the initial V and H are this times I. It is also the ridge penalty of the fits.
+        growth: the factor of det H that triggers a switch in line 3.
+        bound: S. Both estimates are constrained to ||theta|| <= S.
+        horizon: T. Used by the paper's constants only.
+        failure: delta. Used by the paper's constants only.
+
+    >>> from glbandits import Bandit, RsGlincb
+    >>> bandit = Bandit(RsGlincb(exploration=0.0), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0]] * 40, [1.0] * 30 + [0.0] * 10)
+    >>> bandit.choose([[0.2], [0.5], [-0.7]])
+    1
+    """
+
+    name: ClassVar[str] = "rs-glincb"
+    layout: ClassVar[StateLayout] = LAYOUT
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
+    info: ClassVar[PolicyInfo] = PolicyInfo(
+        choose="K d^2", learn="d^2, and d log T fits of t d^2", memory="t d",
+        guarantee="d sqrt(mu'* T)", use_when="updates must be rare, for example because deploying one is costly",
+    )  # fmt: skip
+
+    link: AnyLink = "logistic"
+    exploration: NonNegative | None = 2.0
+    elimination: NonNegative = 2.0
+    threshold: Positive = 1.0
+    prior_precision: Positive = 1.0
+    growth: Annotated[float, Bounds(above=1)] = 2.0
+    bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0
+    horizon: Annotated[int, Bounds(at_least=2)] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.exploration is None:
+            self.theory(1)
+
+    def theory(self, dim: int) -> tuple[float, float, float]:
+        """Return d log(T/delta), gamma and kappa of the paper, for rewards in [0, 1]."""
+        link = find_link(self.link)
+        if self.horizon is None or link.highest_reward - link.lowest_reward > 1.0:
+            raise InvalidInput(
+                "exploration=None uses the width from the theory, which needs a horizon and a link for rewards in "
+                f"[0, 1]; got horizon={self.horizon} and {link}"
+            )
+        log = dim * math.log(self.horizon / self.failure)
+        least, _ = slope_range(link, self.bound)
+        return log, 25.0 * self.bound * math.sqrt(log), 1.0 / least
+
+    @derived
+    def c(self, dim: int) -> float:
+        """The scale of the bonus."""
+        return self.exploration if self.exploration is not None else 150.0 * math.sqrt(self.theory(dim)[0])
+
+    @derived
+    def b(self, dim: int) -> float:
+        """The scale of the intervals by which arms are eliminated."""
+        if self.exploration is not None:
+            return self.elimination
+        _, gamma, kappa = self.theory(dim)
+        return gamma * math.sqrt(kappa)
+
+    @derived
+    def largest_known(self, dim: int) -> float:
+        """The threshold of line 1."""
+        if self.exploration is not None:
+            return self.threshold
+        _, gamma, kappa = self.theory(dim)
+        return 1.0 / (gamma * gamma * kappa)
+
+    @derived
+    def precision(self, dim: int) -> float:
+        """The initial V and H are this times I. Also the ridge penalty of the fits."""
+        return self.prior_precision if self.exploration is not None else self.theory(dim)[0]
+
+    @derived
+    def log_growth(self, dim: int) -> float:
+        """The increase of log det H that triggers a switch."""
+        return math.log(self.growth)
+
+    def init(self, dim: int) -> Floats:
+        precision = self.precision(dim)
+        return LAYOUT.allocate(dim, V=precision, H=precision, H_played=precision)
+
+    @staticmethod
+    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
+        """Choose by line 1 or 2."""
+        K, dim = arms.shape
+        V, theta_warm, scratch, upper = V_of(state, dim), theta_warm_of(state, dim), np.empty(dim), np.empty(K)
+        widest, largest, best_lower = 0, -np.inf, -np.inf
+        for a in range(K):
+            score, length = score_and_norm(arms, a, theta_warm, V, scratch)
+            if length > largest:
+                widest, largest = a, length
+            upper[a] = score + settings.b * length
+            best_lower = max(best_lower, score - settings.b * length)
+        if largest * largest >= settings.largest_known:
+            return widest
+        H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
+        for a in range(K):
+            if upper[a] >= best_lower:
+                score, length = score_and_norm(arms, a, theta, H, scratch)
+                score += settings.c * length
+                if score > best_score:
+                    best, best_score = a, score
+        return best
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Add the reward to its set, and refit the estimate of the set if that is due."""
+        dim = x.shape[0]
+        length = inverse_norm(V_of(state, dim), x, np.empty(dim))
+        to_warm_up = length * length >= settings.largest_known
+        label = WARM_UP_SET if to_warm_up else OTHERS
+        state = remember(state, history_at(dim), labelled(x, label), reward)
+        H_now, H_then = H_of(state, dim), H_played_of(state, dim)
+        if to_warm_up:
+            rank_one_update(V_of(state, dim), 1.0, x)
+        else:
+            rank_one_update(H_now, link.slope(dot(x, theta_warm_of(state, dim))) / math.e, x)
+        switch = log_determinant(H_now) - log_determinant(H_then) > settings.log_growth
+        if to_warm_up or switch:
+            theta = theta_warm_of(state, dim) if to_warm_up else theta_of(state, dim)
+            rows, ridge = rows_labelled(state, history_at(dim), dim, label, label), settings.precision
+            copy_to(theta, fit_in_ball(rows.features, rows.rewards, rows.counts, ridge, settings.bound, theta, link))
+        if switch:
+            for i in range(dim):
+                copy_to(H_then[i], H_now[i])
+        return state

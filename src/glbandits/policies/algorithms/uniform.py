@@ -1,0 +1,52 @@
+"""Uniform: random arms, the baseline that every policy must beat."""
+
+from typing import Any, ClassVar
+
+from glbandits.common.arrays import Floats, Generator
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import any_index
+from glbandits.maths.vectors import uniform_mass
+from glbandits.policies.contract import AnyLink, Policy, PolicyInfo, StateLayout
+
+LAYOUT = StateLayout()
+LEARNED = LAYOUT.count("learned")
+
+
+class Uniform(Policy):
+    """Pull each arm with equal probability, and learn nothing.
+
+    The state is the number of rewards.
+
+    Args:
+        link: determines only which rewards are valid.
+
+    >>> import numpy as np
+    >>> from glbandits import Bandit, Uniform
+    >>> Bandit(Uniform(), dim=2, seed=1).probabilities(np.eye(2))
+    array([0.5, 0.5])
+    """
+
+    name: ClassVar[str] = "uniform"
+    layout: ClassVar[StateLayout] = LAYOUT
+    info: ClassVar[PolicyInfo] = PolicyInfo(
+        choose="1", learn="1", memory="1",
+        guarantee="none; regret grows with T", use_when="data for off-policy evaluation are wanted, or a baseline",
+        sparse="1; 1; 1",
+    )  # fmt: skip
+
+    link: AnyLink = "identity"
+
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        return any_index(rng, arms.shape[0])
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Count the reward."""
+        state[LEARNED] += 1.0
+        return state
+
+    @staticmethod
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        uniform_mass(out)
+        return True

@@ -1,0 +1,48 @@
+"""The base class of policies, and tools to declare settings and state.
+
+See docs/write-a-policy.md.
+"""
+
+from glbandits.compilation.numba_support import jittable
+from glbandits.policies.contract.base import Grid, Policy, PolicyInfo, unpacker
+from glbandits.policies.contract.bonus_rule import BonusRule
+from glbandits.policies.contract.coefficients import Coefficients
+from glbandits.policies.contract.outliers import Outliers, OutlierWarning
+from glbandits.policies.contract.plain_settings import grid_points, rebuild, settings_of
+from glbandits.policies.contract.settings import (
+    AnyLink,
+    Bounds,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Probability,
+    declared_settings,
+    derived,
+)
+from glbandits.policies.contract.state_layout import StateLayout
+
+__all__ = [
+    "AnyLink",
+    "BonusRule",
+    "Bounds",
+    "Coefficients",
+    "Grid",
+    "NonNegative",
+    "NonNegativeInt",
+    "OutlierWarning",
+    "Outliers",
+    "Policy",
+    "PolicyInfo",
+    "Positive",
+    "PositiveInt",
+    "Probability",
+    "StateLayout",
+    "declared_settings",
+    "derived",
+    "grid_points",
+    "jittable",
+    "rebuild",
+    "settings_of",
+    "unpacker",
+]

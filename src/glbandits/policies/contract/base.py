@@ -1,0 +1,300 @@
+"""`Policy`, the base class of every policy.
+
+`Policy` makes every subclass a frozen dataclass of settings and lets Numba compile its functions.
+"""
+
+import re
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import FrozenInstanceError, dataclass
+from types import FunctionType
+from typing import Any, ClassVar, NamedTuple, TypeAlias, dataclass_transform
+
+import numpy as np
+
+from glbandits.common.arrays import Bools, Floats, Generator, Ints
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.numba_support import fixed_tuple, jittable
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import any_index
+from glbandits.maths.vectors import point_mass, uniform_mass
+from glbandits.policies.contract.bonus_rule import BonusRule
+from glbandits.policies.contract.coefficients import Coefficients
+from glbandits.policies.contract.outliers import Outliers
+from glbandits.policies.contract.settings import (
+    AnyLink,
+    declared_settings,
+    packed_names,
+    packed_settings,
+    validate_settings,
+)
+from glbandits.policies.contract.state_layout import StateLayout
+
+Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
+"""Values for some settings of a policy. An experiment runs every combination."""
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+COMPILED = ("choose", "learn", "probabilities", "decide", "sample", "is_warming_up")
+"""The functions of a policy that run every round, as compiled code or as plain Python."""
+
+
+class PolicyInfo(NamedTuple):
+    """The overview of a policy: its row in docs/policies.md.
+
+    Costs are orders of growth, where t counts the distinct arms pulled so far.
+    """
+
+    choose: str
+    """Time to choose an arm."""
+    learn: str
+    """Time to learn a reward."""
+    memory: str
+    """Size of the state."""
+    guarantee: str
+    """The proven order of regret, with the settings of the theory and up to logarithms; or none."""
+    use_when: str
+    """When to prefer this policy."""
+    page: str = ""
+    """The page in docs/theory, if it is not named like the policy."""
+    sparse: str = ""
+    """Costs of the sparse form: time to choose, time to learn, memory, where n is the nonzeros of an arm."""
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Policy:
+    """A bandit algorithm: settings, a state layout, and functions that choose and learn.
+
+    A subclass becomes a frozen dataclass. Its annotated attributes are its settings, which are validated on creation.
+    Everything that the policy learns is in one flat array, the state, whose parts `layout` declares. The functions
+    below run every round. They are static, read no attribute, and may call only functions under `@jittable`:
+
+    - `choose(state, settings, arms, rng, link) -> int` returns the arm to pull. It changes nothing but `rng`.
+    - `learn(state, settings, x, reward, rng, link) -> state` learns one reward in place and returns the state. To grow
+      or shrink the state, it returns another array.
+    - `probabilities(state, settings, arms, link, out) -> bool` writes the probability of each arm to `out` and returns
+      True. It returns False if the rule has no exact form; callers then estimate it by many calls of `choose`.
+
+    Instead of `choose` and `probabilities` a policy may define a rule, from which this class builds both:
+
+    - `decide(state, settings, arms, link) -> int` for a deterministic rule, or
+    - `sample(state, settings, arms, rng, link) -> int` for a random rule without exact probabilities;
+    - with either of them, optionally `is_warming_up(state, settings) -> bool`. While it returns True, arms are pulled
+      uniformly at random.
+
+    Arguments of these functions: `settings` has an attribute for each numeric setting (None reads as NaN, a choice as
+    its index) and for each method under `@derived`. `rng` is a random generator (`maths.philox`). `arms` is a (K, d)
+    matrix with K >= 1. `link` has the mean, slope and antiderivative of the policy's link. All arguments are valid:
+    the caller has checked them.
+
+    A subclass of a policy that is declared with `sparse=True` is the sparse form of that policy, which a Bandit with
+    `sparse=True` runs. Its functions take rows in compressed sparse row format (`maths.sparse_rows`). The row passed to
+    `learn` contains no zeros.
+
+    - `choose(state, settings, indptr, indices, values, rng, link) -> int`
+    - `learn(state, settings, indices, values, reward, rng, link) -> state`
+    - `probabilities(state, settings, indptr, indices, values, link, out) -> bool` (optional)
+    """
+
+    name: ClassVar[str]
+    """The id in `POLICIES`, on the command line and in file names of compiled code."""
+    layout: ClassVar[StateLayout] = StateLayout()
+    """The parts of the state."""
+    estimate: ClassVar[str] = "theta"
+    """The name of the state vector that holds the point estimate of theta."""
+    grid: ClassVar[Grid] = {}
+    """The settings that experiments tune, and their values: those of the SGD-TS paper if it tunes this policy."""
+    info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
+    """The row in docs/policies.md."""
+    outliers_at: ClassVar[int | None] = None
+    """The index in a state of the number of outliers that were limited; None if the policy limits none."""
+    is_sparse: ClassVar[bool] = False
+    """Whether the functions take sparse rows."""
+
+    choose: ClassVar[Callable[..., int]]
+    learn: ClassVar[Callable[..., Floats]]
+
+    def __init_subclass__(cls, *, sparse: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        name = vars(cls).get("name", "policy")
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise InvalidInput(
+                f"the name of {cls.__name__} must be letters, digits, dots, dashes and underscores; got {name!r}"
+            )
+        dataclass(frozen=True, kw_only=True)(cls)
+        del cls.__setattr__, cls.__delattr__  # Policy's do the same, and allow an explicit @dataclass on a subclass
+        for name in COMPILED:
+            function = vars(cls).get(name)
+            function = function.__func__ if isinstance(function, staticmethod) else function
+            if isinstance(function, FunctionType):
+                setattr(cls, name, staticmethod(jittable(function)))
+        if "choose" in vars(cls) and "probabilities" not in vars(cls):  # those of a base class would not match
+            unknown = no_sparse_probabilities if sparse else Policy.probabilities
+            cls.probabilities = staticmethod(unknown)  # type: ignore[method-assign]
+        if sparse:
+            cls.is_sparse = True
+            cls.__base__._sparse_form = cls  # type: ignore[union-attr]
+            return
+        if not {"decide", "sample", "is_warming_up"}.isdisjoint(vars(cls)):
+            defined = next((base for base in cls.__mro__ if not {"decide", "sample"}.isdisjoint(vars(base))), None)
+            if defined is not None:
+                _add_random_rule(cls) if "sample" in vars(defined) else _add_deterministic_rule(cls)
+
+    def __post_init__(self) -> None:
+        validate_settings(self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(
+            f"settings of a policy cannot be changed; create another one with dataclasses.replace(policy, {name}=...)"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"settings of a policy cannot be deleted; got {name}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name, as scikit-learn's estimators do.
+
+        A policy contains no estimators, so `deep` changes nothing.
+        """
+        kind: Any = type(self)
+        return {setting.name: getattr(self, setting.name) for setting in declared_settings(kind)}
+
+    @property
+    def link(self) -> AnyLink:
+        """The link from scores to expected rewards: a Link, or the name of a built-in one."""
+        return "identity"
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether the state stores past observations, and so may grow with them."""
+        return self.layout.has_history
+
+    def implementation(self, dim: int) -> type["Policy"]:
+        """The class whose functions run for this dimension. A policy with variants overrides this."""
+        return type(self)
+
+    def sparse_implementation(self, dim: int) -> type["Policy"] | None:
+        """The class of the sparse form, which takes the same settings; None if there is none."""
+        form: type[Policy] | None = vars(type(self)).get("_sparse_form")
+        return form
+
+    def init(self, dim: int) -> Floats:
+        """The state before the first round."""
+        return self.layout.allocate(dim)
+
+    def packed_settings(self, dim: int) -> Floats:
+        """The settings as the array that compiled functions receive."""
+        return packed_settings(self, self.implementation(dim), dim)
+
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        """Whether this array can be a state of this policy. Called on states that come from files."""
+        return self.layout.is_valid(state, dim)
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
+        """Return a copy of the point estimate in a state; None if the state has none.
+
+        The estimate is the vector named by the class attribute `estimate`, and the scalar "intercept" if there is one.
+        """
+        parts = self.layout.parts(state, dim)
+        theta = parts.get(self.estimate)
+        if theta is None or theta.size != dim:
+            return None
+        return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
+
+    def outliers(self, state: Floats, dim: int) -> Outliers:
+        """Return how many rewards and features were limited. None are without an override."""
+        return Outliers()
+
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        """Whether a sparse form can learn each feature in a state of at most `max_size` numbers.
+
+        True for all features if there is room, else only for features that were learned already. A policy whose state
+        does not grow returns True for all.
+        """
+        return np.ones(len(features), dtype=bool)
+
+    def random_start(self, dim: int) -> int:
+        """The number of rewards before the first estimate. Until then, arms are chosen at random."""
+        return 0
+
+    def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
+        """The rule of the next decision if it can be written as a `BonusRule`, else None."""
+        return None
+
+    @staticmethod
+    @jittable
+    def is_warming_up(state: Floats, settings: Any) -> bool:
+        """Whether arms are still pulled at random. Without an override: never."""
+        return False
+
+    @staticmethod
+    @jittable
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Return False: without an override the probabilities have no exact form."""
+        return False
+
+
+@jittable
+def no_sparse_probabilities(
+    state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
+) -> bool:
+    """Return False: without an override the probabilities have no exact form."""
+    return False
+
+
+def _add_deterministic_rule(kind: Any) -> None:
+    decide, is_warming_up = kind.decide, kind.is_warming_up
+
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Choose a random arm during the warm-up, then the arm of the rule."""
+        if is_warming_up(state, settings):
+            return any_index(rng, arms.shape[0])
+        return decide(state, settings, arms, link)  # type: ignore[no-any-return]
+
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Write uniform probabilities during the warm-up, then 1 for the arm of the rule."""
+        if is_warming_up(state, settings):
+            uniform_mass(out)
+        else:
+            point_mass(out, decide(state, settings, arms, link))
+        return True
+
+    attach(kind, choose, probabilities)
+
+
+def _add_random_rule(kind: Any) -> None:
+    sample, is_warming_up = kind.sample, kind.is_warming_up
+
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Choose a random arm during the warm-up, then an arm sampled by the rule."""
+        if is_warming_up(state, settings):
+            return any_index(rng, arms.shape[0])
+        return sample(state, settings, arms, rng, link)  # type: ignore[no-any-return]
+
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Write uniform probabilities during the warm-up. Afterwards they have no exact form."""
+        uniform_mass(out)
+        return bool(is_warming_up(state, settings))
+
+    attach(kind, choose, probabilities)
+
+
+def unpacker(kind: Any) -> Callable[[Floats], Any]:
+    """Return a function from packed settings to a named tuple. Compiled code can call it."""
+    if "unpack" not in vars(kind):
+        packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # type: ignore[misc]
+        packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
+        kind.Packed, length = packed, len(packed._fields)
+
+        def unpack(settings: Floats) -> Any:
+            return packed(*fixed_tuple(settings, length))
+
+        attach(kind, unpack)
+    unpack_settings: Callable[[Floats], Any] = kind.unpack
+    return unpack_settings
+
+
+def attach(kind: type, *functions: Any) -> None:
+    """Add functions to a class as static methods, under names that Numba's cache can find."""
+    for function in functions:
+        function.__module__, function.__qualname__ = kind.__module__, f"{kind.__qualname__}.{function.__name__}"
+        setattr(kind, function.__name__, staticmethod(jittable(function)))

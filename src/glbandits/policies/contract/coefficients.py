@@ -1,0 +1,40 @@
+"""The coefficients of a model: the point estimate with which a policy scores arms."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """A point estimate of theta. The score of an arm with features x is x'theta + intercept.
+
+    The link turns a score into an expected reward. Bonuses and posterior draws are not included, except that
+    `pg-ts`, `lmc-ts` and `glm-fpl` have no other theta than their last draw.
+
+    >>> Coefficients(np.array([0.5, -1.0]), indices=np.array([3, 8])).at([8, 9])
+    array([-1.,  0.])
+    """
+
+    theta: Floats
+    """One coefficient for each feature, (dim,). For a sparse Bandit: one for each of `indices`."""
+    intercept: float = 0.0
+    """0 for a policy without an intercept."""
+    indices: Ints | None = None
+    """For a sparse Bandit: the features learned so far, sorted. All other coefficients are 0."""
+
+    def at(self, features: Ints | list[int]) -> Floats:
+        """Return the coefficients of these features. Raises InvalidInput if an index is negative."""
+        wanted = np.asarray(features, dtype=np.int64)
+        if (wanted < 0).any():
+            raise InvalidInput(f"features must be at least 0; got {wanted.min()}")
+        if self.indices is None:
+            return np.array(self.theta[wanted])
+        coefficients = np.zeros(wanted.shape)
+        if self.indices.size:
+            nearest = np.minimum(np.searchsorted(self.indices, wanted), self.indices.size - 1)
+            coefficients = np.where(self.indices[nearest] == wanted, self.theta[nearest], 0.0)
+        return coefficients

@@ -1,0 +1,153 @@
+"""Checks of a user's policy before its first use, with a message for each common mistake."""
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields, replace
+from typing import Any, cast
+
+import numpy as np
+
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import GlbanditsError, InvalidInput, check_int
+from glbandits.compilation.numba_support import check_reachable
+from glbandits.maths.links import LINKS, LinkFunctions, find_link
+from glbandits.maths.philox import generator
+from glbandits.policies.contract.base import Policy
+from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
+from glbandits.policies.contract.settings import packed_names
+
+PARAMETERS = {
+    "choose": ("state", "settings", "arms", "rng", "link"),
+    "decide": ("state", "settings", "arms", "link"),
+    "sample": ("state", "settings", "arms", "rng", "link"),
+    "learn": ("state", "settings", "x", "reward", "rng", "link"),
+    "probabilities": ("state", "settings", "arms", "link", "out"),
+    "is_warming_up": ("state", "settings"),
+}
+SPARSE_PARAMETERS = {
+    "choose": ("state", "settings", "indptr", "indices", "values", "rng", "link"),
+    "learn": ("state", "settings", "indices", "values", "reward", "rng", "link"),
+    "probabilities": ("state", "settings", "indptr", "indices", "values", "link", "out"),
+}
+
+
+def check_is_policy(policy: object) -> Policy:
+    """Return the policy. Raises InvalidInput if it is not an instance of Policy."""
+    if isinstance(policy, type) and issubclass(policy, Policy):
+        raise InvalidInput(f"policy must be an instance such as {policy.__name__}(); got the class. Add parentheses.")
+    if not isinstance(policy, Policy):
+        raise InvalidInput(f"policy must be an instance of a subclass of Policy, such as Optimist(); got {policy!r}.")
+    return policy
+
+
+def accepted_links(policy: Policy) -> list[str]:
+    """Return the names of the built-in links that a policy accepts: its own alone if it has no setting `link`."""
+    record = cast(Any, policy)
+    if "link" not in {field.name for field in fields(record)}:
+        return [find_link(policy.link).name]
+    accepted = []
+    for name in LINKS:
+        with suppress(InvalidInput):
+            replace(record, link=name)
+            accepted.append(name)
+    return accepted
+
+
+def check_policy(policy: object, dim: int) -> None:
+    """Raise InvalidInput if this policy cannot run with `dim` features.
+
+    Policies of this package are not tried. A user's policy makes two decisions and learns two rewards on a small trial
+    problem, as plain Python.
+    """
+    policy = check_is_policy(policy)
+    check_int("dim", dim, at_least=1)
+    kind = policy.implementation(dim)
+    if kind.__module__.split(".")[0] == __name__.split(".")[0]:
+        return
+    _check_class(kind, SPARSE_PARAMETERS if policy.is_sparse else PARAMETERS)
+    _check_trial(policy, kind, dim)
+
+
+def _check_class(kind: type[Policy], parameters: Mapping[str, tuple[str, ...]]) -> None:
+    name = kind.__name__
+    if not isinstance(getattr(kind, "name", None), str):
+        raise InvalidInput(f'{name} has no name. Add a line such as `name: ClassVar[str] = "mine"`.')
+    if not hasattr(kind, "choose"):
+        raise InvalidInput(f"{name} has no rule. Define choose, decide or sample: see the docstring of Policy.")
+    if not hasattr(kind, "learn"):
+        raise InvalidInput(f"{name} has no learn. Define learn(state, settings, x, reward, rng, link) -> state.")
+    for function_name, wanted in parameters.items():
+        function = getattr(kind, function_name, None)
+        if function is None:
+            continue
+        names = tuple(inspect.signature(function).parameters)
+        if "self" in names:
+            raise InvalidInput(
+                f"{name}.{function_name} has a parameter self, but compiled code has no object. Remove it, put "
+                "@staticmethod above, and read settings from `settings`."
+            )
+        if len(names) != len(wanted):
+            raise InvalidInput(
+                f"{name}.{function_name} must take ({', '.join(wanted)}); it takes ({', '.join(names)})."
+            )
+        check_reachable(function, f"{name}.{function_name}")
+
+
+def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
+    name = type(policy).__name__
+    state = _called(f"{name}.init", policy.init, dim)
+    if not isinstance(state, np.ndarray) or state.ndim != 1 or state.dtype != np.float64:
+        got = f"{state.dtype} of shape {state.shape}" if isinstance(state, np.ndarray) else repr(state)[:60]
+        raise InvalidInput(f"{name}.init must return the state, a vector of float64; got {got}.")
+    settings = _called(f"{name}.packed_settings", policy.packed_settings, dim)
+    if not isinstance(settings, np.ndarray) or settings.ndim != 1 or settings.dtype != np.float64:
+        raise InvalidInput(f"{name}.packed_settings must return a vector of float64; got {settings!r}.")
+    names = max(len(packed_names(cast(Any, kind))), 1)
+    if len(settings) != names:
+        raise InvalidInput(f"{name}.packed_settings must return {names} numbers, one per name; got {len(settings)}.")
+    link = find_link(policy.link)
+    functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
+    choose, learn, probabilities, unpack, _ = policy_functions(kind)
+    named = unpack(settings)
+    arms, rows = _trial_arms(policy, dim)
+    rng, out = generator(1), np.zeros(3)
+    reward = min(max(link.mean(0.0), link.lowest_reward), link.highest_reward)
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            arm = checked_arm(_called(f"{name}.choose", choose, state, named, *arms, rng, functions), 3, kind.name)
+            _check_probabilities(name, probabilities, state, named, *arms, functions, out)
+            state = checked_state(_called(f"{name}.learn", learn, state, named, *rows[arm], reward, rng, functions))
+
+
+def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+    """Return three arms as arguments of `choose`, and each of them as arguments of `learn`."""
+    if not policy.is_sparse:
+        arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
+        return (arms,), [(arm,) for arm in arms]
+    indices, values = np.arange(min(dim, 3)), np.full(min(dim, 3), 0.5)
+    pointers = np.arange(4) * indices.size
+    return (pointers, np.tile(indices, 3), np.tile(values, 3)), [(indices, values)] * 3
+
+
+def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:
+    exact = checked_bool(_called(f"{name}.probabilities", probabilities, *arguments))
+    out = cast(Floats, arguments[-1])
+    if exact and not (abs(out.sum() - 1.0) < 1e-6 and (out >= 0.0).all()):
+        raise InvalidInput(
+            f"{name}.probabilities must write numbers of at least 0 that sum to 1, or return False; it wrote {out}."
+        )
+
+
+def _called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except GlbanditsError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise InvalidInput(
+            f"{name} failed with {type(error).__name__}: {error}, in line {frame.lineno} of {frame.filename}: "
+            f"{frame.line}"
+        ) from error

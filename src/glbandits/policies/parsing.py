@@ -1,0 +1,204 @@
+"""The text form of policies: `sgd-ts`, `sgd-ts:step=0.5,draw=decision`, `module:Class:step=0.5`.
+
+The command line, experiment files and the service all read policies and their settings with this module.
+A value is a Python or JSON literal, such as 0.5, None, null, true, "auto", [1, 2] or {"noise": 0.1}. Any other text
+without brackets, quotes and spaces is a word: `draw=decision` sets draw to "decision".
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from glbandits.common.errors import GlbanditsError, InvalidInput, UnknownName, lookup
+from glbandits.policies import POLICIES
+from glbandits.policies.contract import Policy, rebuild
+from glbandits.policies.contract.policy_checks import check_is_policy
+
+JSON_CONSTANTS = {"true": True, "false": False, "null": None}
+WORD = re.compile(r"[^\s'\"()\[\]{}=]+")
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+MAX_VALUE_LENGTH = 2_000
+"""The most characters of a value. Longer ones, which a client of the service may send, could exhaust the stack."""
+
+
+class PolicyText(NamedTuple):
+    """A policy as a text names it: the policy is not looked up yet."""
+
+    name: str
+    """A name of POLICIES, or `module:Class` for a user-defined policy."""
+    settings: dict[str, Any]
+
+
+def split_policy(text: str) -> PolicyText:
+    """Split `name:setting=value,setting=value` or `name:{JSON}` into the name and the settings.
+
+    Raises InvalidInput if the settings are not written like this. Imports nothing.
+
+    >>> split_policy("sgd-ts:step=0.5,draw=decision")
+    PolicyText(name='sgd-ts', settings={'step': 0.5, 'draw': 'decision'})
+    >>> split_policy('optimist:{"link": "logistic", "half_life": null}').settings
+    {'link': 'logistic', 'half_life': None}
+    >>> split_policy("my_module:MyPolicy:step=0.5").name
+    'my_module:MyPolicy'
+    """
+    name, _, listed = text.strip().partition(":")
+    class_name, _, rest = listed.partition(":")
+    if name not in POLICIES and class_name.isidentifier():
+        name, listed = f"{name}:{class_name}", rest
+    try:
+        if listed.strip().startswith("{"):
+            settings = parse_value(listed)
+            if not isinstance(settings, dict) or not all(isinstance(key, str) for key in settings):
+                raise ValueError(listed)
+            return PolicyText(name, settings)
+        return PolicyText(name, dict(_settings(listed)))
+    except ValueError:
+        raise InvalidInput(f"settings are written {name}:name=value,name=value; got {listed[:80]!r}") from None
+
+
+def as_policy(policy: Policy | str) -> Policy:
+    """Return a policy unchanged, and create the policy of this package that a text names.
+
+    Raises UnknownName for a name that is not in `POLICIES`. It never imports a user-defined policy: pass an instance.
+
+    >>> as_policy("epsilon-greedy:exploration=2").exploration
+    2.0
+    """
+    if not isinstance(policy, str):
+        return check_is_policy(policy)
+    lookup("policy", split_policy(policy).name, POLICIES)
+    return parse_policy(policy)
+
+
+def parse_policy(text: str, **defaults: Any) -> Policy:
+    """Create the policy that a text names.
+
+    Args:
+        text: as for `split_policy`. A user-defined policy is imported.
+        defaults: settings that are used if the policy has them and the text does not give them.
+
+    >>> parse_policy("sgd-ts:step=0.5,draw=decision", horizon=1000).draw
+    'decision'
+    """
+    name, settings = split_policy(text)
+    kind: Any = find_policy(name)
+    known = {field.name: field for field in fields(kind)}
+    for setting in settings:
+        lookup(f"setting of {name}", setting, known)
+    if "theory" not in settings:  # `theory` has its own horizon
+        settings = {key: value for key, value in defaults.items() if key in known} | settings
+    try:
+        return rebuild(kind, settings)
+    except GlbanditsError as error:
+        error.name_parameters(lambda parameter: parameter.name)  # a setting is not the option of the same name
+        raise
+
+
+def parse_grid(texts: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Parse the values to try for each setting, from texts such as `floor=0.01,0.05`.
+
+    >>> parse_grid(["floor=0.01,0.05", "half_life=None,auto"])
+    {'floor': (0.01, 0.05), 'half_life': (None, 'auto')}
+    """
+    grid: dict[str, tuple[Any, ...]] = {}
+    for text in texts:
+        name, _, listed = text.partition("=")
+        try:
+            values = tuple(map(parse_value, _split_commas(listed)))
+        except ValueError:
+            values = ()
+        if not values or not name or name in grid:
+            raise InvalidInput(f"a grid is written setting=value,value, once for each setting; got {text!r}")
+        grid[name] = values
+    return grid
+
+
+def parse_value(text: str) -> Any:
+    """Return the value that a text stands for: a Python or JSON literal, or else a word. Raises ValueError.
+
+    >>> [parse_value(text) for text in ("0.5", "null", "true", "auto", "{'a': [1, true]}")]
+    [0.5, None, True, 'auto', {'a': [1, True]}]
+    """
+    text = text.strip()
+    if len(text) > MAX_VALUE_LENGTH:
+        raise ValueError(f"{len(text)} characters")
+    try:
+        return ast.literal_eval(_JsonConstants().visit(ast.parse(text, mode="eval")))
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        if WORD.fullmatch(text):
+            return text
+        raise ValueError(text) from None
+
+
+def find_policy(name: str) -> type[Policy]:
+    """Return the policy class of this name, or the user-defined class given as `module:Class`.
+
+    The module may be in the current folder or anywhere on Python's import path.
+    Raises UnknownName if there is no such policy, and InvalidInput if the module cannot be imported.
+    """
+    module_name, colon, class_name = str(name).partition(":")
+    if not colon:
+        return lookup("policy", name, POLICIES)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        kind = getattr(import_module(module_name), class_name, None)
+    except ModuleNotFoundError as error:
+        raise UnknownName(
+            f"there is no module {error.name!r}, needed for {name!r}; run glb in the folder of the module."
+        ) from None
+    except SyntaxError as error:
+        raise InvalidInput(
+            f"{error.filename}, line {error.lineno}: {error.msg}; correct the module of {name!r}"
+        ) from None
+    except Exception as error:
+        raise InvalidInput(
+            f"importing the module {module_name!r} of {name!r} failed: {type(error).__name__}: {error}. "
+            f"Run `python -c 'import {module_name}'` for the traceback"
+        ) from error
+    if not (isinstance(kind, type) and issubclass(kind, Policy)):
+        raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")
+    return kind
+
+
+class _JsonConstants(ast.NodeTransformer):
+    """Replaces the names true, false and null by their Python values."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.Constant(JSON_CONSTANTS[node.id]) if node.id in JSON_CONSTANTS else node
+
+
+def _settings(listed: str) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each setting in `name=value,name=value`. Raises ValueError."""
+    names = set[str]()
+    for part in _split_commas(listed):
+        name, equals, value = part.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier() or name in names:
+            raise ValueError(part)
+        names.add(name)
+        yield name, parse_value(value)
+
+
+def _split_commas(text: str) -> list[str]:
+    """Split at the commas that are outside brackets and quotes. An empty text has no parts."""
+    parts, closing, quote = [""], list[str](), ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in BRACKETS:
+            closing.append(BRACKETS[character])
+        elif closing and character == closing[-1]:
+            closing.pop()
+        elif character == "," and not closing:
+            parts.append("")
+            continue
+        parts[-1] += character
+    return parts if text.strip() else []

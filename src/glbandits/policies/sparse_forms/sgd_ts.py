@@ -1,0 +1,168 @@
+"""SGD-TS on sparse rows. Means, projections and draws are computed only for features that are needed."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glbandits.common.arrays import Bools, Floats, Generator, Ints
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.numba_support import jittable
+from glbandits.maths.feature_table import empty_table, entries_of, has_room, is_valid_table, largest_count
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import COUNTER, KEY, STREAM, any_index, skip_normals, uniform
+from glbandits.maths.vectors import uniform_mass
+from glbandits.policies.algorithms.sgd_ts import BLOCK, CONVERGED, FITTED_RIDGE, POSITION, SgdTs
+from glbandits.policies.contract import Coefficients, derived
+from glbandits.policies.shared.sgd_ts_theory import variance
+from glbandits.policies.shared.sparse.first_block import append_sparse_row, are_valid_rows, fit_stored_rows, row_starts
+from glbandits.policies.sparse_forms.lazy_sgd import (
+    END,
+    FILLED,
+    HAT,
+    LAYOUT,
+    ROW,
+    SCALE,
+    SCALE_SUM,
+    TABLE,
+    TOUCHED,
+    C,
+    U,
+    add_gradient,
+    are_valid_words,
+    best_under_draw,
+    initial_row,
+    is_valid_list,
+    store_generator,
+    stored_word,
+    take_step,
+)
+
+LARGEST_FIRST_BLOCK = 5000
+"""The largest length tau of the first block, because its fit takes O(tau^3)."""
+
+
+class SparseSgdTs(SgdTs, sparse=True):
+    """The sparse form of `SgdTs`. It makes the same draws. Estimates are equal up to rounding errors."""
+
+    @derived
+    def dimension(self, dim: int) -> int:
+        """The number of normal variates by which a draw advances the generator."""
+        return dim
+
+    def init(self, dim: int) -> Floats:
+        """Return the initial state. Raises InvalidInput if the first block is too long to fit."""
+        tau = self.tau(dim)
+        if tau > LARGEST_FIRST_BLOCK:
+            raise InvalidInput(
+                f"the first block would have {tau:,} rewards for dim={dim}, but a sparse Bandit can fit at most "
+                f"{LARGEST_FIRST_BLOCK:,}; set block_length, such as SgdTs(block_length=100)."
+            )
+        return LAYOUT.allocate(0, scale=1.0, touched=END)
+
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        if state.ndim != 1 or state.size < TABLE or not LAYOUT.is_valid(state[:TABLE], 0):
+            return False
+        if not np.isfinite(state).all() or not state[POSITION] < self.tau(dim) or not are_valid_words(state):
+            return False
+        if state[BLOCK] == 0.0:
+            is_first = state[TOUCHED] == END and state[SCALE] == 1.0
+            return is_first and are_valid_rows(state[TABLE:], int(state[POSITION]), int(state[FILLED]), dim)
+        if not is_valid_table(state, TABLE, ROW, dim) or not state[SCALE] > 0.0:
+            return False
+        return is_valid_list(state, entries_of(state, TABLE))
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients:
+        """Return theta_bar of the features that were learned."""
+        if state[BLOCK] == 0.0:
+            return Coefficients(np.zeros(0), indices=np.zeros(0, dtype=np.int64))
+        entries = entries_of(state, TABLE)
+        theta = entries[:, HAT] + (state[SCALE_SUM] * entries[:, U] - entries[:, C]) / state[BLOCK]
+        return Coefficients(theta, indices=entries[:, 0].astype(np.int64))
+
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        if state[BLOCK] > 0.0:
+            return has_room(state, TABLE, features, max_size)
+        most_entries = state[FILLED] / 2.0 + len(features)  # if no feature of the first block occurs twice
+        return np.full(len(features), most_entries <= largest_count(max_size - TABLE, ROW))
+
+    @staticmethod
+    def choose(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
+    ) -> int:
+        """Lines 1 and 14: a random arm in the first block, then the largest x'theta_TS."""
+        K, dim = indptr.shape[0] - 1, int(settings.dimension)
+        if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
+            return any_index(rng, K)
+        if settings.draws_per_block == 0.0:
+            deviation = math.sqrt(variance(settings, state[BLOCK], dim))
+            key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
+            skip_normals(dim, rng)
+            return best_under_draw(state, indptr, indices, values, deviation, key, stream, counter)
+        index = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
+        return best_under_block_draw(state, settings, indptr, indices, values, index)
+
+    @staticmethod
+    def learn(
+        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Learn one reward, and complete the block if this is its last reward."""
+        if state[BLOCK] == 0.0:
+            filled = int(state[FILLED])
+            state = append_sparse_row(state, TABLE, filled, indices, values, reward)
+            state[FILLED] += 2.0 + 2.0 * indices.shape[0]
+        else:
+            state = add_gradient(state, indices, values, reward, link)
+        state[POSITION] += 1.0
+        if state[POSITION] < settings.tau:
+            return state
+        if state[BLOCK] == 0.0:
+            state = fit_first_block(state, settings, link)
+        state[BLOCK] += 1.0  # line 7
+        take_step(state, settings.eta / state[BLOCK], settings.radius)  # lines 8 to 10
+        store_generator(state, rng)  # line 12
+        for _ in range(int(settings.draws_per_block)):
+            skip_normals(int(settings.dimension), rng)
+        state[POSITION] = 0.0
+        return state
+
+    @staticmethod
+    def probabilities(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
+    ) -> bool:
+        """Write the share of the block's draws under which each arm is the best.
+
+        Returns False for draw="decision", which has no exact form.
+        """
+        uniform_mass(out)
+        if state[BLOCK] == 0.0:
+            return True
+        for a in range(out.shape[0]):
+            out[a] = settings.floor / out.shape[0]
+        for index in range(int(settings.draws_per_block)):
+            arm = best_under_block_draw(state, settings, indptr, indices, values, index)
+            out[arm] += (1.0 - settings.floor) / settings.draws_per_block
+        return bool(settings.draws_per_block > 0.0)
+
+
+@jittable
+def best_under_block_draw(state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, index: int) -> int:
+    """Return the best arm under one of the draws theta_TS of the current block."""
+    dim = int(settings.dimension)
+    deviation = math.sqrt(variance(settings, state[BLOCK], dim))
+    key, stream = stored_word(state, 0), stored_word(state, 1)
+    counter = stored_word(state, 2) + np.uint64(index * ((dim + 1) // 2))
+    return best_under_draw(state, indptr, indices, values, deviation, key, stream, counter)
+
+
+@jittable
+def fit_first_block(state: Floats, settings: Any, link: LinkFunctions) -> Floats:
+    """Line 2: replace the rows of the first block by a table with the maximum likelihood estimate."""
+    starts = row_starts(state, TABLE, int(state[POSITION]))
+    fitted, initial = np.concatenate((state[:TABLE], empty_table(ROW))), initial_row()
+    fitted, estimate = fit_stored_rows(
+        state, starts, fitted, TABLE, initial, HAT, settings.ridge, int(settings.dimension), link
+    )
+    fitted[FITTED_RIDGE], fitted[CONVERGED] = estimate.ridge, 1.0 if estimate.converged else 0.0
+    fitted[FILLED] = 0.0
+    return fitted

@@ -1,5 +1,0 @@
-"""The report of experiments: an HTML page, static figures and Markdown pages."""
-
-from glbandits.reports.experiment_report.page import write_experiment_report
-
-__all__ = ["write_experiment_report"]

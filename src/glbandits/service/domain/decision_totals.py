@@ -1,0 +1,166 @@
+"""Sums over decisions: rewards, exploration, shares of actions, reward delays.
+
+The baseline is the action to show without a model (`baseline_of`). Its mean reward is estimated by self-normalised
+inverse propensity weights: a decision that showed the baseline has the weight 1 / probability, others have 0. Standard
+errors are those of the delta method.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field, fields
+from itertools import accumulate
+from typing import NamedTuple
+
+from glbandits.service.domain.events import Decision, Mode, SettledDecision
+from glbandits.service.domain.reward_aggregation import aggregated_reward, is_usable
+
+MAX_NAMES = 64
+"""Actions that are counted by name. With more than twice as many, the rarest are merged into `others`."""
+STEPS_PER_DOUBLING = 8
+"""Resolution of the logarithmic scale of delays: a quantile is within 5 % of the exact one."""
+
+
+class Estimate(NamedTuple):
+    """A number and its standard error."""
+
+    value: float
+    error: float
+
+
+def baseline_of(decision: Decision) -> int | None:
+    """Return the index of the action to show without a model.
+
+    That is the baseline of the request, or else the first allowed action. In modes that show the baseline, that is the
+    shown action. None for a decision from a catalogue whose request names no baseline.
+    """
+    if decision.baseline is not None:
+        return decision.baseline
+    if decision.mode is not Mode.ONLINE:
+        return decision.shown
+    if decision.catalogue is not None:
+        return None
+    return next(index for index in range(len(decision.actions)) if index not in decision.excluded)
+
+
+@dataclass(slots=True)
+class DecisionTotals:
+    """Sums over decisions. The totals of two time buckets can be added."""
+
+    decisions: int = 0
+    explored: int = 0
+    """Decisions in which the drawn action was not the most likely one."""
+    agreed: int = 0
+    """Decisions in which the drawn action was the baseline."""
+    learned: int = 0
+    set_aside: int = 0
+    """Decisions that cannot be learned, because their aggregated reward is too large."""
+    missing: int = 0
+    """Learned decisions that got the default reward, because no reward came in time."""
+    baseline_shown: int = 0
+    """Learned decisions that showed the baseline."""
+    r: float = 0.0
+    rr: float = 0.0
+    w: float = 0.0
+    wr: float = 0.0
+    ww: float = 0.0
+    wwr: float = 0.0
+    wwrr: float = 0.0
+    """Sums over learned decisions of products of the reward r and the weight w: `wwr` is the sum of w^2 r. The weight
+    is 1 / probability if the baseline was shown, else 0."""
+    others: int = 0
+    """Decisions that showed an action which is no longer counted by name."""
+    actions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Decisions by the id of the shown action."""
+    delays: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    """Decisions by the delay of their first reward, on a logarithmic scale."""
+
+    def add(self, other: "DecisionTotals") -> None:
+        """Add other totals to these."""
+        for name in SUMS:
+            if value := getattr(other, name):
+                setattr(self, name, getattr(self, name) + value)
+        for action, count in other.actions.items():
+            self.actions[action] += count
+        for step, count in other.delays.items():
+            self.delays[step] += count
+        if len(self.actions) > 2 * MAX_NAMES:
+            for name, count in self.frequent()[MAX_NAMES:]:
+                self.others += count
+                del self.actions[name]
+
+    def frequent(self) -> list[tuple[str, int]]:
+        """Return the actions counted by name and their counts, the most frequent first."""
+        return sorted(self.actions.items(), key=lambda item: (-item[1], item[0]))
+
+    @property
+    def reward(self) -> Estimate | None:
+        """The mean reward of the learned decisions."""
+        if not self.learned:
+            return None
+        mean = self.r / self.learned
+        return Estimate(mean, _root(self.rr - self.r * mean) / self.learned)
+
+    @property
+    def baseline(self) -> Estimate | None:
+        """The estimated mean reward of the baseline; None if it was never shown."""
+        if not self.baseline_shown:
+            return None
+        mean = self.wr / self.w
+        return Estimate(mean, _root(self._baseline_spread(mean)) / self.w)
+
+    @property
+    def baseline_sample_size(self) -> float:
+        """The effective sample size of the baseline's mean: (sum of w)^2 / (sum of w^2).
+
+        If it is small, the standard error is unreliable, because a single large weight dominates the mean.
+        """
+        return self.w * self.w / self.ww if self.ww else 0.0
+
+    def _baseline_spread(self, mean: float) -> float:
+        """The sum of w^2 (r - mean)^2."""
+        return self.wwrr - mean * (2.0 * self.wwr - mean * self.ww)
+
+    def delay(self, share: float) -> float | None:
+        """Return a quantile of the delay of first rewards, in microseconds; None without rewards."""
+        steps = sorted(self.delays)
+        for step, below in zip(steps, accumulate(self.delays[step] for step in steps), strict=True):
+            if below >= share * sum(self.delays.values()):
+                return math.exp2(step / STEPS_PER_DOUBLING) - 1.0
+        return None
+
+
+SUMS = tuple(field.name for field in fields(DecisionTotals) if field.name not in ("actions", "delays"))
+
+
+def totals_of(settled: SettledDecision) -> DecisionTotals:
+    """Return the totals of one settled decision, learned or not."""
+    decision, baseline = settled.decision, baseline_of(settled.decision)
+    totals = DecisionTotals(
+        decisions=1,
+        explored=decision.probabilities[decision.chosen] < decision.highest_probability,
+        agreed=decision.chosen == baseline,
+    )
+    totals.actions[decision.actions[decision.shown]] = 1
+    if settled.rewards:
+        delay = max(0, min(settled.rewards)[0] - decision.timestamp)
+        totals.delays[round(STEPS_PER_DOUBLING * math.log2(1 + delay))] = 1
+    r = aggregated_reward(settled)
+    if r is None or not is_usable(r):
+        totals.set_aside = int(r is not None)
+        return totals
+    totals.learned, totals.missing = 1, int(not settled.rewards)
+    totals.r, totals.rr = r, r * r
+    if decision.shown == baseline:
+        w = 1.0 / decision.probability
+        wr = w * r
+        totals.baseline_shown = 1
+        totals.w, totals.wr, totals.ww, totals.wwr, totals.wwrr = w, wr, w * w, w * wr, wr * wr
+    return totals
+
+
+def _root(square: float) -> float:
+    """Return the square root, 0 for a negative number.
+
+    Rounding may make a sum slightly negative.
+    """
+    return math.sqrt(max(0.0, square))

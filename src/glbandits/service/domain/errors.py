@@ -1,0 +1,19 @@
+"""Errors of the service that are not about invalid input."""
+
+from glbandits.common.errors import GlbanditsError
+
+
+class StoreError(GlbanditsError):
+    """The store failed. Nothing was changed, and nothing was acknowledged."""
+
+
+class QueueFull(GlbanditsError):
+    """The write queue is full. The event was refused and not written; retry later."""
+
+
+class UnknownLoop(GlbanditsError):
+    """The server has no loop of this name."""
+
+
+class VersionConflict(GlbanditsError):
+    """The version that the request names is not the newest one. Nothing was changed."""

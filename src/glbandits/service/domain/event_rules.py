@@ -1,0 +1,201 @@
+"""The rules of `EventStore.append`, which are the same for every store.
+
+A store looks up the decisions that the events name (`KnownDecision`), lets an `EventClassifier` classify the events,
+and writes the rows that the classifier has collected.
+"""
+
+import math
+import os
+import random
+import time
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward
+
+DecisionName: TypeAlias = tuple[str, str, str]
+"""Loop, event_id and slot of a decision."""
+Kind: TypeAlias = Literal["decision", "reward", "activation"]
+NewDecision: TypeAlias = tuple[int, int, Decision]
+"""A decision to write: its sequence number, the end of its reward window, and the decision."""
+NewReward: TypeAlias = tuple[int, int, bool, Reward]
+"""A reward to write: its sequence number, that of its decision, whether the reward is late, and the reward."""
+NewActivation: TypeAlias = tuple[int, int, bool, Activation]
+"""An activation to write, with the same fields. It replaces a late activation of the same decision."""
+
+# Looking up a member of an enum for each event would be too slow.
+ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = EventStatus
+
+
+ACTION_SIZE = 128
+"""Approximate bytes of an action in memory beside its features: its id and its probability."""
+# Not `os.urandom`, which releases the GIL at every call. The ids need not be secret: a reward needs an API key.
+_random = random.Random()
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_random.seed)
+
+
+def new_event_id() -> str:
+    """Return a unique id of 32 hexadecimal digits: milliseconds since 1970 and 80 random bits.
+
+    The time comes first because the log has an index on these ids: new ids are then neighbours on the disk, and a
+    write touches few pages, however large the log is.
+    """
+    return (time.time_ns() // 1_000_000 << 80 | _random.getrandbits(80)).to_bytes(16, "big").hex()
+
+
+def size_of(event: Event) -> int:
+    """Return the approximate bytes of a decision in memory; 0 for other events."""
+    return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0
+
+
+class PriorEvent(NamedTuple):
+    """A reward with a key, or an activation, that is already recorded for a decision."""
+
+    sequence: int
+    late: bool
+
+
+class KnownDecision(msgspec.Struct):
+    """The part of a logged decision that is needed to classify its rewards and activations."""
+
+    sequence: int
+    deadline: int
+    """The end of the reward window, as a timestamp."""
+    reward_range: tuple[float, float] | None = None
+    keys: dict[str, PriorEvent] = {}
+    """Recorded rewards by key, for the keys of the events to classify."""
+    activation: PriorEvent | None = None
+
+
+class EventClassifier:
+    """Classifies events in order, and collects the rows to write.
+
+    Args:
+        known: the decisions in the store that the events name.
+        sealed: for each loop the sequence number of its last sealed decision. Its learner has closed the decisions up
+            to this one, see `EventStore.seal`.
+        last: the sequence number of the last event in the log.
+    """
+
+    def __init__(self, known: dict[DecisionName, KnownDecision], sealed: dict[str, int], last: int) -> None:
+        self.before = self.last = last
+        """The sequence number of the last event in the log, before these events (`before`) and with them (`last`)."""
+        self.decisions: list[NewDecision] = []
+        self.rewards: list[NewReward] = []
+        self.activations: list[NewActivation] = []
+        self.counts: dict[tuple[str, Kind, EventStatus], int] = {}
+        self._known = known
+        self._sealed = sealed
+        self._slots: dict[tuple[str, str], list[KnownDecision]] | None = None
+        """The decisions of each event. Built for the first activation, because few batches have one."""
+
+    def classify(self, events: Iterable[Event]) -> list[Receipt]:
+        """Return a receipt for each event."""
+        receipts = []
+        for event in events:
+            kind: Kind
+            if isinstance(event, Decision):
+                kind, receipt = "decision", self._classify_decision(event)
+            elif isinstance(event, Reward):
+                kind, receipt = "reward", self._classify_reward(event)
+            else:
+                kind, receipt = "activation", self._classify_activation(event)
+            which = (event.loop, kind, receipt.status)
+            self.counts[which] = self.counts.get(which, 0) + 1
+            receipts.append(receipt)
+        return receipts
+
+    def _classify_decision(self, decision: Decision) -> Receipt:
+        name = (decision.loop, decision.event_id, decision.slot)
+        first = self._known.get(name)
+        if first is not None:
+            return Receipt(DUPLICATE, first.sequence)
+        self.last = sequence = self.last + 1
+        deadline = decision.timestamp + decision.reward_window
+        self._known[name] = new = KnownDecision(sequence, deadline, decision.reward_range)
+        if self._slots is not None:
+            self._slots.setdefault(name[:2], []).append(new)
+        self.decisions.append((sequence, deadline, decision))
+        return Receipt(ACCEPTED, sequence)
+
+    def _classify_reward(self, reward: Reward) -> Receipt:
+        if reward.refusal:
+            return Receipt(OUT_OF_RANGE, 0, reward.refusal)
+        decision = self._known.get((reward.loop, reward.event_id, reward.slot))
+        if decision is None:
+            return Receipt(UNKNOWN, 0)
+        if decision.reward_range is not None:
+            lowest, highest = decision.reward_range
+            if not lowest <= reward.value <= highest:
+                return Receipt(OUT_OF_RANGE, 0, out_of_range(reward.value, lowest, highest))
+        late = self._is_late(reward, decision)
+        key = reward.key
+        first = decision.keys.get(key) if key else None
+        if first is not None and not _replaces(late, first):
+            return Receipt(DUPLICATE, first.sequence)
+        self.last = sequence = self.last + 1
+        if key:
+            decision.keys[key] = PriorEvent(sequence, late)
+        self.rewards.append((sequence, decision.sequence, late, reward))
+        return Receipt(LATE if late else ACCEPTED, sequence)
+
+    def _classify_activation(self, activation: Activation) -> Receipt:
+        if self._slots is None:
+            self._slots = {}
+            for (loop, event_id, _), known in self._known.items():
+                self._slots.setdefault((loop, event_id), []).append(known)
+        slots = self._slots.get((activation.loop, activation.event_id))
+        if not slots:
+            return Receipt(UNKNOWN, 0)
+        fresh = [
+            (slot, late)
+            for slot in slots
+            for late in (self._is_late(activation, slot),)
+            if slot.activation is None or _replaces(late, slot.activation)
+        ]
+        if not fresh:
+            return Receipt(DUPLICATE, min(slot.activation.sequence for slot in slots if slot.activation))
+        self.last = sequence = self.last + 1
+        for slot, late in fresh:
+            slot.activation = PriorEvent(sequence, late)
+            self.activations.append((sequence, slot.sequence, late, activation))
+        return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, sequence)
+
+    def _is_late(self, event: Reward | Activation, decision: KnownDecision) -> bool:
+        return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
+
+
+def out_of_range(value: float, lowest: float, highest: float) -> str:
+    """Return the message for a reward outside the range of its decision."""
+    return f"reward must be between {lowest:g} and {highest:g} for this event, got {value!r}"
+
+
+def _replaces(late: bool, first: PriorEvent) -> bool:
+    """Return whether an event replaces an earlier one of the same name.
+
+    Only an event in time replaces a late one. So the result does not depend on the order of events.
+    """
+    return first.late and not late
+
+
+def check_events(events: Iterable[Event]) -> None:
+    """Raise InvalidInput for a NUL character in a name, and for a reward that is not finite.
+
+    No store can write these.
+    """
+    for event in events:
+        if isinstance(event, Decision):
+            names = event.loop + event.event_id + event.slot
+        elif isinstance(event, Reward):
+            names = event.loop + event.event_id + event.slot + event.key
+            if not math.isfinite(event.value):
+                raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
+        else:
+            names = event.loop + event.event_id
+        if "\0" in names:
+            named = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key")}
+            raise InvalidInput(f"loop names, event ids, slots and keys must not contain NUL; got {named}")

@@ -1,0 +1,200 @@
+"""The events of a loop as the log stores them: decisions, activations and rewards.
+
+The log is the source of truth, and the model is a function of the log: decisions are learned in the order of their
+sequence numbers, each when its reward window has closed, with the rewards that came in time. So the same model can be
+computed from the log again, bit for bit, and every decision can be reproduced.
+"""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+from glbandits.service.domain.catalogues.catalogue_records import CatalogueRecord
+
+
+class Mode(StrEnum):
+    """Which action is shown, and whether its reward is learned."""
+
+    ONLINE = "Online"
+    APPRENTICE = "Apprentice"
+    """The baseline is always shown, and its rewards are learned. The choice of the model is only logged."""
+    LOGGING = "LoggingOnly"
+    """The baseline is always shown, and nothing is learned."""
+
+
+class Aggregation(StrEnum):
+    """How several rewards of one decision are combined."""
+
+    EARLIEST = "earliest"
+    SUM = "sum"
+    AVERAGE = "average"
+    MEDIAN = "median"
+    MIN = "min"
+    MAX = "max"
+
+
+class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to choose an action. `Decision` documents the fields."""
+
+    event_id: str
+    request: bytes
+    encoding: str
+    actions: tuple[str, ...]
+    excluded: tuple[int, ...] = ()
+    baseline: int | None = None
+    slot: str = ""
+    deferred: bool = False
+    reward_range: tuple[float, float] | None = None
+    """The smallest and the largest reward that is accepted, unless the loop has a range of its own."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """A chosen action, with all that is needed to reproduce the choice and to learn from it.
+
+    Stores write decisions with the encoded names of the fields, so that stores of older versions can be read.
+    """
+
+    loop: str
+    event_id: str
+    slot: str = ""
+    """Id of the slot: an event with several slots has one decision for each. Empty if there is only one."""
+    timestamp: int = msgspec.field(name="at")
+    """Microseconds since 1970."""
+    request: bytes
+    """The features of the request, in the format that `encoding` names."""
+    encoding: str
+    """json: context and actions. dense: float64 rows, an action each."""
+    actions: tuple[str, ...]
+    """The ids of the actions, in the order of the request."""
+    excluded: tuple[int, ...] = ()
+    """Indices of actions that must not be chosen."""
+    chosen: int
+    """Index of the action that was drawn from `probabilities`."""
+    shown: int
+    """Index of the action that was returned: the baseline unless the mode is Online."""
+    baseline: int | None = None
+    """Index of the action to show without a model, if the request names one, as requests with slots do. Otherwise None:
+    the baseline is the first allowed action, see `baseline_of`. Old versions did not store the baseline."""
+    probability: float
+    """Probability of the shown action."""
+    probabilities: tuple[float, ...]
+    """Probability of each action in the draw, exploration included."""
+    epoch: int = 0
+    """The number of times that the model was replaced: by a reset, an import or another policy."""
+    learned_through: int = msgspec.field(name="model")
+    """Sequence number of the last decision that the model had learned: its version within the epoch."""
+    mode: Mode
+    deferred: bool = False
+    """Whether the decision is learned only if it is activated."""
+    reward_window: int = msgspec.field(name="wait")
+    """Microseconds after the decision for which rewards are accepted."""
+    default_reward: float
+    aggregation: Aggregation
+    exploration: float
+    """Share of decisions that are uniformly random."""
+    seed: int
+    """Seed of the draw."""
+    reward_range: tuple[float, float] | None = None
+    """The smallest and the largest reward that the store accepts. None: all finite rewards."""
+    catalogue: CatalogueRecord | None = None
+    """Set if the decision is from the loop's catalogue. `actions` then holds only the baseline, if the request names
+    one, and the arm that was drawn. `probabilities` holds the probabilities of these arms, which do not add up to 1."""
+
+    @property
+    def highest_probability(self) -> float:
+        """The probability of the most likely action."""
+        return max(self.probabilities) if self.catalogue is None else self.catalogue.highest
+
+
+class Activation(msgspec.Struct, frozen=True, kw_only=True):
+    """The message that the action of a deferred decision was used."""
+
+    loop: str
+    event_id: str
+    timestamp: int
+
+
+class Reward(msgspec.Struct, frozen=True, kw_only=True):
+    """A reward of a decision."""
+
+    loop: str
+    event_id: str
+    slot: str = ""
+    timestamp: int
+    value: float
+    key: str = ""
+    """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
+    refusal: str = ""
+    """Why the API refuses the value; empty if it does not. The store counts a refused reward as out of range."""
+
+
+Event: TypeAlias = Decision | Activation | Reward
+
+
+class EventStatus(StrEnum):
+    """The result of submitting an event.
+
+    Accepted and late events are in the log; the others are only counted.
+    """
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    """The log has an event of the same name. The repeated event changes nothing."""
+    LATE = "late"
+    """The event came after the reward window. It is in the log, but the model does not learn it."""
+    UNKNOWN = "unknown"
+    """A reward or an activation of a decision that is not in the log."""
+    OUT_OF_RANGE = "out_of_range"
+    """A reward outside the range of its decision, or one that the API refuses. It is not in the log."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """The response of the store to a submitted event.
+
+    The store returns it when the event is durable.
+    """
+
+    status: EventStatus
+    sequence: int
+    """The sequence number of the event; of the first event of the name for a duplicate; 0 if the event is not in the
+    log."""
+    message: str = ""
+    """Why a reward is out of range; empty for other statuses."""
+
+
+class SettledDecision(msgspec.Struct, frozen=True):
+    """A decision that is sealed or whose reward window has closed, with its rewards in time."""
+
+    sequence: int
+    """The sequence number of the decision. Decisions are learned in this order."""
+    decision: Decision
+    rewards: tuple[tuple[int, float], ...]
+    """The timestamp and the value of each reward, in the order of the log."""
+    activated: bool
+
+
+class LoggedReward(msgspec.Struct, frozen=True):
+    """A reward in the log."""
+
+    sequence: int
+    timestamp: int
+    value: float
+    key: str
+    late: bool
+
+
+class LoggedDecision(msgspec.Struct, frozen=True):
+    """A decision in the log, with its rewards and its activation so far."""
+
+    sequence: int
+    decision: Decision
+    rewards: tuple[LoggedReward, ...]
+    """Also late ones, in the order in which they came."""
+    activated_at: int | None
+    """The timestamp of the activation; None if the decision was not activated in time."""
+
+    def settled(self) -> SettledDecision:
+        """Return the decision with only the rewards and the activation that came in time."""
+        rewards = tuple((reward.timestamp, reward.value) for reward in self.rewards if not reward.late)
+        return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None)

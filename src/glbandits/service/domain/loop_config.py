@@ -1,0 +1,190 @@
+"""The configuration of a loop: reward window, aggregation, exploration, policy and others."""
+
+import math
+from datetime import MAXYEAR, datetime
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, parameter
+from glbandits.maths.links import find_link
+from glbandits.policies import POLICIES, Optimist, Policy
+from glbandits.policies.contract import rebuild, settings_of
+from glbandits.policies.sparse_forms import sparse_form
+from glbandits.service.domain.events import Aggregation, Mode
+
+SECOND = 1_000_000
+"""In microseconds, the unit of timestamps."""
+LARGEST_MODEL = 40_000_000
+"""The largest number of float64 values in a dense model, 320 MB. The model is copied for each update and stored."""
+LARGEST_SPARSE_MODEL = 2**23 + 1000
+"""The largest number of float64 values in a sparse model, 67 MB: room for 2**19 features with optimist, and for twice
+as many with epsilon-greedy. Clients may send ever new features, so a model of this size learns no new ones."""
+DENSE_WIDTH, LARGEST_DENSE_WIDTH, LARGEST_WIDTH = 4096, 1_000_000, 2**24
+"""The largest width of a loop that is dense by default, of any dense loop, and of a sparse loop. Above the first, a
+sparse model decides faster with every policy that has a sparse form."""
+LIMITS_OUTLIERS = frozenset({"optimist", "uniform"})
+"""Policies that bear a feature or a reward far outside everything seen. Each of the others makes bad decisions for
+thousands of rewards after one of them."""
+HOUR, DAY = 60 * 60, 24 * 60 * 60
+"""In seconds."""
+
+
+class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a loop. The store has all versions.
+
+    A decision is learned with the settings with which it was made. A shorter reward window is an exception: it also
+    applies to decisions whose window is still open.
+    """
+
+    reward_wait: float = 600.0
+    """The reward window: seconds after a decision in which its rewards are accepted."""
+    default_reward: float = 0.0
+    """The reward of a decision for which none came in time."""
+    aggregation: Aggregation = Aggregation.EARLIEST
+    reward_range: tuple[float, float] | None = None
+    """The smallest and the largest reward that new decisions accept. None: all that the link of the policy accepts, and
+    [-1, 1] for events ranked through the Personalizer API."""
+    exploration: float = 0.2
+    """The share of decisions that are uniformly random: each of K allowed actions has at least probability
+    exploration / K."""
+    mode: Mode = Mode.ONLINE
+    model_update: float = 1.0
+    """Seconds between two updates of the model."""
+    retention_days: int = -1
+    """Days after which decisions are deleted from the log; -1 for never."""
+    width: int = 256
+    """The number of features of an action. Named features are hashed into so many numbers."""
+    sparse: bool | None = None
+    """Whether the model is sparse: time and memory then depend on the features that are not 0, and the width may be up
+    to 16,777,216. None: sparse if the width is above 4,096."""
+    policy: str = "optimist"
+    settings: dict[str, Any] = msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
+    """The settings of the policy."""
+    auto_optimisation: bool = False
+    """Whether the loop regularly tests on its log if another policy is better, and then switches to that policy."""
+    optimisation_frequency: float = 7.0 * DAY
+    """Seconds between two such tests, called looks."""
+    optimisation_start: datetime | None = None
+    """When the first look is due, in UTC if it has no time zone. None: at once."""
+    candidates: tuple[str, ...] = ()
+    """Policies to compare with the running one, as texts (see `policy_arguments`). Empty: those of
+    `optimisation_rules.default_candidates`."""
+
+    def __post_init__(self) -> None:
+        check_float("reward_wait", self.reward_wait, at_least=0, at_most=60 * DAY)
+        check_float("default_reward", self.default_reward, at_least=-1, at_most=1)
+        check_float("exploration", self.exploration, at_least=0, at_most=1)
+        check_float("model_update", self.model_update, at_least=0, at_most=DAY)
+        check_float("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
+        start = self.optimisation_start
+        if start is not None and start.year == MAXYEAR:  # in UTC it may be a year that no datetime can have
+            name = parameter("optimisation_start")
+            raise InvalidInput(f"{name} must be before the year {MAXYEAR}; got {start.isoformat()}")
+        self._check_reward_range()
+        check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
+        if self.retention_days != -1:
+            check_int("retention_days", self.retention_days, at_least=1, at_most=100_000)
+        policy = self.build_policy()
+        self._check_sparse(policy) if self.is_sparse else self._check_size()
+
+    def _check_reward_range(self) -> None:
+        if self.reward_range is None:
+            return
+        lowest, highest = (check_float("reward_range", bound, at_least=-MAX_ABS) for bound in self.reward_range)
+        if not lowest < highest:
+            raise InvalidInput(
+                f"{parameter('reward_range')} must go from a smaller to a larger number; got {self.reward_range}"
+            )
+        if not lowest <= self.default_reward <= highest:
+            raise InvalidInput(
+                f"{parameter('default_reward')} must be in {parameter('reward_range')} {self.reward_range}; "
+                f"got {self.default_reward}"
+            )
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the model is sparse."""
+        return self.width > DENSE_WIDTH if self.sparse is None else self.sparse
+
+    def _check_sparse(self, policy: Policy) -> None:
+        try:
+            size = sparse_form(policy, self.width).init(self.width).size
+        except InvalidInput as error:
+            why, other = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
+            if self.sparse is not None:
+                why, other = "with sparse=true", "sparse=false"
+            raise InvalidInput(f"a loop is sparse {why}. Set {other}, or change the policy: {error.template}") from None
+        except MemoryError:
+            size = LARGEST_SPARSE_MODEL + 1
+        if size > LARGEST_SPARSE_MODEL:
+            raise InvalidInput(
+                f"a sparse model may have {LARGEST_SPARSE_MODEL:,} numbers, and {self.policy} with these settings has "
+                "more before its first reward. Use optimist"
+            )
+
+    def _check_size(self) -> None:
+        if self.width > LARGEST_DENSE_WIDTH:
+            raise InvalidInput(
+                f"{parameter('width')} must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; "
+                f"got {self.width:,}. Omit sparse"
+            )
+        try:
+            settings = msgspec.json.encode(self.settings).decode()
+            fits = model_size(self.policy, settings, self.width) <= LARGEST_MODEL
+        except MemoryError:
+            fits = False
+        if not fits:
+            raise InvalidInput(
+                f"a model of {self.policy} may have {LARGEST_MODEL:,} numbers, and has more with these settings and a "
+                f"width of {self.width:,}. Use a smaller width, or optimist"
+            )
+
+    @property
+    def reward_window(self) -> int:
+        """Microseconds after a decision for which rewards are accepted."""
+        return round(self.reward_wait * SECOND)
+
+    def reward_limits(self) -> tuple[float, float] | None:
+        """Return the smallest and the largest reward that is learned; None if unbounded."""
+        link = find_link(self.build_policy().link)
+        lowest, highest = self.reward_range or (link.lowest_reward, link.highest_reward)
+        limits = max(lowest, link.lowest_reward), min(highest, link.highest_reward)
+        return limits if math.isfinite(limits[1] - limits[0]) and limits[0] < limits[1] else None
+
+    def check_reward_limits(self) -> None:
+        """Raise InvalidInput if the policy needs limits of the rewards, and the loop has none."""
+        if self.policy not in LIMITS_OUTLIERS and self.reward_limits() is None:
+            raise InvalidInput(
+                f"{self.policy} does not limit outliers, so one wrong reward could spoil its model, and this loop has "
+                f"no limits of the rewards. Set {parameter('reward_range')}, for example to [0, 1], or use optimist"
+            )
+
+    def build_policy(self) -> Policy:
+        """Return the policy with its settings. Raises InvalidInput if the service cannot run it."""
+        kind = lookup("policy", self.policy, POLICIES)
+        try:
+            policy = rebuild(kind, self.settings)
+        except TypeError as error:
+            raise InvalidInput(f"{self.policy} cannot have the settings {self.settings}: {error}") from None
+        if policy.keeps_history:
+            raise InvalidInput(f"{self.policy} stores all past rewards, which a service cannot do. Use optimist")
+        return policy
+
+
+@lru_cache(maxsize=64)  # the configuration is read again every second
+def model_size(policy: str, settings: str, width: int) -> int:
+    """Return the size of the model of a policy, in numbers. The settings are JSON.
+
+    The size is only known once a model is made. So models of width 1, 2, 4, ... are made first. If one of them is
+    larger than `LARGEST_MODEL`, its size is returned, and no far larger model is made.
+    """
+    instance = rebuild(POLICIES[policy], msgspec.json.decode(settings))
+    narrower = (2**power for power in range(width.bit_length() - 1))
+    size = 0
+    for candidate_width in (*narrower, width):
+        size = instance.init(candidate_width).size
+        if size > LARGEST_MODEL:
+            break
+    return size

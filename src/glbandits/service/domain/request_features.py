@@ -1,0 +1,258 @@
+"""The features of a request: their encoding in the log, and the matrix for the model.
+
+A request has one of two encodings. `DENSE` is float64 numbers, a row for each action. `JSON` is an object with the
+features that all actions share and those of each action. The feature map of the model turns JSON into numbers. A model
+without a feature map gets hashed features.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from glbandits.bandit import Bandit
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput
+from glbandits.features import FeatureMap, Hashing
+from glbandits.features.feature_map.checks import check_row, similar_field
+from glbandits.features.feature_map.column_group import ColumnGroup
+from glbandits.features.kinds.categorical import Category, as_category
+from glbandits.features.request_rows import merged_fields, request_rows
+from glbandits.features.table_columns import table_columns
+from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
+from glbandits.service.domain.events import Decision, DecisionRequest
+
+JSON, DENSE = "json", "dense"
+
+Arms: TypeAlias = Floats | SparseRows
+"""The features of the actions of a decision, a row each: a matrix, or sparse rows for a sparse model."""
+
+
+class JsonRequest(msgspec.Struct, frozen=True):
+    """A request in the encoding `JSON`."""
+
+    shared: list[Any]
+    actions: list[Any]
+
+
+class RawJsonRequest(msgspec.Struct, frozen=True):
+    """The same request with undecoded objects."""
+
+    shared: msgspec.Raw
+    actions: list[msgspec.Raw]
+
+
+_decode_raw_request = msgspec.json.Decoder(RawJsonRequest).decode
+_decode_request = msgspec.json.Decoder(JsonRequest).decode
+_decode = msgspec.json.Decoder().decode
+
+
+def encode_json_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
+    """Encode the shared features and those of each action for `Decision.request`."""
+    return msgspec.json.encode(JsonRequest(list(shared), list(actions)))
+
+
+class RequestMap:
+    """Turns requests into features with a feature map.
+
+    The fields of the context and of an action are the columns of a row. If each arm has a block of features of its own,
+    the id of an action is the name of its arm, unless its fields name the arm. `check_arm_names` refuses new requests
+    in which the two differ. Older logs may have such decisions.
+    """
+
+    def __init__(self, features: FeatureMap, *, sparse: bool = False) -> None:
+        self.features, self.width, self.sparse = features, features.dim, sparse
+
+    def arms(self, shared: Any, actions: Sequence[Any], ids: Sequence[str]) -> Arms:
+        """Return the features of the actions.
+
+        Raises InvalidInput if a field is missing or unusable.
+        """
+        rows = request_rows(self.features, shared, actions, ids)
+        features = self.features.transform(rows, sparse=self.sparse)
+        return as_sparse_rows(features, self.width) if self.sparse else features
+
+    def arm_features(self, actions: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Floats:
+        """Return the features of the arms without a context, for `combine`.
+
+        Raises InvalidInput as `arms` does.
+        """
+        if self.features.own.width:
+            raise InvalidInput(
+                f"the feature map has columns that belong to one row and one arm ({', '.join(self.features.own.kinds)})"
+                ", which a stored arm cannot have"
+            )
+        block = self.features.per_arm_block
+        named = zip(actions, ids, strict=True)
+        return self._encoded(
+            self.features.arm, [{**({} if block is None else {block: name}), **a} for a, name in named]
+        )
+
+    def context_features(self, context: Mapping[str, Any]) -> Floats:
+        """Return the features of a context, for `combine`.
+
+        Raises InvalidInput if a field is missing or unusable.
+        """
+        features: Floats = self._encoded(self.features.context, [context])[0]
+        return features
+
+    def combine(self, arms: Floats, context: Floats) -> Floats:
+        """Return the rows that the model receives, from `arm_features` and `context_features`."""
+        return self.features.combination.combine(arms, context, None)
+
+    def _encoded(self, group: ColumnGroup, rows: list[Any]) -> Floats:
+        name = "context" if group is self.features.context else "arm"
+        for index, row in enumerate(rows):
+            if not row.keys() >= group.kinds.keys():
+                check_row(row, {name: tuple(group.kinds)}, self.features.kinds, index)
+        return group.encode(table_columns(rows, group.kinds), len(rows))
+
+
+class RequestHashing:
+    """Turns requests into hashed features: vectors, or sparse rows."""
+
+    def __init__(self, hashing: Hashing, *, sparse: bool = False) -> None:
+        self.hashing, self.width, self.sparse = hashing, hashing.width, sparse
+
+    def arms(self, shared: bytes, actions: Sequence[bytes], decode: Callable[[bytes], Any]) -> Arms:
+        """Return the features of the actions, from the texts of `Hashing.vectors_of_texts`."""
+        make = self.hashing.rows_of_texts if self.sparse else self.hashing.vectors_of_texts
+        return make(shared, actions, decode)
+
+
+RequestEncoder: TypeAlias = RequestHashing | RequestMap
+
+
+def encoder_of(bandit: Bandit, hashings: dict[int, Hashing] | None = None) -> RequestEncoder:
+    """Return the encoder of requests for a model: its feature map, or else hashing.
+
+    Args:
+        bandit: the model.
+        hashings: a cache of `Hashing` by width. A cached one is reused, because it caches the features it has hashed.
+    """
+    if isinstance(bandit.features, FeatureMap):
+        return RequestMap(bandit.features, sparse=bandit.sparse)
+    hashing = Hashing(width=bandit.dim)
+    return RequestHashing(
+        hashing if hashings is None else hashings.setdefault(bandit.dim, hashing), sparse=bandit.sparse
+    )
+
+
+def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list[str | None]:
+    """Return the name of the arm in the fields of each action; None where the fields do not name it."""
+    block = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+    if block is None:
+        return [None] * len(actions)
+    return [as_category(merged_fields("an action", parts).get(block)) for parts in actions]
+
+
+def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
+    """Raise InvalidInput if the fields of an action name another arm than its id, or if two ids name the same arm."""
+    for index, (name, action_id) in enumerate(zip(arm_names(actions, encoder), ids, strict=True)):
+        if name is not None and name != action_id and name != as_category(action_id):
+            column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+            raise InvalidInput(
+                f"action {index} has the id {action_id!r}, but its field {column!r} names the arm {name!r}. Send the "
+                "same name in both"
+            )
+    if isinstance(encoder, RequestMap) and encoder.features.per_arm_block is not None:
+        _check_different(list(map(as_category, ids)), [{}] * len(ids))
+
+
+def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> None:
+    """Raise InvalidInput if an action without an id misspells or lacks the field that names its arm.
+
+    Also raises it if two actions name the same arm and have equal fields. The index of an action stands for the name
+    only if an arm has that name.
+    """
+    if not isinstance(encoder, RequestMap) or encoder.features.per_arm_block is None:
+        return
+    block, kinds = encoder.features.per_arm_block, encoder.features.kinds
+    arm_kind = kinds[block]
+    fields_of_actions = [merged_fields(f"the features of action {index}", parts) for index, parts in enumerate(actions)]
+    for index, fields in enumerate(fields_of_actions):
+        is_index = isinstance(arm_kind, Category) and str(index) in arm_kind.values
+        if block not in fields and not (is_index and similar_field(block, fields, kinds) is None):
+            check_row(fields, {"arm": (block,)}, kinds, index)
+    _check_different(
+        arm_names(actions, encoder),
+        [{field: value for field, value in fields.items() if field != block} for fields in fields_of_actions],
+    )
+
+
+def _check_different(names: Sequence[str | None], other_fields: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InvalidInput if two actions name the same arm and have equal other fields."""
+    if len(set(names)) == len(names):
+        return
+    first: dict[tuple[str | None, bytes], int] = {}
+    for index, (name, fields) in enumerate(zip(names, other_fields, strict=True)):
+        same = first.setdefault((name, msgspec.json.encode(fields, order="sorted")), index)
+        if name is not None and same != index:
+            raise InvalidInput(
+                f"actions {same} and {index} are the same arm, {name!r}, with equal fields. Send each arm of a "
+                "decision once"
+            )
+
+
+def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:
+    """Return the number of features of an action.
+
+    It is not whole if the body of a dense request has a wrong size.
+    """
+    return len(decision.request) / (8 * len(decision.actions)) if decision.encoding == DENSE else encoder.width
+
+
+def vectors_of(decision: Decision | DecisionRequest) -> Floats:
+    """Return the vectors of a dense request, (K, width)."""
+    return np.frombuffer(decision.request).reshape(len(decision.actions), -1)
+
+
+def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Arms:
+    """Return the features of the actions, (K, width); sparse rows from a sparse encoder."""
+    encoding = decision.encoding
+    if encoding == DENSE:
+        vectors = vectors_of(decision)
+        return as_sparse_rows(vectors, vectors.shape[1]) if encoder.sparse else vectors
+    if encoding != JSON:
+        raise InvalidInput(
+            f"the encoding of a request must be {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it"
+        )
+    # Decode the text that is logged, so that a replay computes the same features.
+    if isinstance(encoder, RequestMap):
+        request = _decode_request(decision.request)
+        return encoder.arms(request.shared, request.actions, decision.actions)
+    raw = _decode_raw_request(decision.request)
+    return encoder.arms(bytes(raw.shared), [bytes(text) for text in raw.actions], _decode)
+
+
+def fields_of(decision: Decision) -> tuple[str, list[str]] | None:
+    """Return the fields of a request as JSON: those that all actions share, and those of each action.
+
+    Returns None for a dense request, which has numbers only.
+    """
+    if decision.encoding != JSON:
+        return None
+    raw = _decode_raw_request(decision.request)
+    return bytes(raw.shared).decode(), [bytes(text).decode() for text in raw.actions]
+
+
+def count_of(arms: Arms) -> int:
+    """Return the number of actions."""
+    return arms.row_count if isinstance(arms, SparseRows) else len(arms)
+
+
+def rows_of(arms: Arms, indices: Ints) -> Arms:
+    """Return the features of the actions at these indices."""
+    if isinstance(arms, SparseRows):
+        return arms.take(indices)
+    rows: Floats = arms[indices]
+    return rows
+
+
+def row_of(arms: Arms, index: int) -> Arms:
+    """Return the features of one action, for `Bandit.learn`."""
+    if isinstance(arms, SparseRows):
+        return arms.row(index)
+    row: Floats = arms[index]
+    return row

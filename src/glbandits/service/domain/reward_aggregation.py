@@ -1,0 +1,69 @@
+"""The reward of a settled decision: its rewards combined, or the default reward."""
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from statistics import median
+
+from glbandits.common.errors import MAX_ABS
+from glbandits.service.domain.events import Aggregation, Mode, SettledDecision
+
+
+def aggregate(rewards: tuple[tuple[int, float], ...], how: Aggregation) -> float:
+    """Combine the rewards of a decision. NaN if the result is too large for a float.
+
+    The result does not depend on the order of the rewards.
+    """
+    values = [value for _, value in rewards]
+    if how is Aggregation.EARLIEST:
+        return min(rewards)[1]
+    if how is Aggregation.MEDIAN:
+        return float(median(values))
+    if how is Aggregation.MIN or how is Aggregation.MAX:
+        return min(values) if how is Aggregation.MIN else max(values)
+    try:
+        total = math.fsum(values)  # exact, so that no order gives another last digit
+    except OverflowError:
+        return math.nan
+    return total if how is Aggregation.SUM else total / len(values)
+
+
+def aggregated_reward(settled: SettledDecision) -> float | None:
+    """Return the aggregated reward of a decision; None if the decision is not to be learned.
+
+    The reward may be too large to be learned, see `is_usable`.
+    """
+    decision = settled.decision
+    if decision.mode is Mode.LOGGING or (decision.deferred and not settled.activated):
+        return None
+    return aggregate(settled.rewards, decision.aggregation) if settled.rewards else decision.default_reward
+
+
+def is_usable(reward: float) -> bool:
+    """Return whether a policy can learn a reward of this size."""
+    return abs(reward) <= MAX_ABS
+
+
+def reward_of(settled: SettledDecision) -> float | None:
+    """Return the reward that the model learns for a decision; None if it learns none."""
+    reward = aggregated_reward(settled)
+    return None if reward is None or not is_usable(reward) else reward
+
+
+def proposed_range(rewards: Sequence[float], default_reward: float) -> tuple[float, float] | None:
+    """Return a range with all rewards and the default reward, rounded outwards to one digit; None without rewards.
+
+    Returns None too if all of them are equal. Rewards that are too large to be learned do not count.
+
+    >>> proposed_range([3.2, 47.0], 0.0), proposed_range([-0.31], 0.0), proposed_range([], 0.0)
+    ((0.0, 50.0), (-0.4, 0.0), None)
+    """
+    values = [Decimal(repr(value)) for value in (*rewards, default_reward) if is_usable(value)]
+    lowest, highest = min(values), max(values)
+    if lowest == highest:
+        return None
+    return _rounded(lowest, ROUND_FLOOR), _rounded(highest, ROUND_CEILING)
+
+
+def _rounded(value: Decimal, rounding: str) -> float:
+    return float(value.quantize(Decimal(1).scaleb(value.adjusted()), rounding=rounding)) + 0.0  # not -0.0

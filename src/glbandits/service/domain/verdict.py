@@ -1,0 +1,154 @@
+"""The verdict on a loop: whether it is better or worse than its baseline.
+
+With probability 95 % no verdict "better" or "worse" is ever wrong in the life of a loop, however often it is read. Half
+of the 5 % goes to the verdict on all decisions, half to the verdicts on the present model: segment i gets the share
+1 / ((i + 1) (i + 2)) of the second half. The shares sum to 1.
+"""
+
+import math
+from enum import StrEnum
+from typing import NamedTuple
+
+from glbandits.maths.online_statistics.confidence_sequence import PRIOR_ROWS, rows_to_exclude_zero
+from glbandits.service.domain.evidence import FIRST_SPLIT, Evidence, Segment
+from glbandits.service.domain.loop_config import SECOND
+
+ALPHA = 0.05
+"""The probability that a verdict is ever wrong in the life of a loop."""
+MIN_DECISIONS = 100
+"""Decisions needed for a forecast of the answer, and for the verdict that no rewards come."""
+MAX_UNSUPPORTED = 0.1
+"""The largest share of decisions in which the baseline had probability 0. Above it the verdict is `BLIND` instead of
+`EARLY` or `SAME`."""
+SMALL_EFFECT = 0.2
+"""A difference, in standard deviations of rewards, that must be detectable before the verdict can be `SAME`."""
+
+LONGEST_FORECAST = 3650 * 86_400 * SECOND
+"""Ten years, in microseconds."""
+
+
+class Verdict(StrEnum):
+    """The result of comparing a loop with its baseline."""
+
+    EARLY = "early"
+    """Too few decisions to detect a small difference, or the forecast is an answer within as many decisions again."""
+    SILENT = "silent"
+    """No reward came in time: every decision got the default reward."""
+    APPRENTICE = "apprentice"
+    """The mode is Apprentice: the baseline was always shown, so there is nothing to compare."""
+    UNLIMITED = "unlimited"
+    """Rewards have no limits, which confidence sequences need. Set `reward_range`."""
+    NO_BASELINE = "no_baseline"
+    """Decisions from the catalogue named no baseline, so there is nothing to compare."""
+    BLIND = "blind"
+    """In too many decisions the baseline had probability 0, so that they say nothing about it."""
+    BETTER = "better"
+    SAME = "same"
+    """No difference seen yet: the interval contains 0 and is narrow, and no answer is forecast soon."""
+    WORSE = "worse"
+
+
+class Judgement(NamedTuple):
+    """A verdict and its evidence. Differences are in units of the reward."""
+
+    verdict: Verdict
+    decisions: int = 0
+    since: int | None = None
+    """Timestamp of the first decision."""
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unsupported: int = 0
+    """Decisions in which the baseline had probability 0."""
+    decisions_needed: int | None = None
+    """Forecast of the further decisions that an answer needs, if the estimate is right. None if there is an answer, or
+    no forecast."""
+    expected_at: int | None = None
+    """Forecast of the timestamp of the answer, at the present rate of decisions. None if it is over ten years away."""
+
+
+def judge_past(evidence: Evidence) -> Judgement:
+    """Return the verdict on all decisions of the loop so far."""
+    if not evidence.past.decisions:
+        return Judgement(_verdict_without_evidence(evidence))
+    judged = _judge(evidence, evidence.past, ALPHA / 2.0)
+    needed = _rows_needed(judged)
+    return _with_forecast(judged, needed - judged.decisions, evidence)
+
+
+def judge_present(evidence: Evidence) -> Judgement:
+    """Return the verdict on the present model, from its last decisions."""
+    if not evidence.past.decisions:
+        return Judgement(_verdict_without_evidence(evidence))
+    present = evidence.present
+    if present is None:
+        return _with_forecast(Judgement(Verdict.EARLY), 2 * FIRST_SPLIT - evidence.decisions_of_model, evidence)
+    judged = _judge(evidence, present, ALPHA / 2.0 / ((present.index + 1) * (present.index + 2)))
+    needed, before = _rows_needed(judged), evidence.decisions_of_model - judged.decisions
+    # The next segment replaces this one when this one has three times as many decisions as came before it.
+    more = needed - judged.decisions if needed <= 3 * before else 2 * needed - evidence.decisions_of_model
+    return _with_forecast(judged, more, evidence)
+
+
+def _verdict_without_evidence(evidence: Evidence) -> Verdict:
+    if evidence.unlimited:
+        return Verdict.UNLIMITED
+    if evidence.without_baseline:
+        return Verdict.NO_BASELINE
+    return Verdict.APPRENTICE if evidence.apprentice else Verdict.EARLY
+
+
+def _judge(evidence: Evidence, segment: Segment, alpha: float) -> Judgement:
+    sequence = segment.sequence()
+    low, high = sequence.interval(1.0 - alpha)
+    assert evidence.limits is not None
+    scale = evidence.limits[1] - evidence.limits[0]
+    return Judgement(
+        verdict=_verdict(segment, sequence.mean, low, high),
+        decisions=segment.decisions,
+        since=segment.first,
+        difference=scale * sequence.mean,
+        low=scale * low,
+        high=scale * high,
+        unsupported=segment.unsupported,
+    )
+
+
+def _verdict(segment: Segment, mean: float, low: float, high: float) -> Verdict:
+    if not segment.rewarded and segment.decisions >= MIN_DECISIONS:
+        return Verdict.SILENT
+    if low > 0.0 or high < 0.0:
+        return Verdict.BETTER if low > 0.0 else Verdict.WORSE
+    if segment.unsupported > MAX_UNSUPPORTED * segment.decisions:
+        return Verdict.BLIND
+    wide = high - low > 2.0 * SMALL_EFFECT * _deviation(segment)
+    near = rows_to_exclude_zero(segment.decisions, mean, low, high) <= 2 * segment.decisions
+    return Verdict.EARLY if wide or near else Verdict.SAME
+
+
+def _deviation(segment: Segment) -> float:
+    """Return the standard deviation of rewards.
+
+    It is regularized, so that a few equal rewards do not make it 0.
+    """
+    squares = segment.square_sum - segment.reward_sum**2 / segment.decisions
+    return math.sqrt((max(0.0, squares) + PRIOR_ROWS / 4.0) / (segment.decisions + PRIOR_ROWS))
+
+
+def _rows_needed(judged: Judgement) -> float:
+    if judged.verdict not in (Verdict.EARLY, Verdict.SAME) or judged.decisions < MIN_DECISIONS:
+        return math.nan
+    assert judged.difference is not None
+    assert judged.low is not None
+    assert judged.high is not None
+    return rows_to_exclude_zero(judged.decisions, judged.difference, judged.low, judged.high)
+
+
+def _with_forecast(judged: Judgement, more: float, evidence: Evidence) -> Judgement:
+    """Add the forecast of the answer, at the rate of the newest decisions."""
+    if not math.isfinite(more):
+        return judged
+    recent = evidence.present or evidence.past
+    wait = round(math.ceil(more) * (recent.last - recent.first) / max(1, recent.decisions - 1))
+    expected_at = evidence.past.last + wait if 0 < wait < LONGEST_FORECAST else None
+    return judged._replace(decisions_needed=math.ceil(more), expected_at=expected_at)

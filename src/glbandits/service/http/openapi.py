@@ -1,0 +1,108 @@
+"""The OpenAPI document of all APIs, from the table of endpoints and their types.
+
+`python -m glbandits.service.http.endpoints docs/openapi.json` writes it to a file; a test compares the two.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from inspect import cleandoc
+from types import UnionType
+from typing import Any, get_args
+
+import msgspec
+
+from glbandits.common.version import __version__
+from glbandits.service.http.endpoint import LOOP_PREFIX, Endpoint
+from glbandits.service.http.http_messages import Problem, problem_response
+
+VERSION, CONVERTOR = re.compile(r"\{version:\w+\}"), re.compile(r":\w+\}")
+DOCUMENTED_VERSION, DOCUMENTED_PREVIEW = "/v1.0", "/v1.1-preview.3"
+"""Of the versions of Personalizer's API, the ones in the document."""
+JSON, BYTES, PROBLEM = "application/json", "application/octet-stream", "application/problem+json"
+REFERENCE = "#/components/schemas/{name}"
+ABOUT = (
+    "Chooses actions and learns from their rewards. Paths under /v1 are the API of this service. Paths under "
+    "/personalizer are the API of Azure Personalizer: version v1.0, and calls that only the previews have. The other "
+    "versions have the same calls. Each path also exists under /loops/{loop} for the loop of that name; without this "
+    "prefix it is for the loop `default`."
+)
+
+
+@cache
+def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
+    """Return the document as JSON."""
+    operations = list(_operations(endpoints))
+    types = [
+        kind for each in operations for kind in (*_types(each.request), *_types(each.response)) if kind is not bytes
+    ]
+    references, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
+    for component in components.values():
+        if "description" in component:  # a docstring, which Python 3.13 dedents by itself
+            component["description"] = cleandoc(component["description"])
+    schemas = dict(zip(map(repr, [*types, Problem]), references, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+    security = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
+    }
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "glbandits", "version": __version__, "description": ABOUT},
+        "security": [{name: []} for name in security],
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": security},
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:
+    """Yield endpoints with complete paths.
+
+    Endpoints of v1 come also with the prefix of a loop, those of Personalizer in one version.
+    """
+    for endpoint in endpoints:
+        if VERSION.search(endpoint.path):
+            version = DOCUMENTED_VERSION if "{version:personalizer}" in endpoint.path else DOCUMENTED_PREVIEW
+            yield endpoint._replace(path=CONVERTOR.sub("}", VERSION.sub(version, endpoint.path)))
+        else:
+            yield endpoint
+            if endpoint.per_loop:
+                yield endpoint._replace(path=LOOP_PREFIX + endpoint.path)
+
+
+def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+    in_path = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
+    ]
+    in_query = [
+        {"name": name, "in": "query", "description": description, "schema": {"type": kind}}
+        for name, kind, description in endpoint.parameters or ()
+    ]
+    success = {"description": "Success."} | _content(endpoint.response, schemas)
+    error: dict[str, Any] = {"description": "Error response."}
+    if endpoint.error_format is problem_response:
+        error["content"] = {PROBLEM: {"schema": schemas[repr(Problem)]}}
+    described = {
+        # GET /v1/events/{event} is get_v1_events_event
+        "operationId": re.sub(r"[\W_]+", "_", f"{endpoint.method.lower()}_{endpoint.path}").strip("_"),
+        "summary": (endpoint.handler.__doc__ or "").partition("\n")[0],
+        "parameters": in_path + in_query,
+        "responses": {str(endpoint.status): success, "default": error},
+    }
+    if endpoint.request is not None:
+        described["requestBody"] = {"required": True} | _content(endpoint.request, schemas)
+    return described
+
+
+def _content(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    parts = [(BYTES, {}) if part is bytes else (JSON, {"schema": schemas[repr(part)]}) for part in _types(kind)]
+    return {"content": dict(parts)} if parts else {}
+
+
+def _types(kind: Any) -> tuple[Any, ...]:
+    """Return the types of a body: several for a union, none for None."""
+    return get_args(kind) if isinstance(kind, UnionType) else () if kind is None else (kind,)

@@ -1,0 +1,113 @@
+"""Handlers of the service configuration and the policy, in Personalizer's terms."""
+
+import json
+import logging
+from typing import Any
+
+import msgspec
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.policy_arguments import parse_arguments
+from glbandits.service.http.http_messages import Request, as_datetime
+from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
+from glbandits.service.http.personalizer.iso8601 import duration_text, parse_duration
+from glbandits.service.http.personalizer.rank_handlers import REWARD_RANGE
+from glbandits.service.http.site import Site
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
+
+log = logging.getLogger(__name__)
+
+VW_ARGUMENT = "--"
+"""The beginning of a Vowpal Wabbit command line."""
+NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(ServiceConfiguration)}
+"""Personalizer's names of the fields of `ServiceConfiguration`."""
+SHARED = [name for name in LoopConfig.__struct_fields__ if name in NAMES]
+"""Fields of `LoopConfig` that `ServiceConfiguration` has too."""
+DURATIONS = ("reward_wait", "model_update", "optimisation_frequency")
+NOT_OFFERED = {
+    "log_mirror_enabled": "the log is in the store, and can be exported",
+    "model_retrain_days": "the model continues with a changed configuration",
+    "is_inference_explainability_enabled": "rank returns no explanations",
+}
+"""Fields that are refused if they are set, because ignoring them would mislead the client."""
+
+
+def get_service(site: Site, request: Request) -> ServiceConfiguration:
+    """Return the configuration of the loop."""
+    return _as_schema(site, site.service.loop(request.loop_name))
+
+
+def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
+    """Change the configuration of the loop. Omitted fields stay."""
+    loop = site.service.loop(request.loop_name)
+    try:
+        loop.reconfigure(lambda current: site.check_optimiser(_configured(current, sent)))
+    except InvalidInput as error:
+        error.name_parameters(lambda parameter: NAMES.get(parameter.name, parameter.in_python()))
+        raise
+    return _as_schema(site, loop)
+
+
+def _as_schema(site: Site, loop: Loop) -> ServiceConfiguration:
+    document = site.service.store.latest_document(loop.name, CONFIGURATION)
+    settings = {name: getattr(loop.configuration, name) for name in SHARED}
+    return ServiceConfiguration(
+        **settings | {name: duration_text(settings[name]) for name in DURATIONS},
+        log_mirror_enabled=False,
+        last_configuration_edit_date=as_datetime(document.timestamp if document else 0),
+        model_retrain_days=0,
+        is_inference_explainability_enabled=False,
+    )
+
+
+def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
+    """Return the configuration with the fields that were sent. Raises InvalidInput."""
+    for field, instead in NOT_OFFERED.items():
+        if getattr(sent, field):
+            name = NAMES[field]
+            raise InvalidInput(f"{name} is not offered: {instead}. Leave it out, or send {name} as false or 0.")
+    changed = {name: getattr(sent, name) for name in SHARED if getattr(sent, name) is not None}
+    durations = {name: parse_duration(NAMES[name], changed[name]) for name in DURATIONS if name in changed}
+    configured = msgspec.structs.replace(configuration, **changed | durations)
+    if (
+        configured.auto_optimisation and configured.reward_limits() is None
+    ):  # auto-optimisation needs limits, which this API cannot set
+        return msgspec.structs.replace(configured, reward_range=REWARD_RANGE)
+    return configured
+
+
+def get_policy(site: Site, request: Request) -> PolicyContract:
+    """Return the policy of the loop."""
+    return policy_contract(site.service.loop(request.loop_name).configuration)
+
+
+def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
+    """Replace the policy of the loop, and start a new model.
+
+    A Vowpal Wabbit command line cannot be run, and changes nothing. The response is the policy that runs instead, so
+    that programs which send their old policy at every start still work.
+    """
+    loop = site.service.loop(request.loop_name)
+    if sent.arguments.lstrip().startswith(VW_ARGUMENT):
+        log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
+        return policy_contract(loop.configuration)
+    return run_policy(loop, *parse_arguments(sent.arguments))
+
+
+def delete_policy(site: Site, request: Request) -> PolicyContract:
+    """Replace the policy of the loop by the default policy, and start a new model."""
+    default = LoopConfig()
+    return run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
+
+
+def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
+    """Replace the policy of a loop, and start a new model."""
+    changed = loop.reconfigure(lambda current: msgspec.structs.replace(current, policy=policy, settings=settings))
+    return policy_contract(changed)
+
+
+def policy_contract(configuration: LoopConfig) -> PolicyContract:
+    """Return the policy of a configuration as a text for `parse_arguments`."""
+    return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")

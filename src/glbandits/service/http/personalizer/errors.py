@@ -1,0 +1,55 @@
+"""Errors in Personalizer's format, and all of its error codes.
+
+v1.0 has three coarse codes. The previews have some fifty fine codes, which v1.0 has as the code of the inner error.
+`http/endpoints.py` assigns each endpoint the fine code of a bad request. docs/personalizer.md has the table of codes.
+"""
+
+import msgspec
+
+from glbandits.service.http.http_messages import HttpError, Request, Response
+
+STABLE_PATH = "/personalizer/v1.0"
+"""Beginning of the paths of the version with coarse codes."""
+
+BAD_RANK, BAD_REWARD, BAD_ACTIVATION = "InvalidRankRequest", "InvalidRewardRequest", "InvalidEventIdToActivate"
+BAD_SERVICE, BAD_POLICY = "InvalidServiceConfiguration", "InvalidPolicyConfiguration"
+BAD_EVALUATION, BAD_MODEL = "InvalidEvaluationContract", "InvalidModelImportFormat"
+"""Fine codes of bad requests (400), by endpoint."""
+BY_STATUS = {
+    401: "InvalidApiAccess",
+    403: "InvalidApiAccess",
+    404: "ResourceNotFound",
+    405: "OperationNotAllowed",
+    413: "PayloadSizeExceeded",
+    429: "TooManyRequests",
+    503: "OperationNotAllowed",
+}
+"""Fine codes of other errors, by HTTP status. TooManyRequests is not a code of Personalizer, where a gateway sent
+another format."""
+NOT_FOUND = frozenset({"EvaluationNotFound", "LearningSettingsNotFound", "LogsPropertiesNotFound"})
+"""Fine codes that handlers raise themselves, as `HttpError.code`."""
+
+
+def personalizer_response(error: HttpError, request: Request, code: str) -> Response:
+    """Return an error in Personalizer's format.
+
+    As in Personalizer, the status for too large a body is 400.
+
+    Args:
+        error: the error.
+        request: the request, whose path has the version of the API.
+        code: the fine code of a bad request to this endpoint.
+    """
+    status = 400 if error.status == 413 else error.status
+    given = code if error.code == "BadRequest" else error.code if error.code in NOT_FOUND else None
+    fine = given or BY_STATUS.get(error.status, "InternalServerError")
+    coarse = "ResourceNotFound" if status == 404 else "BadRequest" if status < 500 else "InternalServerError"
+    body = {
+        "code": coarse if STABLE_PATH in request.path else fine,
+        "message": error.message,
+        "target": request.path,
+        "innerError": {"code": fine},
+        "details": [],
+    }
+    headers = ((b"x-ms-error-code", fine.encode()), *error.headers)
+    return Response(status, msgspec.json.encode({"error": body}), headers=headers)

@@ -1,0 +1,123 @@
+"""The lines that `glb serve` prints when the server has started."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from glbandits.service.server_settings import Settings
+
+if TYPE_CHECKING:
+    from glbandits.bandit import Bandit
+
+EXAMPLE: dict[str, Any] = {
+    "contextFeatures": [{"hour": "morning"}],
+    "actions": [
+        {"id": "tea", "features": [{"hot": True, "price": 2.5}]},
+        {"id": "cola", "features": [{"hot": False, "price": 2.0}]},
+    ],
+}
+KEY_VARIABLE = '"$GLB_KEY"'
+"""Printed in place of a key that is not known, because only its hash is stored."""
+
+
+def curl_line(address: str, key: str | None, example: Mapping[str, Any] = EXAMPLE) -> str:
+    """Return a shell command that sends a rank request. `key` is None if the key is not known."""
+    body = shlex.quote(json.dumps(example))
+    return (
+        f"curl -s {address}/personalizer/v1.0/rank -H Ocp-Apim-Subscription-Key:{KEY_VARIABLE if key is None else key} "
+        f"-H Content-Type:application/json -d {body}"
+    )
+
+
+def loop_address(address: str, loop_name: str) -> str:
+    """Return the address of a loop, to which the paths of Personalizer's API are appended."""
+    return address if loop_name == "default" else f"{address}/loops/{loop_name}"
+
+
+def example_request(settings: Settings) -> dict[str, Any]:
+    """Return a rank request with the fields that the model of the first loop needs; EXAMPLE without a feature map."""
+    from glbandits.features import Category, FeatureMap
+
+    model = _first_model(settings)
+    features = None if model is None else model.features
+    if not isinstance(features, FeatureMap):
+        return EXAMPLE
+    fields = {name: features.example(name) for name in (*features.arm.kinds, *features.own.kinds)}
+    block = features.per_arm_block
+    arm_kind = features.kinds[block] if block is not None else None
+    ids = arm_kind.values[:2] if isinstance(arm_kind, Category) else ("one", "two")
+    return {
+        "contextFeatures": [{name: features.example(name) for name in features.context.kinds}],
+        "actions": [{"id": name, "features": [fields | ({} if block is None else {block: name})]} for name in ids],
+    }
+
+
+def _first_model(settings: Settings) -> "Bandit | None":
+    """Return the model of the first loop: its stored model, or else that of the setting `model`; None without both."""
+    from glbandits.bandit import Bandit  # imported late: `glb serve` prints its first line before NumPy is loaded
+    from glbandits.service.runtime.loops.loop_documents import latest_base
+    from glbandits.service.storage.open_store import open_store
+
+    with closing(open_store(settings.store, durability=settings.durability)) as store:
+        model = latest_base(store, settings.loops[0])
+    return Bandit.load(settings.model) if model is None and settings.model else model
+
+
+def reward_lines(settings: Settings) -> list[str]:
+    """Return a line on the limits of Personalizer's rewards, if the model has a feature map and larger rewards."""
+    from glbandits.features import FeatureMap
+    from glbandits.maths.links import find_link
+
+    model = _first_model(settings)
+    if model is None or not isinstance(model.features, FeatureMap):
+        return []
+    link = find_link(model.policy.link)
+    if link.lowest_reward >= -1.0 and link.highest_reward <= 1.0:
+        return []
+    return [
+        "Rewards of the Personalizer API are between -1 and 1. For others, such as amounts, use /v1/decide and "
+        "/v1/reward."
+    ]
+
+
+def no_key_line(store: str) -> str:
+    """Return the line for a start that creates no key. It omits a database address, which may have a password."""
+    address = "ADDRESS" if "://" in store else shlex.quote(store)
+    return (
+        "No key is created or shown, because this store already had one. Create another with "
+        f"`glb keys create NAME --scope rank --scope reward --store {address}`."
+    )
+
+
+def start_lines(settings: Settings) -> list[str]:
+    """Return lines on the model and the reward window of the first loop.
+
+    If the loop is in the store already, its stored configuration applies instead of the settings.
+    """
+    from glbandits.service.domain.loop_config import LoopConfig
+    from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
+    from glbandits.service.storage.open_store import open_store
+
+    name, window = settings.loops[0], settings.reward_window_seconds
+    with closing(open_store(settings.store, durability=settings.durability)) as store:
+        stored = store.latest_document(name, CONFIGURATION)
+    lines = []
+    if settings.model:
+        lines = [f"Loops start with the model of {settings.model}."]
+    if stored is not None:
+        window = msgspec.json.decode(stored.body, type=LoopConfig).reward_wait
+        if settings.model:
+            lines = [f"Loop {name} is in the store and continues with its own model: --model applies to new loops."]
+    duration = f"{window / 60:g} min" if window >= 60 else f"{window:g} s"
+    line = f"Rewards are accepted for {duration}, then learned."
+    if window != settings.reward_window_seconds:
+        return [
+            *lines,
+            f"{line} Loop {name} is in the store with this reward window, not {settings.reward_window}: "
+            "--reward-window applies to new loops. Change it with PATCH /v1/configuration.",
+        ]
+    return [*lines, f"{line} For a trial: glb serve --reward-window 5s" if window >= 60 else line]

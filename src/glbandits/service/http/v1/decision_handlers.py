@@ -1,0 +1,199 @@
+"""Handler of decisions among vectors of numbers or rows of named fields.
+
+The body is JSON or float32 numbers. JSON is checked strictly: unknown fields and numbers as text are refused.
+"""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from struct import Struct
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.event_rules import new_event_id
+from glbandits.service.domain.events import Decision, DecisionRequest
+from glbandits.service.domain.request_features import (
+    DENSE,
+    JSON,
+    RequestEncoder,
+    arm_names,
+    check_arm_fields,
+    check_arm_names,
+    encode_json_request,
+)
+from glbandits.service.http.body_errors import body_error_text
+from glbandits.service.http.http_messages import BYTES_TYPE, HttpError, Request
+from glbandits.service.http.site import Site
+from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
+from glbandits.service.server_settings import Settings
+
+FLOAT32 = np.dtype("<f4")
+
+Content = TypeVar("Content")
+
+_decide_request = msgspec.json.Decoder(DecideRequest)
+
+
+def parse_json(decoder: "msgspec.json.Decoder[Content]", body: bytes) -> Content:
+    """Decode a JSON body. Raises HttpError 400 if it is invalid or of another type."""
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise HttpError(400, "BadRequest", f"the body is invalid: {body_error_text(error, decoder.type)}") from None
+
+
+async def decide(site: Site, request: Request) -> Decided:
+    """Choose an arm. The body is JSON or float32 numbers."""
+    if request.headers.get(b"content-type") == BYTES_TYPE:
+        parsed = _floats_request(request, site.settings)
+    else:
+        parsed = decision_request(site, request.loop_name, parse_json(_decide_request, request.body))
+    return decided(*await site.service.decide(request.loop_name, parsed))
+
+
+def model_version(epoch: int, sequence: int) -> str:
+    """Return the version of a model: its epoch and the last sequence number it has learned."""
+    return f"{epoch}.{sequence}"
+
+
+def unknown_event(event_id: str) -> HttpError:
+    """Return the error for an event that is not in the log."""
+    return HttpError(404, "UnknownEvent", f"the loop has no decision of the event {event_id!r}")
+
+
+def decided(decision: Decision, degraded: bool) -> Decided:
+    """Return the response for a decision."""
+    return Decided(
+        event_id=decision.event_id,
+        arm=decision.shown,
+        id=decision.actions[decision.shown],
+        probability=decision.probability,
+        probabilities=decision.probabilities,
+        model_version=model_version(decision.epoch, decision.learned_through),
+        degraded=degraded,
+    )
+
+
+def decision_request(site: Site, loop_name: str, sent: DecideRequest) -> DecisionRequest:
+    """Return the decision request of a JSON body."""
+    arms, settings = sent.arms, site.settings
+    if arms is None or sent.rows is not None or sent.context is not None:
+        return _rows_request(sent, settings, site.service.loop(loop_name).published.encoder)
+    count, width = len(arms), len(arms[0])
+    _check_size(count, width, settings)
+    if list(map(len, arms)).count(width) < count:
+        index = next(index for index, arm in enumerate(arms) if len(arm) != width)
+        raise InvalidInput(
+            f"all arms must have the same length; arm 0 has {width} features, arm {index} has {len(arms[index])}"
+        )
+    numbers: list[float] = []
+    for arm in arms:
+        numbers += arm
+    return _request(_packer(count * width)(*numbers), DENSE, _ids(sent, count), sent)
+
+
+def _rows_request(sent: DecideRequest, settings: Settings, encoder: RequestEncoder) -> DecisionRequest:
+    """Return the decision request of rows of named fields."""
+    rows = sent.rows
+    if rows is None or sent.arms is not None:
+        raise InvalidInput("send either arms, a list of numbers for each arm, or rows, an object for each arm")
+    if len(rows) > settings.max_actions:
+        raise InvalidInput(f"a decision may have {settings.max_actions} rows; got {len(rows)}. Send fewer")
+    actions = [[row] for row in rows]
+    if sent.ids is None:
+        check_arm_fields(actions, encoder)
+        ids = _names_or_indices(arm_names(actions, encoder))
+    else:
+        ids = _ids(sent, len(rows))
+        check_arm_names(actions, ids, encoder)
+    request = encode_json_request([] if sent.context is None else [sent.context], actions)
+    return _request(request, JSON, ids, sent)
+
+
+def _names_or_indices(names: list[str | None]) -> tuple[str, ...]:
+    """Return the names of arms as ids; their indices if a name is missing, too long or not unique."""
+    ids = tuple(name for name in names if name is not None and len(name) <= LONGEST_ID)
+    return ids if len(set(ids)) == len(names) else _indices(len(names))
+
+
+def _ids(sent: DecideRequest, count: int) -> tuple[str, ...]:
+    ids = _indices(count) if sent.ids is None else tuple(sent.ids)
+    if len(ids) != count:
+        raise InvalidInput(f"ids must have an id for each arm; got {len(ids)} for {count} arms")
+    if sent.ids is not None and len(set(ids)) < count:
+        raise InvalidInput("ids must be unique; two arms have the same id")
+    return ids
+
+
+def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
+    """Return the decision request of a body of little-endian float32 numbers."""
+    name, _, text = request.query.partition("=")  # avoids parsing, because most queries are arms=N
+    parameters = {name: text} if name == "arms" and text.isdigit() else request.parameters()
+    count = parse_integer(parameters.get("arms", ""), "arms, the number of arms,")
+    if count < 1 or not request.body or len(request.body) % (4 * count):
+        raise InvalidInput(
+            f"the body must have as many float32 numbers for each of the {count} arms; got {len(request.body)} bytes"
+        )
+    _check_size(count, len(request.body) // (4 * count), settings)
+    event_id, deferred = parameters.get("eventId"), parameters.get("deferred", "false")
+    if event_id is not None and not 1 <= len(event_id) <= LONGEST_ID:
+        raise InvalidInput(f"eventId must have 1 to {LONGEST_ID} characters; got {len(event_id)}")
+    if deferred not in ("true", "false"):
+        raise InvalidInput(f"deferred must be true or false; got {deferred[:40]!r}")
+    listed = parameters.get("excluded", "")
+    excluded = [parse_integer(part, "excluded") for part in listed.split(",")] if listed else []
+    numbers = np.frombuffer(request.body, FLOAT32).astype(np.float64)
+    sent = DecideRequest(event_id=event_id, excluded=excluded, deferred=deferred == "true")
+    return _request(numbers.tobytes(), DENSE, _indices(count), sent)
+
+
+def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideRequest) -> DecisionRequest:
+    excluded = sent.excluded
+    if excluded:
+        for index in excluded:
+            if index >= len(ids):
+                raise InvalidInput(f"excluded must be indices of arms, 0 to {len(ids) - 1}; got {index}")
+        excluded = sorted(set(excluded))
+    return DecisionRequest(
+        event_id=sent.event_id or new_event_id(),
+        request=features,
+        encoding=encoding,
+        actions=ids,
+        excluded=tuple(excluded),
+        deferred=sent.deferred,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _packer(count: int) -> Callable[..., bytes]:
+    return Struct(f"{count}d").pack
+
+
+@cache
+def _indices(count: int) -> tuple[str, ...]:
+    """Return the ids of arms without ids: 0, 1, 2 ..."""
+    return tuple(map(str, range(count)))
+
+
+def _check_size(count: int, width: int, settings: Settings) -> None:
+    if count > settings.max_dense_actions:
+        raise InvalidInput(f"a decision may have {settings.max_dense_actions} arms; got {count}. Send fewer")
+    if not 1 <= width <= settings.max_features:
+        raise InvalidInput(f"an arm must have 1 to {settings.max_features} features; got {width}")
+
+
+def parse_integer(text: str, name: str) -> int:
+    """Parse a whole number of the query. Raises InvalidInput."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InvalidInput(f"{name} must be a whole number; got {text[:40]!r}")
+    return int(text)
+
+
+def page_limit(parameters: dict[str, str], default: int, most: int) -> int:
+    """Return the query parameter `limit`. Raises InvalidInput."""
+    limit = parse_integer(parameters.get("limit", str(default)), "limit")
+    if not 1 <= limit <= most:
+        raise InvalidInput(f"limit must be 1 to {most}; got {limit}")
+    return limit

@@ -1,0 +1,231 @@
+"""Handlers of the status, the configuration, the log and the model of loops."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from glbandits.common.errors import InvalidInput
+from glbandits.policies import POLICIES
+from glbandits.policies.contract import settings_of
+from glbandits.service.domain.events import Decision, LoggedDecision
+from glbandits.service.domain.explanation import explain
+from glbandits.service.domain.loop_config import SECOND, LoopConfig
+from glbandits.service.domain.model_snapshots import PublishedModel
+from glbandits.service.domain.optimisation_rules import OPTIMISATION, Look, next_look
+from glbandits.service.domain.request_features import DENSE, encoder_of
+from glbandits.service.http.body_errors import body_error_text
+from glbandits.service.http.http_messages import BYTES_TYPE, Request, Response, as_datetime
+from glbandits.service.http.site import Site
+from glbandits.service.http.v1 import schemas
+from glbandits.service.http.v1.decision_handlers import (
+    model_version,
+    page_limit,
+    parse_integer,
+    parse_json,
+    unknown_event,
+)
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.replay.relearning import model_that_decided
+
+PAGE, LARGEST_PAGE = 50, 500
+"""Events in a page by default, and at most."""
+FEATURES, MAX_FEATURES = 20, 200
+"""Features that an explanation lists for each action, by default and at most."""
+MAX_RELEARNED = 10_000
+"""Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
+FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
+"""Bytes of features after which a page is full, and events that are read before its size is checked."""
+_settings = msgspec.json.Decoder(dict[str, Any])
+
+
+async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
+    """Return the names of all loops."""
+    return schemas.Loops(loops=sorted(site.service.loops))
+
+
+def status(site: Site, request: Request) -> schemas.Status:
+    """Return the status of a loop."""
+    loop = site.service.loop(request.loop_name)
+    summary, model, configuration = site.service.store.summary(loop.name), loop.published, loop.configuration
+    return schemas.Status(
+        loop=loop.name,
+        policy=configuration.policy,
+        width=configuration.width,
+        sparse=model.bandit.sparse,
+        mode=configuration.mode,
+        model_version=model_version(model.epoch, model.learned_through),
+        learned_to=model.learned_through,
+        learning_failed=site.service.learning_failed,
+        warnings=loop.warnings(),
+        proposed_reward_range=loop.proposed_reward_range(),
+        queue=site.service.writer.depth,
+        first_at=None if summary.first_at is None else as_datetime(summary.first_at),
+        last_at=None if summary.last_at is None else as_datetime(summary.last_at),
+        counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
+        optimisation=_optimisation(site, loop),
+    )
+
+
+def _optimisation(site: Site, loop: Loop) -> schemas.Optimisation:
+    document, last = site.service.store.latest_document(loop.name, OPTIMISATION), None
+    if document is not None:
+        look = msgspec.structs.asdict(msgspec.json.decode(document.body, type=Look))
+        del look["gate"]
+        last = schemas.LookRecord(**look, at=as_datetime(document.timestamp))
+    due = next_look(loop.configuration, document.timestamp if document else None)
+    return schemas.Optimisation(next_at=None if due is None else as_datetime(max(due, site.service.clock())), last=last)
+
+
+async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
+    """Return the configuration of a loop."""
+    return _as_schema(site.service.loop(request.loop_name).configuration)
+
+
+def configure(site: Site, request: Request) -> schemas.LoopConfiguration:
+    """Replace the configuration of a loop. Omitted settings get their defaults."""
+    return _configure(site, request, keep=False)
+
+
+def change(site: Site, request: Request) -> schemas.LoopConfiguration:
+    """Change the settings of a loop that are sent. Others stay."""
+    return _configure(site, request, keep=True)
+
+
+def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfiguration:
+    loop, sent = site.service.loop(request.loop_name), parse_json(_settings, request.body)
+
+    def changed(current: LoopConfig) -> LoopConfig:
+        settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | sent if keep else sent
+        try:
+            configuration = msgspec.convert(settings, schemas.LoopConfiguration)
+        except msgspec.ValidationError as error:
+            text = body_error_text(error, schemas.LoopConfiguration)
+            raise InvalidInput(f"the configuration is invalid: {text}") from None
+        return site.check_optimiser(LoopConfig(**msgspec.structs.asdict(configuration)))
+
+    return _as_schema(loop.reconfigure(changed))
+
+
+def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings for a policy that is sent without: its defaults, with the present link."""
+    name = sent.get("policy")
+    if not isinstance(name, str) or name == current.policy or name not in POLICIES:
+        return {}
+    has_link = "link" in settings_of(POLICIES[name]()) and "link" in current.settings
+    return {"settings": {"link": current.settings["link"]} if has_link else {}}
+
+
+def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
+    return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration))
+
+
+def event(site: Site, request: Request) -> schemas.EventRecord:
+    """Return a decision with its rewards and its activation."""
+    loop, event_id = site.service.loop(request.loop_name), request.values["event"]
+    logged = site.service.store.decision(loop.name, event_id, request.parameters().get("slot", ""))
+    if logged is None:
+        raise unknown_event(event_id)
+    return record_of(logged)
+
+
+def events(site: Site, request: Request) -> schemas.Events:
+    """Return the newest decisions whose event ids begin with a prefix, a page at a time.
+
+    A page of large decisions has fewer than the limit, to bound memory and time.
+    """
+    loop, parameters = site.service.loop(request.loop_name), request.parameters()
+    limit = page_limit(parameters, PAGE, LARGEST_PAGE)
+    before = parse_integer(parameters["before"], "before") if "before" in parameters else None
+    page, size = list[schemas.EventRecord](), 0
+    while len(page) < limit and size < FULL_PAGE:
+        wanted = min(EVENTS_PER_READ, limit - len(page))
+        decisions = site.service.store.search(loop.name, parameters.get("prefix", ""), wanted, before)
+        page += map(record_of, decisions)
+        size += sum(len(logged.decision.request) for logged in decisions)
+        before = decisions[-1].sequence if len(decisions) == wanted else None
+        if before is None:
+            break
+    return schemas.Events(events=page, before=before)
+
+
+async def model(site: Site, request: Request) -> Response:
+    """Return the present model as a safetensors file, for `Bandit.load`."""
+    content = await asyncio.to_thread(site.service.loop(request.loop_name).export_model)
+    return Response(200, content, BYTES_TYPE)
+
+
+def record_of(logged: LoggedDecision) -> schemas.EventRecord:
+    """Return a logged decision as it is sent."""
+    decision = logged.decision
+    same = {name: getattr(decision, name) for name in schemas.EventRecord.__struct_fields__ if hasattr(decision, name)}
+    rewards = [
+        schemas.EventReward(
+            number=reward.sequence,
+            at=as_datetime(reward.timestamp),
+            value=reward.value,
+            key=reward.key,
+            late=reward.late,
+        )
+        for reward in logged.rewards
+    ]
+    request, is_dense = decision.request, decision.encoding == DENSE
+    return schemas.EventRecord(
+        **same | {"seed": str(decision.seed)},
+        number=logged.sequence,
+        at=as_datetime(decision.timestamp),
+        model_version=model_version(decision.epoch, decision.learned_through),
+        activated_at=None if logged.activated_at is None else as_datetime(logged.activated_at),
+        rewards=rewards,
+        wait=decision.reward_window / SECOND,
+        features=np.frombuffer(request).reshape(len(decision.actions), -1).tolist()
+        if is_dense
+        else msgspec.Raw(request),
+    )
+
+
+async def explanation(site: Site, request: Request) -> Response:
+    """Return the contribution of each feature to the scores of an event's actions."""
+    async with site.explanations:
+        return await asyncio.to_thread(lambda: Response(200, msgspec.json.encode(_explanation(site, request))))
+
+
+def _explanation(site: Site, request: Request) -> schemas.Explanation:
+    """Explain all decisions of an event.
+
+    The model that made a decision explains it, or else the present model.
+    """
+    limit, store = page_limit(request.parameters(), FEATURES, MAX_FEATURES), site.service.store
+    loop, event_id = site.service.loop(request.loop_name), request.values["event"]
+    decisions = [logged.decision for logged in store.decisions_of(loop.name, event_id)]
+    if not decisions:
+        raise unknown_event(event_id)
+    published, slots = loop.published, []
+    models = {(published.epoch, published.learned_through): published}
+    for decision in decisions:
+        version = (decision.epoch, decision.learned_through)
+        if version not in models:
+            bandit = model_that_decided(store, decision, MAX_RELEARNED)
+            models[version] = published if bandit is None else PublishedModel(*version, bandit, encoder_of(bandit))
+        slots.append(_slot(decision, models[version], limit))
+    decided_by = [model_version(decision.epoch, decision.learned_through) for decision in decisions]
+    return schemas.Explanation(
+        event_id=event_id,
+        model_version=decided_by[0],
+        exact=[slot.explained_by for slot in slots] == decided_by,
+        slots=slots,
+    )
+
+
+def _slot(decision: Decision, model: PublishedModel, limit: int) -> schemas.ExplainedSlot:
+    actions = [
+        schemas.ExplainedAction(
+            **msgspec.structs.asdict(action), shown=index == decision.shown, chosen=index == decision.chosen
+        )
+        for index, action in enumerate(explain(decision, model.bandit, model.encoder, limit))
+    ]
+    return schemas.ExplainedSlot(
+        slot=decision.slot, explained_by=model_version(model.epoch, model.learned_through), actions=actions
+    )

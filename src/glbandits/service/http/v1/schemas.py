@@ -1,0 +1,282 @@
+"""Requests and responses of the API. The OpenAPI document and the client use these types."""
+
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from glbandits.service.domain.catalogues.catalogue_records import CatalogueRecord
+from glbandits.service.domain.events import Aggregation, EventStatus, Mode
+from glbandits.service.domain.explanation import Contribution
+from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.optimisation_rules import Gain, LookVerdict
+
+LONGEST_ID = 256
+"""Characters of the id of an event or an arm, and of the key of a reward, at most."""
+
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+
+
+class ApiStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of requests and responses: names in camelCase, and no unknown fields."""
+
+
+class DecideRequest(ApiStruct, frozen=True, kw_only=True):
+    """A request to choose one of several arms."""
+
+    event_id: Id | None = None
+    """The id of the decision, from which the draw is seeded. The same id again gets the same response. None: the server
+    creates one."""
+    arms: Annotated[list[list[float]], Meta(min_length=1)] | None = None
+    """The features of each arm, as many numbers as the width of the loop. Send either `arms` or `rows`."""
+    rows: Annotated[list[dict[str, Any]], Meta(min_length=1)] | None = None
+    """The named fields of each arm. The model's feature map turns fields into numbers; without one they are hashed."""
+    context: dict[str, Any] | None = None
+    """Named fields that all `rows` share."""
+    ids: list[Id] | None = None
+    """Ids of the arms, for the log. None: the names of the arms, if the feature map has a column for them and each row
+    has another name in it; else their indices."""
+    excluded: list[Annotated[int, Meta(ge=0)]] = []
+    """Indices of arms that must not be chosen."""
+    deferred: bool = False
+    """Whether the decision is learned only if it is activated."""
+
+
+class Decided(ApiStruct, frozen=True, kw_only=True):
+    """The chosen arm."""
+
+    event_id: str
+    arm: int
+    """Index of the arm to use."""
+    id: str
+    probability: float
+    probabilities: tuple[float, ...]
+    """The probability of each arm in the draw, in the order of the request."""
+    model_version: str
+    """The epoch of the model, and the sequence number of the last decision that it has learned."""
+    degraded: bool
+    """The decision was not known to be durable when it was returned. After a crash its reward may be unknown."""
+
+
+class EventRewardRequest(ApiStruct, frozen=True, kw_only=True):
+    """A reward of a decision."""
+
+    event_id: Id
+    value: float
+    key: Annotated[str, Meta(max_length=LONGEST_ID)] = ""
+    """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
+
+
+class Rewarded(ApiStruct, frozen=True, kw_only=True):
+    """The status of a reward or an activation."""
+
+    event_id: str
+    status: EventStatus
+    """Late ones are in the log, but are not learned."""
+
+
+class ActivateRequest(ApiStruct, frozen=True, kw_only=True):
+    """The message that a deferred decision was used."""
+
+    event_id: Id
+
+
+class BatchRequest(ApiStruct, frozen=True, kw_only=True):
+    """Decisions and rewards.
+
+    Decisions are made first, so a reward may be of a decision in the same batch.
+    """
+
+    decide: list[DecideRequest] = []
+    reward: list[EventRewardRequest] = []
+
+
+class ItemProblem(ApiStruct, frozen=True, kw_only=True):
+    """The error of an item of a batch."""
+
+    status: int
+    """The HTTP status that a request with this item alone would have."""
+    code: str
+    detail: str
+
+
+class DecideOutcome(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """A decision, or the problem."""
+
+    decided: Decided | None = None
+    problem: ItemProblem | None = None
+
+
+class RewardOutcome(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """The status of a reward, or the problem."""
+
+    rewarded: Rewarded | None = None
+    problem: ItemProblem | None = None
+
+
+class BatchReply(ApiStruct, frozen=True, kw_only=True):
+    """The outcome of each item, in the order of the request."""
+
+    decide: list[DecideOutcome]
+    reward: list[RewardOutcome]
+
+
+class EventReward(ApiStruct, frozen=True, kw_only=True):
+    """A reward in the log."""
+
+    number: int
+    at: datetime
+    value: float
+    key: str
+    late: bool
+
+
+class EventRecord(ApiStruct, frozen=True, kw_only=True):
+    """A decision in the log, with its rewards and its activation so far."""
+
+    # `Decision` documents the fields that have the same name.
+    number: int
+    event_id: str
+    slot: str
+    at: datetime
+    actions: tuple[str, ...]
+    excluded: tuple[int, ...]
+    shown: int
+    chosen: int
+    probability: float
+    probabilities: tuple[float, ...]
+    model_version: str
+    mode: Mode
+    deferred: bool
+    activated_at: datetime | None
+    rewards: list[EventReward]
+    wait: float
+    """The reward window in seconds."""
+    default_reward: float
+    aggregation: Aggregation
+    exploration: float
+    seed: str
+    """The seed of the draw, as text, because it has more digits than a number in JavaScript."""
+    encoding: str
+    """The encoding of the features: json or dense."""
+    features: Any
+    """For dense a list of numbers for each arm; for json the shared features and those of each action."""
+    catalogue: CatalogueRecord | None = None
+    """Set for a decision from the catalogue. `actions` then holds only the baseline and the drawn arm."""
+
+
+class Events(ApiStruct, frozen=True, kw_only=True):
+    """A page of the log, the newest first."""
+
+    events: list[EventRecord]
+    before: int | None
+    """The parameter `before` for the next page; None if this is the last page."""
+
+
+class ExplainedAction(ApiStruct, frozen=True, kw_only=True):
+    """The score of an action and the contributions to it."""
+
+    # `ActionExplanation` documents the fields that have the same name.
+    id: str
+    score: float
+    probability: float
+    shown: bool
+    chosen: bool
+    """Whether the draw chose the action. In modes other than Online another one may be shown."""
+    contributions: tuple[Contribution, ...]
+
+
+class ExplainedSlot(ApiStruct, frozen=True, kw_only=True):
+    """The actions of one decision."""
+
+    slot: str
+    """Empty if the event has only one slot."""
+    explained_by: str
+    """Version of the model that explains the decision: the one that decided if the explanation is exact."""
+    actions: list[ExplainedAction]
+    """In the order of the request."""
+
+
+class Explanation(ApiStruct, frozen=True, kw_only=True):
+    """The contributions of features to the scores of an event's actions."""
+
+    event_id: str
+    model_version: str
+    """Version of the model that decided; with several slots, the first one."""
+    exact: bool
+    """Whether each slot is explained by the model that decided. If not, the present model explains it."""
+    slots: list[ExplainedSlot]
+
+
+class Counts(ApiStruct, frozen=True, kw_only=True):
+    """The number of submitted events by status."""
+
+    decisions: dict[EventStatus, int]
+    rewards: dict[EventStatus, int]
+    activations: dict[EventStatus, int]
+
+
+class LookRecord(ApiStruct, frozen=True, kw_only=True):
+    """The record of a look of the auto-optimisation."""
+
+    # `Look` documents the fields that have the same name.
+    at: datetime
+    verdict: LookVerdict
+    sentence: str
+    gains: dict[str, Gain]
+    decisions: int
+
+
+class Optimisation(ApiStruct, frozen=True, kw_only=True):
+    """The auto-optimisation of a loop."""
+
+    next_at: datetime | None
+    """When the next look is due; None if the auto-optimisation is off."""
+    last: LookRecord | None
+
+
+class Status(ApiStruct, frozen=True, kw_only=True):
+    """The status of a loop."""
+
+    loop: str
+    policy: str
+    width: int
+    sparse: bool
+    """Whether the model is sparse."""
+    mode: Mode
+    model_version: str
+    learned_to: int
+    """The sequence number of the last decision that the model has learned."""
+    learning_failed: str | None
+    """The errors with which learning fails at the moment; None if it works."""
+    warnings: list[str]
+    """Problems of the model that do not stop decisions, such as a saved model that cannot be loaded."""
+    proposed_reward_range: tuple[float, float] | None
+    """A `rewardRange` for the configuration, from the first rewards. None if the loop has limits or no rewards."""
+    queue: int
+    """Events of all loops in the write queue of the process."""
+    first_at: datetime | None
+    last_at: datetime | None
+    counts: Counts
+    optimisation: Optimisation
+
+
+class Loops(ApiStruct, frozen=True, kw_only=True):
+    """The loops of the server."""
+
+    loops: list[str]
+
+
+LoopConfiguration: Any = msgspec.defstruct(
+    "LoopConfiguration",
+    [
+        (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
+        for field in msgspec.structs.fields(LoopConfig)
+    ],
+    bases=(ApiStruct,),
+    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
+    frozen=True,
+    kw_only=True,
+)
+"""`LoopConfig` in camelCase."""

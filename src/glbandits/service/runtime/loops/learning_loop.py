@@ -1,0 +1,509 @@
+"""A loop: its decisions, its model, and learning from the log."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event, Lock
+from typing import Any
+
+import msgspec
+
+from glbandits.bandit import Bandit
+from glbandits.common.errors import InvalidInput
+from glbandits.features import Hashing
+from glbandits.maths.links import find_link
+from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.service.domain.catalogues.catalogue_records import CatalogueRequest
+from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
+from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
+from glbandits.service.domain.evidence import Evidence
+from glbandits.service.domain.loop_config import SECOND, LoopConfig
+from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
+from glbandits.service.domain.optimisation_rules import check_optimisable
+from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
+from glbandits.service.domain.reward_aggregation import proposed_range
+from glbandits.service.runtime.loops.first_rewards import FirstRewards
+from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
+from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
+from glbandits.service.runtime.loops.loop_catalogue import LoopCatalogue
+from glbandits.service.runtime.loops.loop_documents import (
+    BASE,
+    CONFIGURATION,
+    INVALIDATING,
+    Invalidating,
+    LoopDocuments,
+    Unreadable,
+    read_invalidating,
+)
+from glbandits.service.runtime.loops.loop_statistics import LoopStatistics
+from glbandits.service.storage.event_store import EventStore
+
+log = logging.getLogger(__name__)
+
+BATCH = 1000
+"""Decisions that are read from the store and learned at a time."""
+
+
+class Loop:
+    """An independently configured learner.
+
+    Decides from memory; learns from the log when `learn` is called. All methods may be called from any thread. Those
+    that learn or replace the configuration or the model hold a lock; `decide` needs no lock.
+
+    Args:
+        name: the name of the loop in the store.
+        store: has the decisions, rewards, models and configurations.
+        clock: microseconds since 1970.
+        monotonic: seconds of a clock that never steps.
+        first_configuration: the configuration of a loop that is new in the store; None for the defaults.
+        first_model: the model of a loop that is new in the store; None for one that has learned nothing.
+        stop: when it is set, `learn` and `delete_log` return after the present batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        store: EventStore,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+        first_configuration: LoopConfig | None = None,
+        first_model: FirstModel | None = None,
+        stop: Event | None = None,
+    ) -> None:
+        self.name, self._store, self._clock = name, store, clock
+        self._watermarks = LogWatermarks(monotonic)
+        self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
+        self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
+        self._window_since = 0
+        self._first_rewards = FirstRewards(store, name)
+        self._unreadable: Unreadable | None = None
+        self.salt = self._documents.salt()
+        self._read(None)
+        self.learned_at: int | None = None
+        """Timestamp of the last update of the model; None if there was none since the start."""
+        self.statistics = LoopStatistics(store, name, self.published.learned_through)
+        self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
+        self.catalogue.refresh()
+
+    def _read(self, present: tuple[int, int] | None) -> bool:
+        """Use the saved configuration, and the saved model if it is newer than `present`; return whether it is."""
+        saved = self._documents.read(present)
+        self.configuration = saved.configuration
+        if saved.window_since != self._window_since:
+            self._watermarks.clear()
+        self._window_since = saved.window_since
+        if saved.model is not None:
+            self._adopt(*saved.model)
+        if saved.unreadable is not None:
+            self._note_unreadable(saved.unreadable)
+        self._check_caught_up()
+        return saved.model is not None
+
+    def _adopt(self, snapshot: Snapshot, bandit: Bandit) -> None:
+        self.published = PublishedModel(
+            snapshot.epoch,
+            snapshot.learned_through,
+            bandit,
+            encoder_of(bandit, self._hashings),
+            snapshot.set_aside,
+            snapshot.invalidating,
+            snapshot.evidence,
+        )
+        self._saved_through = snapshot.learned_through
+        self._invalidating = read_invalidating(self._store, self.name, snapshot.epoch)
+
+    def _note_unreadable(self, unreadable: Unreadable) -> None:
+        """Remember a model that cannot be loaded until the loop has learned as much, and log the first one."""
+        if self._unreadable is None:
+            log.error(
+                "Loop %s: %s. The loop continues from the model that has learned the decisions up to %d, and learns "
+                "the rest of the log again.",
+                self.name,
+                unreadable.what,
+                self.published.learned_through,
+            )
+        self._unreadable = unreadable
+
+    def _check_caught_up(self) -> None:
+        if self._unreadable is not None and self.published.learned_through >= self._unreadable.learned_through:
+            log.info("Loop %s has learned the log again up to decision %d.", self.name, self.published.learned_through)
+            self._unreadable = None
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each problem that the operator should know and that does not stop decisions."""
+        model, unreadable, found = self.published, self._unreadable, []
+        if unreadable is not None:
+            found.append(
+                f"loop {self.name}: {unreadable.what}. The loop decides with an older model, and has learned the log "
+                f"up to decision {model.learned_through} of {unreadable.learned_through}"
+            )
+        if model.invalidating:
+            found.append(
+                f"loop {self.name}: {model.invalidating} decisions were set aside, because learning them would have "
+                "made the model invalid"
+            )
+        return found
+
+    def refresh(self) -> None:
+        """Adopt a newer configuration or model that another process has saved."""
+        with self._lock:
+            self._refresh()
+            self.statistics.count_history(self._clock())
+
+    def has_newer_configuration(self) -> bool:
+        """Whether another process has saved a configuration since the last one was read. Reads no model."""
+        return self._documents.has_newer_configuration()
+
+    def _refresh(self) -> None:
+        if self._read((self.published.epoch, self.published.learned_through)):
+            self.learned_at = self._clock()
+        learned_through = self.published.learned_through
+        self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
+        self.statistics.catch_up(learned_through, self._clock())
+
+    def decide(self, request: DecisionRequest) -> Decision:
+        """Choose an action. Does not write the decision: the caller must append it to the store."""
+        configuration, model = self.configuration, self.published
+        actions, excluded = request.actions, request.excluded
+        width = width_of(request, model.encoder)
+        if width != model.bandit.dim:
+            raise InvalidInput(
+                f"an action must have {model.bandit.dim} features, the width of the loop; got {width:g}. Send as many, "
+                "or configure the loop for another width"
+            )
+        arms = arms_of(request, model.encoder)
+        allowed = allowed_indices(len(actions), excluded)
+        event_id, slot = request.event_id, request.slot
+        seed = seed_of(self.salt, event_id, slot)
+        choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
+        return self._decision(
+            (configuration, model),
+            event_id=event_id,
+            slot=slot,
+            request=request.request,
+            encoding=request.encoding,
+            actions=actions,
+            excluded=excluded,
+            chosen=choice.chosen,
+            baseline_index=int(allowed[0]) if request.baseline is None else request.baseline,
+            baseline=request.baseline,
+            probabilities=tuple(choice.probabilities.tolist()),
+            deferred=request.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range or request.reward_range,
+        )
+
+    def decide_from_catalogue(self, request: CatalogueRequest) -> Decision:
+        """Choose an arm of the catalogue. Takes milliseconds if there are many.
+
+        Does not write the decision.
+        """
+        configuration, model, baseline = self.configuration, self.published, request.query.baseline
+        if baseline is None and configuration.mode is not Mode.ONLINE:
+            raise InvalidInput(
+                f"baseline is missing: the mode {configuration.mode} shows it. Name an arm of the catalogue"
+            )
+        seed = seed_of(self.salt, request.event_id, "")
+        choice = self.catalogue.draw(model.bandit, request.query, configuration.exploration, seed)
+        return self._decision(
+            (configuration, model),
+            event_id=request.event_id,
+            request=choice.request,
+            encoding=choice.encoding,
+            actions=choice.actions,
+            chosen=choice.chosen,
+            baseline_index=0,
+            baseline=None if baseline is None else 0,
+            probabilities=choice.probabilities,
+            deferred=request.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range,
+            catalogue=choice.record,
+        )
+
+    def _decision(
+        self,
+        made_by: tuple[LoopConfig, PublishedModel],
+        *,
+        chosen: int,
+        baseline_index: int,
+        probabilities: tuple[float, ...],
+        **fields: Any,
+    ) -> Decision:
+        """Return the decision to log.
+
+        `baseline_index` is the action that modes other than Online show.
+        """
+        configuration, model = made_by
+        online = configuration.mode is Mode.ONLINE
+        return Decision(
+            loop=self.name,
+            timestamp=self._clock(),
+            chosen=chosen,
+            shown=chosen if online else baseline_index,
+            probability=probabilities[chosen] if online else 1.0,
+            probabilities=probabilities,
+            epoch=model.epoch,
+            learned_through=model.learned_through,
+            mode=configuration.mode,
+            reward_window=round(configuration.reward_wait * SECOND),
+            default_reward=configuration.default_reward,
+            aggregation=configuration.aggregation,
+            exploration=configuration.exploration,
+            **fields,
+        )
+
+    def learn(self) -> int:
+        """Learn every settled decision, publish the model and save it.
+
+        Returns the number of decisions.
+        """
+        with self._lock:
+            self._refresh()
+            now, learned = self._clock(), 0
+            while not self._stop.is_set() and (batch := self._next_settled(now)):
+                self._learn_batch(batch)
+                self.learned_at = now
+                learned += len(batch)
+                self.statistics.add(batch, now)
+                self._save_model()  # for other processes and for the next start
+                self._check_caught_up()
+            self.statistics.count_history(now)  # last, because it takes long after a start
+            return learned
+
+    def _next_settled(self, now: int) -> list[SettledDecision]:
+        """Seal the next decisions whose reward window has closed, and read them.
+
+        If the window was made shorter, that applies to open decisions too: they are settled when the new window has
+        passed since the decision and since the change. Otherwise one decision with a long window would delay all later
+        ones. For the same reason a decision that has been in the log for the whole window is settled even if its
+        timestamp lies in the future, because the clock stepped back.
+        """
+        earliest = now - self.configuration.reward_window
+        made_before = earliest if earliest > self._window_since else 0
+        logged = self._watermarks.logged_for(self.configuration.reward_wait)
+        after = self.published.learned_through
+        sealed_through = self._store.seal(self.name, after, now, BATCH, made_before=made_before, logged_through=logged)
+        batch = self._store.settled(self.name, after, now, BATCH) if sealed_through else []
+        return [settled for settled in batch if settled.sequence <= sealed_through]
+
+    def _learn_batch(self, batch: Sequence[SettledDecision]) -> None:
+        """Learn a batch and publish the model: all of the batch, or nothing if an error is raised.
+
+        Count decisions that cannot be learned.
+        """
+        model = self.published
+        bandit, outcomes = learn_batch(model.bandit, batch, model.encoder, self._invalidating)
+        self._save_invalidating(
+            [
+                settled.sequence
+                for settled, outcome in zip(batch, outcomes, strict=True)
+                if outcome is LearningOutcome.INVALIDATING and settled.sequence not in self._invalidating
+            ]
+        )
+        link = find_link(bandit.policy.link)
+        evidence = model.evidence.extended_by(batch, (link.lowest_reward, link.highest_reward))
+        self.published = model.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence, evidence=evidence)
+        log_set_aside(self.name, batch, outcomes)
+        log_outliers(self.name, model.bandit, bandit)
+
+    def _save_invalidating(self, sequences: Sequence[int]) -> None:
+        """Store these decisions before the next model is published, so that replay sets aside the same ones."""
+        if sequences:
+            body = msgspec.json.encode(Invalidating(self.published.epoch, tuple(sequences)))
+            self._store.save_document(self.name, INVALIDATING, self._clock(), body)
+            self._invalidating = self._invalidating.union(sequences)  # for a retry of the batch
+
+    def proposed_reward_range(self) -> tuple[float, float] | None:
+        """Return a range for the configuration, from the first rewards; None if the loop needs none or has no rewards.
+
+        Reads the store until the first rewards have come.
+        """
+        if self.configuration.reward_limits() is not None:
+            return None
+        return proposed_range(self._first_rewards.values(self._clock()), self.configuration.default_reward)
+
+    def learning_lag(self) -> float:
+        """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.
+
+        Reads the store. Of two durations the larger counts: by the wall clock, and by the time that the decision has
+        been in the log (`LogWatermarks`).
+        """
+        learned, now = self.published.learned_through, self._clock()
+        settled = self._store.settled(self.name, learned, now, 1)
+        by_clock = (
+            (now - settled[0].decision.timestamp - settled[0].decision.reward_window) / SECOND if settled else 0.0
+        )
+        return max(0.0, by_clock, self._watermarks.age_after(learned) - self.configuration.reward_wait)
+
+    def _save_model(self) -> None:
+        model = self.published
+        self._store.save_model(self.name, model.learned_through, self._clock(), model.encoded(), keep=2)
+        self._saved_through = model.learned_through
+
+    def configure(self, configuration: LoopConfig) -> None:
+        """Replace the configuration.
+
+        A change of `policy`, `settings`, `width` or `sparse` starts a new model.
+        """
+        self.reconfigure(lambda _: configuration)
+
+    def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
+        """Replace the configuration by `change` of the one in the store, and return the new one.
+
+        If another process changes the configuration at the same time, `change` is called again, so no change is lost.
+        """
+        with self._lock:
+            while True:
+                self._refresh()
+                changed = change(self.configuration)
+                check_optimisable(changed)
+                if self._commit(self._model_for(changed), configuration=changed):
+                    return changed
+
+    def _model_for(self, configuration: LoopConfig) -> PublishedModel | None:
+        """Return a new model; None if the present one fits the configuration."""
+        bandit = self.published.bandit
+        same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
+        if same and bandit.policy == configuration.build_policy():
+            return None
+        check_exact(configuration)
+        return self.published._replace(bandit=fresh_model(configuration, bandit.features))
+
+    def promote(
+        self,
+        configuration: LoopConfig,
+        train_through: Callable[[int], Bandit],
+        documents: Mapping[str, bytes],
+        *,
+        before: LoopConfig,
+    ) -> bool:
+        """Switch to another policy with a trained model, and save documents, in one transaction.
+
+        Args:
+            configuration: the new configuration.
+            train_through: returns the model after it has learned the decisions up to a sequence number.
+            documents: bodies by kind.
+            before: the configuration to replace. If the loop has another one, nothing changes, and False is returned.
+        """
+        with self._lock:
+            self._refresh()
+            if self.configuration != before:
+                return False
+            model = self.published._replace(bandit=train_through(self.published.learned_through))
+            return self._commit(model, configuration=configuration, documents=documents)
+
+    def reset(self) -> None:
+        """Start a new model that has learned nothing. It keeps the feature map."""
+        self._replace(lambda: fresh_model(self.configuration, self.published.bandit.features))
+
+    def import_model(self, content: bytes) -> None:
+        """Replace the model by one from a model file.
+
+        Raises InvalidInput if the loop is configured for another one.
+        """
+        bandit = Bandit.from_bytes(content)
+
+        def checked() -> Bandit:
+            present = self.published.bandit
+            same = bandit.dim == present.dim and bandit.sparse == present.sparse
+            if not same or bandit.policy != present.policy:
+                raise InvalidInput(
+                    f"the model must be like that of the loop, {present}; got {bandit}. Configure the loop first"
+                )
+            return bandit
+
+        self._replace(checked)
+
+    def retrain(self, train: Callable[[PublishedModel], PublishedModel]) -> None:
+        """Start a new epoch with the model that `train` returns for the present one.
+
+        `train` is called again if another process starts a new epoch or changes the configuration meanwhile.
+        """
+        with self._lock:
+            self._refresh()
+            while not self._commit(train(self.published)):
+                self._refresh()
+
+    def _replace(self, make: Callable[[], Bandit]) -> None:
+        self.retrain(lambda present: present._replace(bandit=make()))
+
+    def _commit(
+        self,
+        model: PublishedModel | None,
+        *,
+        configuration: LoopConfig | None = None,
+        documents: Mapping[str, bytes] | None = None,
+        drops_older_bases: bool = False,
+    ) -> bool:
+        """Save and adopt a model that starts a new epoch, or a configuration, or both.
+
+        Uses one transaction. Returns False and saves nothing if another process has changed either since they were
+        read. Two processes must not start the same epoch, because then the epoch would not say which model made a
+        decision.
+
+        Args:
+            model: the published model with the changes that start a new epoch, except the number of the epoch; None to
+                stay in the present epoch.
+            configuration: the new configuration; None to keep the present one.
+            documents: bodies by kind of other documents to save in the same transaction.
+            drops_older_bases: whether the models that started older epochs are deleted.
+        """
+        bodies = dict(documents or {})
+        if model is not None:
+            if model.bandit is not self.published.bandit:
+                encoder = encoder_of(model.bandit, self._hashings)
+                model = model._replace(encoder=encoder, evidence=model.evidence.for_new_model())
+            model = model._replace(epoch=self._documents.next_epoch)
+            bodies[BASE] = model.encoded()
+        if configuration is not None:
+            bodies[CONFIGURATION] = msgspec.json.encode(configuration)
+        if model is not None and drops_older_bases:
+            bodies[INVALIDATING] = msgspec.json.encode(Invalidating(model.epoch))
+        older = [BASE, INVALIDATING] if drops_older_bases else []
+        if not self._documents.save(bodies, latest_only=older):
+            return False
+        self.configuration = configuration or self.configuration
+        if model is not None:
+            self.published, self._saved_through, self._invalidating = model, model.learned_through, frozenset()
+        return True
+
+    def delete_log(self, before: int | None = None) -> int:
+        """Delete the decisions made before a time, or all, with their rewards.
+
+        Returns the number of decisions. With `before`, decisions that the model has not learned stay. The model stays,
+        as the base of a new epoch, because it cannot be computed from the rest of the log. Arms that were retired
+        before the time are deleted too.
+        """
+        with self._lock:
+            self._refresh()
+            self._store.prune_catalogue(self.name, self._clock(), before=before)
+            while not self._stop.is_set() and (up_to := self._last_deletable(before)):
+                # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
+                model = self.published._replace(learned_through=max(self.published.learned_through, up_to))
+                if before is None:
+                    model = model._replace(set_aside=0, invalidating=0, evidence=Evidence())
+                if self._commit(model, drops_older_bases=True):
+                    deleted = self._store.delete_log(
+                        self.name, up_to, reset_counts=before is None, stop=self._stop.is_set
+                    )
+                    self.statistics.catch_up(self.published.learned_through, self._clock())
+                    return deleted
+                self._refresh()
+            return 0
+
+    def _last_deletable(self, before: int | None) -> int:
+        """Return the sequence number of the last decision to delete; 0 if there is none."""
+        if before is None:
+            return self._store.last_sequence(self.name)
+        return self._store.last_sequence(self.name, before=before, up_to=self.published.learned_through)
+
+    def export_model(self) -> bytes:
+        """Return the present model as a model file."""
+        return self.published.bandit.to_bytes()
+
+    def close(self) -> None:
+        """Save the model, so that the next start need not learn it again."""
+        with self._lock:
+            if self.published.learned_through > self._saved_through:
+                self._save_model()

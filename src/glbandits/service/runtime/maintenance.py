@@ -1,0 +1,88 @@
+"""Periodic background tasks of a server, such as store maintenance and deletion."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+
+from glbandits.service.domain.loop_config import SECOND
+from glbandits.service.runtime.failure_log import FailureLog
+from glbandits.service.runtime.service import Service
+
+log = logging.getLogger(__name__)
+
+MAINTAIN_EVERY, CATALOGUES_EVERY, KEYS_EVERY, DELETE_EVERY, OPTIMISE_EVERY = 0.5, 1.0, 2.0, 3600.0, 2.0
+"""Seconds between two runs of each task."""
+FIRST_PAUSE = 2.0
+"""Seconds from the start to the first run of a task, at most."""
+DAY = 24 * 60 * 60 * SECOND
+
+
+class Maintenance:
+    """Threads that repeat the tasks, each at its own interval.
+
+    A task that fails is retried at the next interval.
+
+    Args:
+        service: has the store and the loops.
+        refresh_keys: reads the API keys again.
+        optimise: runs the auto-optimisations that are due.
+    """
+
+    def __init__(
+        self, service: Service, refresh_keys: Callable[[], object], optimise: Callable[[], object] = lambda: None
+    ) -> None:
+        self._stop = threading.Event()
+        self._failures = FailureLog(log)
+        # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
+        tasks: list[tuple[str, float, Callable[[], object]]] = [
+            ("store maintenance", MAINTAIN_EVERY, service.store.maintain),
+            ("reading catalogues", CATALOGUES_EVERY, partial(refresh_catalogues, service)),
+            ("reading API keys", KEYS_EVERY, refresh_keys),
+            ("deleting old events", DELETE_EVERY, partial(delete_old_events, service)),
+            ("auto-optimisation", OPTIMISE_EVERY, optimise),
+        ]
+        self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
+
+    def start(self) -> None:
+        """Start the threads."""
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        """Stop the threads. Blocks until running tasks have finished."""
+        self._stop.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+
+    def _repeat(self, name: str, seconds: float, work: Callable[[], object]) -> None:
+        pause = min(seconds, FIRST_PAUSE)
+        while not self._stop.wait(pause):
+            try:
+                work()
+                self._failures.succeeded(name)
+            except Exception as error:
+                self._failures.failed(name, error)
+            pause = seconds
+
+
+def refresh_catalogues(service: Service) -> None:
+    """Read the newest version of each catalogue, which another process may have written."""
+    with ExitStack() as calls:  # calls all, also after an error, and raises it at the end
+        for loop in service.loops.values():
+            calls.callback(loop.catalogue.refresh)
+
+
+def delete_old_events(service: Service) -> None:
+    """Delete decisions older than `retention_days` of their loop.
+
+    Decisions that the model has not learned stay, even if the retention is shorter than the reward window.
+    """
+    with ExitStack() as calls:
+        calls.callback(service.store.drop_empty_partitions)
+        for loop in service.loops.values():
+            days = loop.configuration.retention_days
+            if days > 0:
+                calls.callback(loop.delete_log, service.clock() - days * DAY)

@@ -1,0 +1,147 @@
+"""Metrics of a server for Prometheus.
+
+Totals of events come from the store, which counts them in the transaction that writes them. So they are exact across
+restarts and processes. Metrics of one process have its process id as the label `process`.
+"""
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from glbandits.common.version import __version__
+from glbandits.service.runtime.service import Service
+
+BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+"""Upper bounds of the histogram of request durations, in seconds."""
+BOUND_LABELS = (*map(str, BOUNDS), "+Inf")
+
+
+class RequestMetrics:
+    """Requests by scope and status. `add` belongs to the event loop's thread.
+
+    Two dictionaries take 0.8 us per request; the counters of prometheus_client, with their locks, 3 us.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int], int] = {}
+        self._buckets: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def add(self, scope: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._counts[scope, status] = self._counts.get((scope, status), 0) + 1
+        buckets = self._buckets.get(scope)
+        if buckets is None:
+            buckets = self._buckets[scope] = [0] * len(BOUND_LABELS)
+        buckets[bisect_left(BOUNDS, seconds)] += 1
+        self._seconds[scope] = self._seconds.get(scope, 0.0) + seconds
+
+    def collect(self, process: str) -> Iterator[Metric]:
+        """Yield the metrics. May be called from any thread."""
+        requests = CounterMetricFamily(
+            "glb_requests",
+            "Requests, by scope and status; 4xx and 5xx are errors.",
+            labels=("scope", "status", "process"),
+        )
+        for (scope, status), count in self._counts.copy().items():
+            requests.add_metric((scope, str(status), process), count)
+        yield requests
+        seconds = HistogramMetricFamily(
+            "glb_request_seconds", "Time from a request to its response, in seconds.", labels=("scope", "process")
+        )
+        for scope, buckets in self._buckets.copy().items():
+            cumulative = list(zip(BOUND_LABELS, accumulate(buckets), strict=True))
+            seconds.add_metric((scope, process), cumulative, self._seconds.get(scope, 0.0))
+        yield seconds
+
+
+class ServiceMetrics(Collector):
+    """Collects the metrics of a service. `collect` reads the store, so it may block."""
+
+    def __init__(self, service: Service, requests: RequestMetrics) -> None:
+        self._service, self._requests, self._process = service, requests, str(os.getpid())
+
+    def describe(self) -> list[Metric]:
+        """Return nothing, so that registration does not read the store."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics."""
+        yield from self._of_log()
+        yield from self._requests.collect(self._process)
+        info = GaugeMetricFamily("glb_info", "The version of glbandits.", labels=("version", "process"))
+        info.add_metric((__version__, self._process), 1)
+        yield info
+        yield from self._of_models()
+        yield from self._of_writer()
+
+    def _of_log(self) -> Iterator[Metric]:
+        summaries = {name: self._service.store.summary(name) for name in self._service.loops}
+        for kind in ("decisions", "rewards", "activations"):
+            family = CounterMetricFamily(f"glb_{kind}", f"{kind.title()} by status.", labels=("loop", "status"))
+            for name, summary in summaries.items():
+                for status, count in getattr(summary, kind).items():
+                    family.add_metric((name, status.value), count)
+            yield family
+
+    def _of_models(self) -> Iterator[Metric]:
+        epochs, numbers, lags, set_aside, rewards, values = families = tuple(
+            GaugeMetricFamily(name, meaning, labels=("loop", "process"))
+            for name, meaning in (
+                ("glb_model_epoch", "The number of times that the model was replaced."),
+                ("glb_model_number", "The sequence number of the last decision that the model has learned."),
+                ("glb_learning_lag_seconds", "For how long the oldest settled decision has not been learned."),
+                (
+                    "glb_set_aside",
+                    "Decisions that cannot be learned: unusable rewards or features, or an invalid model.",
+                ),
+                ("glb_outlying_rewards", "Rewards that the model has limited, because they were far from all others."),
+                ("glb_outlying_values", "Feature values that the model has limited, for the same reason."),
+            )
+        )
+        for name, loop in self._service.loops.items():
+            labels, model = (name, self._process), loop.published
+            outliers = model.bandit.outliers
+            epochs.add_metric(labels, model.epoch)
+            numbers.add_metric(labels, model.learned_through)
+            lags.add_metric(labels, loop.learning_lag())
+            set_aside.add_metric(labels, model.set_aside)
+            rewards.add_metric(labels, outliers.rewards)
+            values.add_metric(labels, outliers.values)
+        yield from families
+
+    def _of_writer(self) -> Iterator[Metric]:
+        counts = self._service.writer.counts
+        depth = GaugeMetricFamily("glb_queue_depth", "Events that wait to be written.", labels=("process",))
+        depth.add_metric((self._process,), self._service.writer.depth)
+        yield depth
+        for name, meaning, total in (
+            ("glb_commit_seconds", "Duration of a commit, in seconds.", counts.seconds),
+            ("glb_batch_size", "Events in a commit.", counts.events + counts.failed_events),
+        ):
+            summary = SummaryMetricFamily(name, meaning, labels=("process",))
+            summary.add_metric((self._process,), count_value=counts.batches, sum_value=total)
+            yield summary
+        for name, meaning, value in (
+            ("glb_write_errors", "Events that the store refused or failed to write.", counts.failed_events),
+            (
+                "glb_write_retries",
+                "Batches whose decisions were retried after a failure of the store.",
+                counts.retried_batches,
+            ),
+            ("glb_degraded", "Decisions returned before they were durable.", self._service.degraded),
+            ("glb_learning_failures", "Failures of learning.", self._service.learning_failures),
+        ):
+            counter = CounterMetricFamily(name, meaning, labels=("process",))
+            counter.add_metric((self._process,), value)
+            yield counter

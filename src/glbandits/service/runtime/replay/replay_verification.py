@@ -1,0 +1,190 @@
+"""Verify a log: repeat every decision, learn every model again, and compare all bits."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+
+from glbandits.bandit import Bandit
+from glbandits.common.errors import ModelFileError
+from glbandits.features import Hashing
+from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.service.domain.decision_learning import LearningOutcome
+from glbandits.service.domain.decision_totals import baseline_of
+from glbandits.service.domain.events import Decision, Mode, SettledDecision
+from glbandits.service.domain.model_snapshots import Identity, load_snapshot, loadable_snapshot
+from glbandits.service.domain.request_features import RequestEncoder, arms_of, encoder_of
+from glbandits.service.runtime.loops.loop_documents import BASE, IDENTITY, read_invalidating
+from glbandits.service.runtime.replay.catalogue_replay import CatalogueReplay
+from glbandits.service.runtime.replay.relearning import relearn, settled_batches
+from glbandits.service.storage.event_store import Document, EventStore, SavedModel
+
+CACHED_MODELS = 64
+"""Models that are cached, for decisions of a process whose model was not the newest."""
+MAX_MESSAGES = 20
+"""Differences that are reported in words; the others are only counted."""
+
+
+class VerificationResult(msgspec.Struct, kw_only=True):
+    """The result of a verification."""
+
+    decisions: int = 0
+    """Decisions that were repeated."""
+    unchecked: int = 0
+    """Decisions that could not be repeated, because a part of the log or retired arms were deleted, or a base cannot be
+    loaded."""
+    learned: int = 0
+    """Decisions that were learned again."""
+    set_aside: int = 0
+    """Decisions that cannot be learned, because their rewards or features are unusable."""
+    models: int = 0
+    """Models that were computed again."""
+    different: int = 0
+    """Decisions and models with another result than in the log."""
+    messages: tuple[str, ...] = ()
+    """The first differences, at most `MAX_MESSAGES`."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether no difference was found."""
+        return self.different == 0
+
+    def add_differences(self, messages: Sequence[str]) -> None:
+        """Add a message for each difference."""
+        self.different += len(messages)
+        self.messages = (*self.messages, *messages)[:MAX_MESSAGES]
+
+
+def verify(store: EventStore, loop_name: str, progress: Callable[[int], None] | None = None) -> VerificationResult:
+    """Repeat every decision of a loop that is in the log at the start, from the log alone.
+
+    If a part of the log is deleted meanwhile, the decisions that were not repeated by then are left unchecked.
+
+    Args:
+        store: has the log; a server may use it at the same time.
+        loop_name: the name of the loop.
+        progress: called with the number of decisions repeated so far.
+    """
+    # In this order, so that the bases of all these decisions and of the saved model are read, unless they were deleted.
+    saved, last = store.latest_model(loop_name), store.last_sequence(loop_name)
+    identity, bases = store.documents(loop_name, IDENTITY), store.documents(loop_name, BASE)
+    result = VerificationResult()
+    if not identity or not bases:  # there is no decision yet
+        return result
+    salt = msgspec.json.decode(identity[0].body, type=Identity).salt
+    models, complete = _Models(store, loop_name, bases, result), True
+    for batch in settled_batches(store, loop_name, 0, last):
+        checked = [settled for settled in batch if models.can_decide(settled.decision)] if complete else []
+        differences = [message for settled in checked if (message := _difference(settled, models, salt))]
+        complete = complete and models.log_is_complete()
+        if not complete:  # the models may lack decisions that were deleted
+            checked, differences = [], []
+        result.decisions += len(checked)
+        result.unchecked += len(batch) - len(checked)
+        result.add_differences(differences)
+        if progress is not None:
+            progress(result.decisions)
+    if complete and saved is not None and (message := models.difference_to(saved)) and models.log_is_complete():
+        result.add_differences([message])
+    return result
+
+
+def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
+    """Return how a repeated decision differs from the log; empty if it does not."""
+    decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.learned_through)
+    seed = seed_of(salt, decision.event_id, decision.slot)
+    if seed != decision.seed:
+        difference = f"replay has the seed {seed}, the log has {decision.seed}"
+    elif decision.catalogue is not None:
+        difference = models.catalogue.difference(decision, bandit)
+    else:
+        difference = _difference_of(decision, bandit, models.encoder(bandit))
+    return f"decision {settled.sequence} ({decision.event_id}): {difference}" if difference else ""
+
+
+def _difference_of(decision: Decision, bandit: Bandit, encoder: RequestEncoder) -> str:
+    allowed = allowed_indices(len(decision.actions), decision.excluded)
+    choice = decide(bandit, arms_of(decision, encoder), allowed, decision.exploration, decision.seed)
+    if tuple(choice.probabilities.tolist()) != decision.probabilities:
+        return f"replay has probabilities {choice.probabilities.tolist()}, the log has {list(decision.probabilities)}"
+    if choice.chosen != decision.chosen:
+        return f"replay drew action {choice.chosen}, the log has {decision.chosen}"
+    online = decision.mode is Mode.ONLINE
+    baseline = baseline_of(decision)
+    shown = choice.chosen if online or baseline is None else baseline
+    probability = float(choice.probabilities[shown]) if online else 1.0
+    if (shown, probability) != (decision.shown, decision.probability):
+        return (
+            f"replay shows action {shown} with probability {probability}, the log has action {decision.shown} with "
+            f"{decision.probability}"
+        )
+    return ""
+
+
+class _Models:
+    """Models of a loop at any sequence number, learned again from the base of their epoch."""
+
+    def __init__(
+        self, store: EventStore, loop_name: str, bases: Sequence[Document], result: VerificationResult
+    ) -> None:
+        self._store, self._loop_name, self._oldest, self._result = store, loop_name, bases[0].version, result
+        snapshots = (loadable_snapshot(document.body) for document in bases)
+        self._bases = {base.epoch: base for base in snapshots if base is not None}
+        self._recent: dict[tuple[int, int], Bandit] = {}
+        self._hashings: dict[int, Hashing] = {}
+        self.catalogue = CatalogueReplay(store, loop_name)
+        self._epoch: int | None = None
+
+    def _start_epoch(self, epoch: int) -> None:
+        base = self._bases[epoch]
+        self._epoch, self._sequence, self._bandit = epoch, base.learned_through, Bandit.from_bytes(base.bandit)
+        self._invalidating = read_invalidating(self._store, self._loop_name, epoch)
+
+    def log_is_complete(self) -> bool:
+        """Return whether no decision was deleted since the oldest epoch.
+
+        Its base would have been deleted first.
+        """
+        return self._store.documents(self._loop_name, BASE)[0].version == self._oldest
+
+    def can_decide(self, decision: Decision) -> bool:
+        """Return whether the store has all that is needed to repeat the decision."""
+        return decision.epoch in self._bases and self.catalogue.has(decision)
+
+    def encoder(self, model: Bandit) -> RequestEncoder:
+        """Return the encoder of requests for a model, with a cache of hashed features."""
+        return encoder_of(model, self._hashings)
+
+    def at(self, epoch: int, sequence: int) -> Bandit:
+        """Return the model of an epoch that has learned the decisions up to a sequence number."""
+        if (epoch, sequence) in self._recent:
+            return self._recent[epoch, sequence]
+        if epoch != self._epoch or sequence < self._sequence:
+            self._start_epoch(epoch)
+        encoder = self.encoder(self._bandit)
+        span = (self._sequence, sequence)
+        for learned, outcomes in relearn(
+            self._store, self._loop_name, self._bandit, encoder, *span, invalidating=self._invalidating
+        ):
+            self._bandit, counts = learned, Counter(outcomes)
+            self._result.learned += counts[LearningOutcome.LEARNED]
+            self._result.set_aside += counts[LearningOutcome.SET_ASIDE] + counts[LearningOutcome.INVALIDATING]
+        self._sequence = max(self._sequence, sequence)
+        self._result.models += 1
+        if len(self._recent) == CACHED_MODELS:
+            del self._recent[next(iter(self._recent))]
+        return self._recent.setdefault((epoch, sequence), self._bandit)
+
+    def difference_to(self, saved: SavedModel) -> str:
+        """Return how a saved model differs from the one learned again; empty if it does not."""
+        try:
+            snapshot, saved_bandit = load_snapshot(saved.body)
+        except ModelFileError as error:
+            return f"the saved model {saved.sequence} cannot be loaded: {error}"
+        if snapshot.epoch not in self._bases:
+            return ""
+        relearned = self.at(snapshot.epoch, snapshot.learned_through)
+        if np.array_equal(relearned.state, saved_bandit.state):
+            return ""
+        return f"the saved model {snapshot.epoch}.{snapshot.learned_through} differs from the one learned again"

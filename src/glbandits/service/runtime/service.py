@@ -1,0 +1,281 @@
+"""The service: all loops of a server, the writer of the log, and the learner thread."""
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.catalogues.catalogue_records import CatalogueRequest
+from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
+from glbandits.service.domain.events import (
+    Activation,
+    Decision,
+    DecisionRequest,
+    EventStatus,
+    LoggedDecision,
+    Receipt,
+    Reward,
+)
+from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.model_snapshots import FirstModel
+from glbandits.service.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
+from glbandits.service.runtime.failure_log import FailureLog
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.storage.event_store import EventStore
+
+log = logging.getLogger(__name__)
+
+DEFAULT_LOOP = "default"
+DECISION_TIMEOUT = 0.25
+"""Seconds that a decision waits for its commit. After that it is returned as degraded, and still written."""
+REWARD_TIMEOUT = 10.0
+"""Seconds that a reward waits for its commit. After that it is refused, and not written."""
+LEARNER_TICK = 0.05
+"""Seconds between two checks of the learner which loops are due."""
+LOOK_SECONDS = 5.0
+"""Seconds between two looks for a configuration of another process: not every store has notifications."""
+REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
+"""Fields of a decision that must be the same when a client sends the same event again."""
+
+
+def microseconds() -> int:
+    """Return the microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class DecisionResult(NamedTuple):
+    """A decision, and whether it is durable."""
+
+    decision: Decision
+    degraded: bool
+    """Whether the store has not confirmed the decision in time, so that a crash now might lose it."""
+
+
+class Service:
+    """All loops of a server.
+
+    `decide`, `decide_from_catalogue`, `reward` and `activate` belong to one event loop. A thread learns.
+
+    Args:
+        store: the store of all loops. The service closes it.
+        loop_names: the names of the loops.
+        queue: the largest number of events that wait to be written; more are refused.
+        queue_bytes: the largest total size of the decisions that wait; more are refused.
+        clock: microseconds since 1970.
+        learns: returns whether this process is the one that learns. Called each time. Other processes read the models
+            that it saves.
+        first_configuration: the configuration of loops that are new in the store.
+        first_model: the model of such loops; None for one that has learned nothing.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        loop_names: Sequence[str] = (DEFAULT_LOOP,),
+        *,
+        queue: int = 10_000,
+        queue_bytes: int = QUEUE_BYTES,
+        clock: Callable[[], int] = microseconds,
+        learns: Callable[[], bool] = lambda: True,
+        first_configuration: LoopConfig | None = None,
+        first_model: FirstModel | None = None,
+    ) -> None:
+        self.store, self.clock, self.learns = store, clock, learns
+        self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
+        self._stop = threading.Event()
+        self.loops = {
+            name: Loop(
+                name,
+                store,
+                clock,
+                first_configuration=first_configuration,
+                first_model=first_model,
+                stop=self._stop,
+            )
+            for name in loop_names
+        }
+        self._catalogue_locks = {name: asyncio.Semaphore(1) for name in loop_names}
+        """By loop. Held while an arm is chosen from the catalogue: more threads would only wait for each other."""
+        self.learning_failures = self.degraded = 0
+        self._failures = FailureLog(log)
+        self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
+
+    def start(self) -> None:
+        """Start the learner thread."""
+        self._learner.start()
+
+    @property
+    def learning_failed(self) -> str | None:
+        """The latest errors of the loops for which learning fails; None if there are none."""
+        return "; ".join(f"{name}: {error}" for name, error in self._failures.failing.copy().items()) or None
+
+    @property
+    def learning(self) -> bool:
+        """Whether the learner thread is alive."""
+        return self._learner.is_alive()
+
+    def loop(self, name: str) -> Loop:
+        """Return the loop of this name. Raises UnknownLoop."""
+        if name not in self.loops:
+            raise UnknownLoop(f"there is no loop {name!r}; the loops are {', '.join(sorted(self.loops))}")
+        return self.loops[name]
+
+    async def decide(self, loop_name: str, request: DecisionRequest) -> DecisionResult:
+        """Choose an action, and write the decision.
+
+        If the event was decided before, returns the first decision. Raises InvalidInput if its request was another one.
+        """
+        return await self._write_decision(self.loop(loop_name).decide(request))
+
+    async def decide_from_catalogue(self, loop_name: str, request: CatalogueRequest) -> DecisionResult:
+        """Choose an arm of the loop's catalogue in a thread, and write the decision."""
+        decide = self.loop(loop_name).decide_from_catalogue
+        async with self._catalogue_locks[loop_name]:
+            decision = await asyncio.to_thread(decide, request)
+        return await self._write_decision(decision)
+
+    async def _write_decision(self, decision: Decision) -> DecisionResult:
+        try:
+            receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
+        except TimeoutError:
+            return await self._degraded_result(decision)
+        if receipt.status is EventStatus.DUPLICATE:
+            logged = await asyncio.to_thread(self._logged, decision)
+            if logged is None:
+                raise StoreError(
+                    f"event {decision.event_id!r} was decided before, and has just been deleted; send it again"
+                )
+            decision = _same_decision(logged.decision, decision)
+        return DecisionResult(decision, degraded=False)
+
+    async def _degraded_result(self, decision: Decision) -> DecisionResult:
+        """Return a degraded decision, because the store is slow.
+
+        If the event was decided before, return that decision.
+        """
+        # Before the store is read, because the decision may be written in between.
+        first = self.writer.pending_decision(decision.loop, decision.event_id, decision.slot)
+        logged = None
+        if self.writer.state is not WriterState.RETRYING:  # reading from a store that fails would only cost time
+            with suppress(TimeoutError, StoreError):
+                logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
+        if logged is not None:
+            return DecisionResult(_same_decision(logged.decision, decision), degraded=False)
+        result = DecisionResult(_same_decision(first or decision, decision), degraded=True)
+        self.degraded += 1
+        return result
+
+    def _logged(self, decision: Decision) -> LoggedDecision | None:
+        return self.store.decision(decision.loop, decision.event_id, decision.slot)
+
+    async def reward(
+        self, loop_name: str, event_id: str, value: float, *, slot: str = "", key: str = "", refusal: str = ""
+    ) -> EventStatus:
+        """Write a reward. The model learns it when the reward window of its decision has closed.
+
+        Raises InvalidInput, and only counts the reward, if it is outside the range of its decision, or if `refusal`
+        says why the API refuses it.
+        """
+        name = self.loop(loop_name).name
+        reward = Reward(
+            loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key, refusal=refusal
+        )
+        if refusal:
+            with suppress(StoreError, QueueFull):  # the response is the same if the store cannot count it
+                await self._write(reward)
+            raise InvalidInput(refusal)
+        receipt = await self._write(reward)
+        if receipt.status is EventStatus.OUT_OF_RANGE:
+            raise InvalidInput(receipt.message)
+        return receipt.status
+
+    async def activate(self, loop_name: str, event_id: str) -> EventStatus:
+        """Record that a deferred decision was used, so that the model learns it."""
+        activation = Activation(loop=self.loop(loop_name).name, event_id=event_id, timestamp=self.clock())
+        return (await self._write(activation)).status
+
+    async def _write(self, event: Reward | Activation) -> Receipt:
+        try:
+            return await self.writer.submit(event, REWARD_TIMEOUT)
+        except TimeoutError:
+            raise StoreError(f"The store took longer than {REWARD_TIMEOUT:g} s. Nothing was written; retry.") from None
+
+    def _learn(self) -> None:
+        updated, looked = (dict.fromkeys(self.loops, -math.inf) for _ in range(2))
+        while not self._stop.is_set():
+            changed = self.store.wait_for_change(LEARNER_TICK)
+            for name, loop in self.loops.items():
+                now = time.monotonic()
+                # The present configuration counts: its interval may have become shorter since the last update.
+                is_due = changed or now >= updated[name] + loop.configuration.model_update
+                if is_due or now >= looked[name] + LOOK_SECONDS:
+                    self._learn_loop(f"learning of loop {name}", loop, is_due=is_due)
+                    looked[name] = time.monotonic()
+                if is_due:
+                    updated[name] = time.monotonic()
+
+    def _learn_loop(self, activity: str, loop: Loop, *, is_due: bool) -> None:
+        """Learn one loop, or read its model from the store, if that is due or its configuration has changed.
+
+        After a failure decisions use the present model, and the next look tries again.
+        """
+        try:
+            if not is_due and activity not in self._failures.failing and not loop.has_newer_configuration():
+                return
+            if self.learns():
+                loop.learn()
+            else:
+                loop.refresh()
+            self._failures.succeeded(activity)
+        except Exception as error:
+            self._failures.failed(activity, error)
+            self.learning_failures += 1
+
+    def stop(self) -> None:
+        """Make loops stop learning and deleting after the present batch. Does not block."""
+        self._stop.set()
+
+    async def close(self) -> None:
+        """Write the queue, save the models and close the store."""
+        self.stop()
+        await self.writer.close()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        if self._learner.is_alive():
+            self._learner.join()
+        for loop in self.loops.values():
+            loop.close()
+        self.store.close()
+
+
+def _request_of(decision: Decision) -> object:
+    """Return the part of a decision that must be the same when a client sends the event again.
+
+    For a decision from a catalogue only the query, because the catalogue may have changed.
+    """
+    if decision.catalogue is not None:
+        return decision.catalogue.query
+    return [getattr(decision, name) for name in REQUEST_FIELDS]
+
+
+def _same_decision(first: Decision, repeated: Decision) -> Decision:
+    """Return the first decision of an event.
+
+    Raises InvalidInput if the repeated request differs.
+    """
+    if _request_of(first) != _request_of(repeated):
+        raise InvalidInput(
+            f"event {repeated.event_id!r} was decided before with other actions or features; use another event id"
+        )
+    if first.deferred != repeated.deferred:
+        raise InvalidInput(
+            f"event {repeated.event_id!r} was decided before with deferred={str(first.deferred).lower()}; send the "
+            "same value, or use another event id"
+        )
+    return first

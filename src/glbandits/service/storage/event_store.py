@@ -1,0 +1,419 @@
+"""The base class of event stores.
+
+Every store must pass the tests in tests/service/storage/event_store/.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import groupby, takewhile
+from operator import itemgetter
+from os import PathLike
+from typing import Any
+
+import msgspec
+
+from glbandits.common.errors import check_int
+from glbandits.service.domain.event_rules import Kind
+from glbandits.service.domain.events import (
+    Decision,
+    Event,
+    EventStatus,
+    LoggedDecision,
+    LoggedReward,
+    Receipt,
+    SettledDecision,
+)
+from glbandits.service.storage.catalogue_store import CatalogueStore, Rows
+from glbandits.service.storage.learner_lock import LearnerLock
+
+MAX_SEQUENCE = 2**63 - 1
+SNAPSHOT_SPACING, MAX_SNAPSHOTS, SNAPSHOT_BYTES = 10_000, 32, 64 * 1024 * 1024
+"""`save_model` keeps one older model in each so many sequence numbers, at most so many, and at most so many bytes."""
+encode_body = msgspec.msgpack.Encoder().encode
+decode_body = msgspec.msgpack.Decoder(Decision).decode
+
+
+class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The time span and the counts of the log of a loop."""
+
+    first_at: int | None
+    """Timestamp of the oldest decision; None if there is none."""
+    last_at: int | None
+    decisions: dict[EventStatus, int]
+    """The number of submitted decisions by status, since the last `delete_log` with `reset_counts`."""
+    rewards: dict[EventStatus, int]
+    activations: dict[EventStatus, int]
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A version of a document, such as a configuration, a key or an evaluation."""
+
+    version: int
+    """1 for the first version."""
+    timestamp: int
+    body: bytes
+
+
+class SavedModel(msgspec.Struct, frozen=True):
+    """A model that has learned the decisions up to a sequence number."""
+
+    sequence: int
+    timestamp: int
+    body: bytes
+    """A snapshot, see `decode_snapshot`."""
+
+
+class EventStore(CatalogueStore):
+    """The log of events, the documents, the models and the catalogues of all loops.
+
+    **Threads.** Every method may be called from any thread at any time. Writes happen one after another. A read sees
+    the transactions that were committed before it started, and does not wait for writes.
+
+    **Ownership.** Arguments and results are immutable. Other processes may read and write the same store.
+
+    **Durability.** A method that writes returns when the data survives the process, or a power failure, depending on
+    how the store was opened. If it raises, nothing was written. Only a deletion may have deleted a part.
+
+    **Sequence numbers.** Every event in the log has one. They grow in the order of commits and are never used twice,
+    not even those of deleted events.
+
+    **Timestamps** are in microseconds since 1970 and come from the caller: a store has no clock.
+
+    The SQL in this class is in the dialect of PostgreSQL. `_execute` of a store translates it.
+    """
+
+    @abstractmethod
+    def _entries(self, connection: Any, loop_name: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
+        """Read decisions by sequence number.
+
+        Returns rows of (sequence, body); of (decision, sequence, timestamp, value, key, late) for rewards, in order;
+        and of (decision, timestamp) for activations in time.
+        """
+
+    @abstractmethod
+    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
+        """Delete decisions up to a sequence number, in many small transactions, until `stop` returns True.
+
+        Returns the number of decisions.
+        """
+
+    @abstractmethod
+    async def append(self, events: Sequence[Event]) -> list[Receipt]:
+        """Write events in this order in one transaction. Returns a receipt for each.
+
+        Does not block the event loop. A decision of a known (loop, event_id, slot) is a duplicate and changes nothing.
+        A reward may be in the same call as its decision, after it. A reward is late if its timestamp is after the
+        reward window of its decision, or if its decision is sealed. A reward with the key of an accepted reward of the
+        same decision is a duplicate. An activation applies to all slots of its event.
+        """
+
+    @abstractmethod
+    def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
+        """Do the same as `append`, without an event loop. Blocks until the events are durable."""
+
+    def seal(
+        self, loop_name: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
+    ) -> int:
+        """Seal at most `limit` decisions after a sequence number: later rewards are late.
+
+        Goes through the decisions in order, and stops at the first one that must stay open. A decision can be sealed if
+        its reward window had closed at `now`, if its timestamp is before `made_before`, or if its sequence number is
+        at most `logged_through`, whatever its timestamp says.
+
+        Returns the sequence number of the last sealed decision, or 0 if there is none after `after`. All decisions up
+        to it stay sealed. The store records a sequence number and not a time, so that a clock that is wrong for a
+        moment does not seal later decisions.
+
+        A reward may come in time but be written after its decision was learned. If it counted as accepted, the log
+        would not give the same model again. So a learner seals first, then reads `settled`, and learns only sealed
+        decisions.
+        """
+        with self._reading() as connection:
+            sealable = self._sealable(connection, loop_name, after, now, limit, made_before, logged_through)
+        if not sealable:
+            return 0
+        with self._changing("loops") as connection:
+            self._execute(
+                connection,
+                "INSERT INTO loops VALUES (%s, %s) ON CONFLICT (loop_name) DO UPDATE"
+                " SET sealed_through = excluded.sealed_through WHERE loops.sealed_through < excluded.sealed_through",
+                *(loop_name, sealable[-1]),
+            )
+        return sealable[-1]
+
+    def _sealable(
+        self, connection: Any, loop_name: str, after: int, now: int, limit: int, made_before: int, logged_through: int
+    ) -> list[int]:
+        """Return the sequence numbers of the next decisions that are or can be sealed."""
+        check_int("limit", limit, at_least=1)
+        seals = self._execute(connection, "SELECT sealed_through FROM loops WHERE loop_name = %s", loop_name)
+        through = max([logged_through, *(number for (number,) in seals)])
+        query = (
+            "SELECT sequence, decided_at, deadline FROM decisions"
+            " WHERE loop_name = %s AND sequence > %s ORDER BY sequence LIMIT %s"
+        )
+        rows = self._execute(connection, query, loop_name, after, limit)
+        sealable = takewhile(lambda row: row[0] <= through or row[1] < made_before or row[2] < now, rows)
+        return [sequence for sequence, *_ in sealable]
+
+    def settled(self, loop_name: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+        """Return settled decisions after a sequence number, in order, at most `limit`.
+
+        A decision is settled if it is sealed, or if its reward window had closed at `now`. The list ends before the
+        first open decision. The decisions have the rewards that came in time.
+        """
+        with self._reading() as connection:
+            sealable = self._sealable(connection, loop_name, after, now, limit, 0, 0)
+            return [logged.settled() for logged in self._look_up(connection, loop_name, sealable)]
+
+    def _look_up(self, connection: Any, loop_name: str, sequences: Sequence[int]) -> list[LoggedDecision]:
+        """Return the decisions with these sequence numbers, in this order."""
+        if not sequences:
+            return []
+        bodies, rewards, activations = map(list, self._entries(connection, loop_name, sequences))
+        body_of: dict[int, bytes] = dict(bodies)
+        activated_at: dict[int, int] = dict(activations)
+        rewards_of = {
+            decision: tuple(
+                LoggedReward(sequence, timestamp, value, key, bool(late))
+                for _, sequence, timestamp, value, key, late in group
+            )
+            for decision, group in groupby(rewards, key=itemgetter(0))
+        }
+        return [
+            LoggedDecision(own, decode_body(body_of[own]), rewards_of.get(own, ()), activated_at.get(own))
+            for own in sequences
+            if own in body_of
+        ]
+
+    def decision(self, loop_name: str, event_id: str, slot: str = "") -> LoggedDecision | None:
+        """Return the decision of this name, with its rewards."""
+        return next((logged for logged in self.decisions_of(loop_name, event_id) if logged.decision.slot == slot), None)
+
+    def decisions_of(self, loop_name: str, event_id: str) -> list[LoggedDecision]:
+        """Return all decisions of an event, one for each slot, in the order of the log."""
+        return self._select(loop_name, "event_id = %s ORDER BY +sequence", event_id)
+
+    def search(self, loop_name: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
+        """Return decisions whose event_id begins with the prefix, the newest first.
+
+        With `before`, only those with smaller sequence numbers.
+        """
+        end = MAX_SEQUENCE if before is None else before
+        check_int("limit", limit, at_least=1)
+        if not prefix:
+            return self._select(loop_name, "sequence < %s ORDER BY sequence DESC LIMIT %s", end, limit)
+        # The end of the range has the last Unicode character, so no id with the prefix is greater.
+        names = "event_id BETWEEN %s AND %s AND +sequence < %s ORDER BY +sequence DESC LIMIT %s"
+        return self._select(loop_name, names, prefix, prefix + chr(0x10FFFF), end, limit)
+
+    def _select(self, loop_name: str, condition: str, *parameters: object) -> list[LoggedDecision]:
+        # Conditions on ids sort by +sequence, because for sequence the database would use that index and read all rows.
+        query = f"SELECT sequence FROM decisions WHERE loop_name = %s AND {condition}"
+        with self._reading() as connection:
+            rows = self._execute(connection, query, loop_name, *parameters)
+            return self._look_up(connection, loop_name, [sequence for (sequence,) in rows])
+
+    def summary(self, loop_name: str) -> LogSummary:
+        """Return the timestamps of the first and the last decision, and the counts of events."""
+        timestamp = "(SELECT decided_at FROM decisions WHERE loop_name = %s ORDER BY sequence {} LIMIT 1)"
+        counts: dict[Kind, dict[EventStatus, int]] = {
+            kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
+        }
+        with self._reading() as connection:
+            ends = f"SELECT {timestamp.format('ASC')}, {timestamp.format('DESC')}"
+            ((first_at, last_at),) = self._execute(connection, ends, loop_name, loop_name)
+            query = "SELECT kind, status, count FROM event_counts WHERE loop_name = %s AND kind <> 'event'"
+            for kind, status, count in self._execute(connection, query, loop_name):
+                counts[kind][EventStatus(status)] = count
+        return LogSummary(
+            first_at=first_at,
+            last_at=last_at,
+            decisions=counts["decision"],
+            rewards=counts["reward"],
+            activations=counts["activation"],
+        )
+
+    def last_sequence(self, loop_name: str, *, before: int | None = None, up_to: int = MAX_SEQUENCE) -> int:
+        """Return the sequence number of the last decision, at most `up_to`; 0 if there is none.
+
+        With `before`, only decisions before the first one with this or a later timestamp count.
+        """
+        query = "SELECT sequence FROM decisions WHERE loop_name = %s AND"
+        with self._reading() as connection:
+            if before is not None:
+                later = f"{query} decided_at >= %s ORDER BY sequence LIMIT 1"
+                for (sequence,) in self._execute(connection, later, loop_name, before):
+                    up_to = min(up_to, sequence - 1)
+            last = f"{query} sequence <= %s ORDER BY sequence DESC LIMIT 1"
+            return next((int(sequence) for (sequence,) in self._execute(connection, last, loop_name, up_to)), 0)
+
+    def count_after(self, loop_name: str, sequence: int) -> int:
+        """Return the number of decisions after a sequence number."""
+        query = "SELECT count(*) FROM decisions WHERE loop_name = %s AND sequence > %s"
+        with self._reading() as connection:
+            ((count,),) = self._execute(connection, query, loop_name, sequence)
+        return int(count)
+
+    def delete_log(
+        self,
+        loop_name: str,
+        up_to: int | None = None,
+        *,
+        reset_counts: bool = False,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Delete decisions up to a sequence number, with their rewards and activations.
+
+        Returns the number of decisions. Without `up_to`, all decisions at the time of the call. Their event ids can be
+        used again. With `reset_counts`, the counts of events start at 0 again. If the method raises, a part may be
+        deleted, because it uses small transactions, so that others can write meanwhile. It ends between two of them if
+        `stop` returns True.
+        """
+        last = self.last_sequence(loop_name) if up_to is None else up_to
+        if reset_counts:
+            with self._changing("event_counts") as connection:
+                self._execute(
+                    connection, "DELETE FROM event_counts WHERE loop_name = %s AND kind <> 'event'", loop_name
+                )
+        return self._delete_through(loop_name, last, stop)
+
+    def save_document(self, loop_name: str, kind: str, timestamp: int, body: bytes) -> None:
+        """Save a new version of a document. Older versions stay."""
+        self.save_documents(loop_name, timestamp, {kind: body}, expected_versions={})
+
+    def save_documents(
+        self,
+        loop_name: str,
+        timestamp: int,
+        bodies: Mapping[str, bytes],
+        *,
+        expected_versions: Mapping[str, int],
+        latest_only: Collection[str] = (),
+    ) -> bool:
+        """Save new versions of documents in one transaction, unless others have changed them.
+
+        Args:
+            loop_name: the name of the loop.
+            timestamp: the time of the new versions.
+            bodies: the documents by kind.
+            expected_versions: newest versions that the caller knows, of these kinds or others; 0 for no version. If any
+                of them is not the newest, nothing is written, and False is returned.
+            latest_only: kinds of which older versions are deleted.
+        """
+        with self._changing("documents") as connection:
+            newest = {kind: self._newest_version(connection, loop_name, kind) for kind in {*expected_versions, *bodies}}
+            if any(newest[kind] != version for kind, version in expected_versions.items()):
+                return False
+            for kind, body in bodies.items():
+                if kind in latest_only:
+                    self._execute(
+                        connection, "DELETE FROM documents WHERE loop_name = %s AND kind = %s", loop_name, kind
+                    )
+                row = (loop_name, kind, newest[kind] + 1, timestamp, body)
+                self._execute(connection, "INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", *row)
+        return True
+
+    def _newest_version(self, connection: Any, loop_name: str, kind: str) -> int:
+        query = "SELECT coalesce(max(version), 0) FROM documents WHERE loop_name = %s AND kind = %s"
+        ((version,),) = self._execute(connection, query, loop_name, kind)
+        return int(version)
+
+    def documents(self, loop_name: str, kind: str) -> list[Document]:
+        """Return all versions of a document, the oldest first."""
+        return self._documents(loop_name, kind, "")
+
+    def latest_document(self, loop_name: str, kind: str) -> Document | None:
+        """Return the newest version of a document."""
+        return next(iter(self._documents(loop_name, kind, "DESC LIMIT 1")), None)
+
+    def _documents(self, loop_name: str, kind: str, order: str) -> list[Document]:
+        query = "SELECT version, saved_at, body FROM documents WHERE loop_name = %s AND kind = %s ORDER BY version "
+        with self._reading() as connection:
+            return [Document(*row) for row in self._execute(connection, query + order, loop_name, kind)]
+
+    def names_with(self, kind: str) -> list[str]:
+        """Return the names under which documents of a kind are saved, in alphabetical order."""
+        query = "SELECT DISTINCT loop_name FROM documents WHERE kind = %s"
+        with self._reading() as connection:
+            return sorted(name for (name,) in self._execute(connection, query, kind))
+
+    def save_model(
+        self, loop_name: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None
+    ) -> None:
+        """Save a model. Replaces all of the same or a greater sequence number: the learner has gone back before them.
+
+        With `keep`, older models are deleted except the first one, the last `keep`, and one in each `SNAPSHOT_SPACING`
+        sequence numbers.
+        """
+        if keep is not None:
+            check_int("keep", keep, at_least=1)
+        spaced_since = sequence - SNAPSHOT_SPACING * min(MAX_SNAPSHOTS, SNAPSHOT_BYTES // max(1, len(body)))
+        with self._changing("models") as connection:
+            self._execute(
+                connection,
+                "INSERT INTO models VALUES (%s, %s, %s, %s) ON CONFLICT (loop_name, sequence)"
+                " DO UPDATE SET saved_at = excluded.saved_at, body = excluded.body",
+                *(loop_name, sequence, timestamp, body),
+            )
+            self._execute(connection, "DELETE FROM models WHERE loop_name = %s AND sequence > %s", loop_name, sequence)
+            if keep is not None:
+                self._execute(
+                    connection,
+                    "DELETE FROM models WHERE loop_name = %s"
+                    " AND sequence > (SELECT min(sequence) FROM models WHERE loop_name = %s) AND sequence NOT IN"
+                    " (SELECT sequence FROM models WHERE loop_name = %s ORDER BY sequence DESC LIMIT %s)"
+                    " AND (sequence < %s OR sequence NOT IN"
+                    " (SELECT min(sequence) FROM models WHERE loop_name = %s GROUP BY sequence / %s))",
+                    *(loop_name, loop_name, loop_name, keep, spaced_since, loop_name, SNAPSHOT_SPACING),
+                )
+
+    def latest_model(self, loop_name: str) -> SavedModel | None:
+        """Return the model with the greatest sequence number."""
+        return self.model_at_most(loop_name, MAX_SEQUENCE)
+
+    def model_at_most(self, loop_name: str, sequence: int) -> SavedModel | None:
+        """Return the model with the greatest sequence number that is at most `sequence`."""
+        query = (
+            "SELECT sequence, saved_at, body FROM models WHERE loop_name = %s AND sequence <= %s"
+            " ORDER BY sequence DESC LIMIT 1"
+        )
+        with self._reading() as connection:
+            return next((SavedModel(*row) for row in self._execute(connection, query, loop_name, sequence)), None)
+
+    @abstractmethod
+    def drop_empty_partitions(self) -> None:
+        """Drop partitions without decisions that were in use when `delete_log` deleted their last decision.
+
+        A store without partitions does nothing.
+        """
+
+    @abstractmethod
+    def learner_lock(self) -> LearnerLock:
+        """Return a handle of the learner lock. The system releases the lock when the process ends."""
+
+    @abstractmethod
+    def wait_for_change(self, timeout: float) -> bool:
+        """Block until another process saves a document or a model, at most `timeout` seconds.
+
+        Returns whether one did. A store without notifications sleeps and returns False, so callers must also poll.
+        """
+
+    @abstractmethod
+    def backup(self, path: str | PathLike[str]) -> None:
+        """Write a consistent copy of the whole store to a new file. Others may write meanwhile."""
+
+    @abstractmethod
+    def maintain(self) -> None:
+        """Do periodic work that would otherwise delay writes.
+
+        Call it often, from a thread of its own.
+        """
+
+    @abstractmethod
+    def check(self) -> list[str]:
+        """Read the whole store, and return a message for each damage."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all files and connections. Idempotent."""

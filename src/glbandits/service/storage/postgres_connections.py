@@ -1,0 +1,261 @@
+"""Connections to PostgreSQL: settings, pools, errors, learner lock, notifications."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
+from psycopg_pool import ConnectionPool
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.storage.postgres_schema import LEARNER_LOCK, SCHEMA_ID, Connection
+
+CONNECT_TIMEOUT = 3
+"""Seconds, for connecting and for waiting for a connection of a pool, unless the address sets `connect_timeout`."""
+RECONNECT_SECONDS = 1.0
+"""Time between two attempts to connect for notifications and for the learner lock."""
+LIBPQ_DEFAULTS: dict[str, str | int] = {
+    "connect_timeout": CONNECT_TIMEOUT,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 5_000,
+    "application_name": "glbandits",
+}
+"""Used unless the address or the environment sets them. A dead server is noticed after about 5 s."""
+SESSION_SETTINGS = {
+    "statement_timeout": "10s",
+    "lock_timeout": "3s",
+    "idle_in_transaction_session_timeout": "5s",
+    "idle_session_timeout": "0",
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": "5s",
+    "client_connection_check_interval": "2s",
+    # Query plans must not depend on statistics, which are wrong for a table that was empty a minute ago.
+    "enable_seqscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+}
+"""Used unless the address, the role or the database sets them. Locks of a dead machine are released after about 5 s."""
+APPLY_SETTINGS = """
+    SELECT set_config(name, value, false)
+    FROM unnest(%s::text[], %s::text[]) AS wanted (name, value) JOIN pg_settings USING (name)
+    WHERE source IN ('default', 'configuration file', 'command line', 'environment variable')"""
+KEEP_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+)
+"""An acknowledged event must survive the end of the server, so a commit waits for the server's disk at least."""
+
+
+def with_defaults(address: str) -> str:
+    """Add `LIBPQ_DEFAULTS` to an address."""
+    try:
+        given = conninfo_to_dict(address)
+        timeout_from_conninfo(given)
+    except psycopg.ProgrammingError as error:
+        raise InvalidInput(f"store address must be like postgresql://user@host/database: {error}") from None
+    environment = {"connect_timeout": "PGCONNECT_TIMEOUT", "application_name": "PGAPPNAME"}
+    missing = {
+        name: value
+        for name, value in LIBPQ_DEFAULTS.items()
+        if name not in given and environment.get(name, "") not in os.environ
+    }
+    return make_conninfo(address, **missing)
+
+
+def display_name(address: str) -> str:
+    """Return the address without user and password, for messages."""
+    given = conninfo_to_dict(address)
+    place = f"{given.get('host', '')}/{given.get('dbname', '')}" if "service" not in given else str(given["service"])
+    return f"postgresql://{place}"
+
+
+def configure(connection: Connection) -> None:
+    """Apply `SESSION_SETTINGS` to a new connection."""
+    connection.execute(APPLY_SETTINGS, (list(SESSION_SETTINGS), list(SESSION_SETTINGS.values())))
+    connection.execute(KEEP_DURABLE)
+    connection.commit()
+
+
+def configure_reader(connection: Connection) -> None:
+    """Configure a connection for read transactions that see one state of the database."""
+    configure(connection)
+    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    connection.read_only = True
+
+
+def connect(address: str) -> Connection:
+    """Open a connection outside the pools. It commits each statement."""
+    connection = psycopg.connect(address)
+    try:
+        configure(connection)
+        connection.autocommit = True
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_pool(address: str, size: int, *, reader: bool = False) -> "ConnectionPool[Connection]":
+    """Open a pool of at most `size` connections. It connects in the background."""
+    timeout = timeout_from_conninfo(conninfo_to_dict(address))
+    return ConnectionPool(
+        address,
+        min_size=1,
+        max_size=size,
+        timeout=timeout,
+        # The pool doubles the time between two attempts. Short attempts let the store recover soon.
+        reconnect_timeout=timeout,
+        configure=configure_reader if reader else configure,
+        num_workers=2,
+        name="readers" if reader else "writers",
+        open=True,
+    )
+
+
+@contextmanager
+def as_store_errors(what: str) -> Iterator[None]:
+    """Convert errors of the driver to StoreError, and invalid names to InvalidInput.
+
+    `what` is the beginning of the message.
+    """
+    try:
+        yield
+    except (UnicodeEncodeError, OverflowError, psycopg.DataError) as error:
+        raise InvalidInput(f"names must be valid Unicode text, and integers must fit 64 bits: {error}") from error
+    except psycopg.Error as error:
+        raise StoreError(f"{what}: {error}") from error
+
+
+class DedicatedSession:
+    """A permanent connection for a lock or for notifications.
+
+    It is opened again after it was lost.
+
+    Args:
+        address: the address with all parameters.
+        statement: executed on every new connection.
+    """
+
+    def __init__(self, address: str, statement: str) -> None:
+        self._address, self._statement = address, statement
+        self._connection: Connection | None = None
+        self._next_attempt = 0.0
+        self._closed = False
+
+    def get(self) -> Connection | None:
+        """Return the connection, opened if necessary; None after `close` or a failure in the last second."""
+        if self._connection is None and not self._closed and time.monotonic() >= self._next_attempt:
+            self._next_attempt = time.monotonic() + RECONNECT_SECONDS
+            with suppress(psycopg.Error):
+                connection = connect(self._address)
+                connection.execute(self._statement.encode())
+                self._connection = connection
+        return self._connection
+
+    def discard(self) -> None:
+        """Close the connection after an error. `get` opens a new one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection. `get` does not open another one."""
+        self._closed = True
+        self.discard()
+
+
+class PostgresLearnerLock:
+    """A `LearnerLock` as an advisory lock of a session.
+
+    The database releases it when the session ends.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._session = DedicatedSession(address, "SELECT")  # this statement does nothing
+        self._lock = Lock()
+        self._held = False
+
+    def try_acquire(self) -> bool:
+        """Take the lock if it is free, and return whether this process holds it.
+
+        False without a connection.
+        """
+        with self._lock:
+            connection = self._session.get()
+            if connection is None:
+                return False
+            try:
+                # If the session holds the lock, only check that it is alive. Taking the lock again would count twice.
+                query = "true" if self._held else f"pg_try_advisory_lock({LEARNER_LOCK} + {SCHEMA_ID})"
+                self._held = connection.execute(f"SELECT {query}".encode()).fetchall() == [(True,)]
+            except psycopg.Error:
+                self._held = False
+                self._session.discard()
+            return self._held
+
+    def close(self) -> None:
+        """Release the lock."""
+        with self._lock:
+            self._held = False
+            self._session.close()
+
+
+class ChangeListener:
+    """Waits for notifications that other stores send.
+
+    Args:
+        address: the address with all parameters.
+        channel: name of the channel.
+        own: payload of the notifications that this store sends, which are ignored.
+    """
+
+    def __init__(self, address: str, channel: str, own: str) -> None:
+        self._session = DedicatedSession(address, f"LISTEN {channel}")
+        self._own = own
+        self._lock = Lock()
+        self._connected = True
+
+    def wait(self, timeout: float) -> bool:
+        """Block until a notification comes, at most `timeout` seconds. Returns whether one came.
+
+        Also returns True after the connection was opened again, because notifications may have been missed. Without a
+        connection it sleeps.
+        """
+        deadline = time.monotonic() + timeout
+        if not self._lock.acquire(timeout=timeout):
+            return False
+        try:
+            changed = self._receive(deadline)
+        finally:
+            self._lock.release()
+        if not changed:
+            time.sleep(max(0.0, deadline - time.monotonic()))
+        return changed
+
+    def _receive(self, deadline: float) -> bool:
+        connection = self._session.get()
+        reconnected = connection is not None and not self._connected
+        self._connected = connection is not None
+        if connection is None or reconnected:
+            return reconnected
+        try:
+            while (seconds := deadline - time.monotonic()) > 0:
+                for notification in connection.notifies(timeout=seconds, stop_after=1):
+                    if notification.payload != self._own:
+                        return True
+        except psycopg.Error:
+            self._connected = False
+            self._session.discard()
+        return False
+
+    def close(self) -> None:
+        """Close the connection. Waits for a `wait` in another thread."""
+        with self._lock:
+            self._session.close()

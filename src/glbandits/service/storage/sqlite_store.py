@@ -1,0 +1,361 @@
+"""An event store in one SQLite file."""
+
+import asyncio
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+
+from glbandits.common.atomic_files import atomic_path
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.event_rules import check_events, size_of
+from glbandits.service.domain.events import Event, Receipt
+from glbandits.service.storage import sqlite_log
+from glbandits.service.storage.catalogue_store import Rows
+from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.learner_lock import FileLearnerLock
+from glbandits.service.storage.sqlite_schema import prepare
+
+DURABILITIES = {"process": "NORMAL", "power": "FULL"}
+"""Values of `durability`, and SQLite's setting `synchronous` for each: `process` hands a commit to the operating
+system, `power` also waits for the disk."""
+LOCK_TIMEOUT = 5_000
+"""Milliseconds that a write waits for another process."""
+RESTART_PAGES, MAX_PAGES = 16_000, 64_000
+"""Sizes of the write-ahead log, in pages of 4096 bytes. Above the first, `maintain` makes SQLite restart the log from
+its beginning. Above the second, a commit runs a checkpoint."""
+CHECKPOINTS_BEFORE_RESTART = 2
+"""Checkpoints that `maintain` runs before the one for which writers wait. Writers waited 10 ms with 2, 7 ms with 4."""
+FAST_COMMIT = 0.02
+"""Seconds. After a slower commit, the store's thread writes until one of its commits is faster."""
+INLINE_BYTES, INLINE_EVENTS = 1024 * 1024, 256
+"""The largest batch that is written in the event loop."""
+DELETED_AT_ONCE = 1_000
+"""Decisions that one transaction deletes. Writers wait for at most one such transaction."""
+TRANSLATIONS = {
+    "%s": "?",
+    "loop_name": "loop",
+    "sequence": "number",
+    "decided_at": "at",
+    "saved_at": "at",
+    "sealed_through": "number",
+    "loops": "seals",
+}
+"""Replacements in the statements of `EventStore`: SQLite's placeholder, and the names that its tables have."""
+
+
+class SqliteStore(EventStore):
+    """An `EventStore` in a file, with one connection that writes and others that read.
+
+    `durability` says what an acknowledged event survives: with "process" the end of the process by any signal, with
+    "power" also a power failure, but then each commit waits for the disk.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> store = SqliteStore(Path(folder.name) / "events.db")
+    >>> store.save_document("loop", "configuration", timestamp=0, body=b"{}")
+    >>> store.latest_document("loop", "configuration")
+    Document(version=1, timestamp=0, body=b'{}')
+    >>> store.close(), folder.cleanup()
+    (None, None)
+    """
+
+    def __init__(self, path: str | PathLike[str], *, durability: str = "process") -> None:
+        self._synchronous = lookup("durability", durability, DURABILITIES)
+        self._path = Path(path)
+        self._write_lock = Lock()
+        self._pool_lock = Lock()
+        self._readers: list[sqlite3.Connection] = []
+        self._closed = False
+        self._executor = ThreadPoolExecutor(1, "sqlite-writer")
+        self._was_fast = True
+        """Whether the last commit took less than `FAST_COMMIT` seconds."""
+        with _as_store_errors(f"{self._path} could not be opened"):
+            # Create the file with mode 0600; SQLite gives its other files the same mode. Do not open an existing file:
+            # closing it would release the locks that another store of this process has on it.
+            if not self._path.exists():
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._writer = self._connect()
+            self._file = self._file_id()
+            """Device and inode of the open file."""
+            try:
+                prepare(self._writer, self._path)
+                _use_wal(self._writer)
+                self._inline = self._connect(inline=True) if durability == "process" else None
+                """The connection for commits in the event loop. It never waits for a lock."""
+            except BaseException:
+                self._writer.close()
+                raise
+
+    def _connect(self, *, inline: bool = False) -> sqlite3.Connection:
+        """Open a connection. An inline one neither waits for other writers nor runs checkpoints."""
+        connection = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode=rw",  # does not create a file if it was deleted
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=sqlite_log.STATEMENT_CACHE_SIZE,
+        )
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else MAX_PAGES}")
+            # The log grows while a long transaction reads, such as a backup. Afterwards the file shrinks to this.
+            connection.execute(f"PRAGMA journal_size_limit = {4096 * MAX_PAGES}")
+            # This reads the file, so it may wait for another process that opens or closes the store.
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if inline:
+                connection.execute("PRAGMA busy_timeout = 0")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _changing(self, _table: str, /) -> Iterator[sqlite3.Connection]:
+        with self._write_lock, self._transaction(self._writer) as connection:  # one connection writes to all tables
+            yield connection
+
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+        self._check_open()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            self._check_file()
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with _as_store_errors(f"{self._path} could not be written"):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise error
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for this thread alone, in a transaction that sees one state of the store."""
+        with _as_store_errors(f"{self._path} could not be read"):
+            with self._pool_lock:
+                self._check_open()
+                self._check_file()
+                connection = self._readers.pop() if self._readers else self._connect()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                with self._pool_lock:
+                    if self._closed:
+                        connection.close()
+                    else:
+                        self._readers.append(connection)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store {self._path} is closed; open it again")
+
+    def _check_file(self) -> None:
+        """Raise a StoreError if the path no longer leads to the open file."""
+        if self._file_id() != self._file:
+            raise StoreError(
+                f"{self._path} was deleted or replaced while in use. Nothing is written until the file is back in its "
+                "place, or until a restart opens the new file."
+            )
+
+    def _file_id(self) -> tuple[int, int] | None:
+        """Device and inode of the file at the path; None if there is none."""
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    async def append(self, events: Sequence[Event]) -> list[Receipt]:
+        """See `EventStore.append`.
+
+        Commits in the event loop if commits are fast, else in the store's thread. A commit with durability "process"
+        takes about 20 us, less than handing it to a thread. Cancelling the call does not undo a commit that the thread
+        has started.
+        """
+        if self._inline is not None and self._was_fast and _is_small(events):
+            receipts = self._append_inline(self._inline, events)
+            if receipts is not None:
+                return receipts
+        self._check_open()
+        began = time.perf_counter()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, self.append_blocking, events)
+        finally:
+            self._was_fast = time.perf_counter() - began < FAST_COMMIT
+
+    def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
+        with self._write_lock:
+            return self._append(self._writer, events)
+
+    def _append_inline(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt] | None:
+        """Append without waiting for a lock.
+
+        Returns None and writes nothing if another writer holds one.
+        """
+        if not self._write_lock.acquire(blocking=False):
+            return None
+        began = time.perf_counter()
+        try:
+            return self._append(connection, events)
+        except StoreError as error:
+            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:  # the primary code
+                return None
+            raise
+        finally:
+            self._write_lock.release()
+            self._was_fast = time.perf_counter() - began < FAST_COMMIT
+
+    def _append(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
+        check_events(events)
+        try:
+            with self._transaction(connection):
+                return sqlite_log.append(connection, events, assume_new=True)
+        except StoreError as error:
+            if not isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise
+        with self._transaction(connection):
+            return sqlite_log.append(connection, events, assume_new=False)
+
+    def _execute(self, connection: sqlite3.Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
+        return connection.execute(_translated(statement), parameters)
+
+    def _entries(
+        self, connection: sqlite3.Connection, loop_name: str, sequences: Sequence[int]
+    ) -> tuple[Rows, Rows, Rows]:
+        return sqlite_log.entries(connection, loop_name, sequences)
+
+    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
+        deleted, count = 0, 1
+        while count and not stop():
+            with self._changing("decisions") as connection:
+                count = sqlite_log.delete_oldest(connection, loop_name, last, DELETED_AT_ONCE)
+            deleted += count
+        return deleted
+
+    def drop_empty_partitions(self) -> None:
+        """See `EventStore.drop_empty_partitions`. SQLite has no partitions."""
+        self._check_open()
+
+    def learner_lock(self) -> FileLearnerLock:
+        return FileLearnerLock(self._path)
+
+    def wait_for_change(self, timeout: float) -> bool:
+        """See `EventStore.wait_for_change`. SQLite has no notifications between processes."""
+        time.sleep(timeout)
+        return False
+
+    def backup(self, path: str | PathLike[str]) -> None:
+        target = Path(path)
+        if target.exists():
+            raise InvalidInput(f"a backup must be a new file; {target} exists already")
+        with _as_store_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with self._reading() as connection, closing(sqlite3.connect(temporary)) as copy:
+                connection.execute("ROLLBACK")  # `backup` starts a transaction itself
+                connection.backup(copy)
+                # Without a write-ahead log, so that the copy is a single file.
+                copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+    def maintain(self) -> None:
+        """See `EventStore.maintain`.
+
+        Runs a checkpoint of the write-ahead log, which waits for the disk.
+        """
+        with self._reading() as connection:
+            connection.execute("ROLLBACK")  # a checkpoint needs to be outside of a transaction
+            if _checkpoint(connection) >= RESTART_PAGES:
+                # The log restarts only if a checkpoint has copied all of it, so writers must wait for the last one. The
+                # checkpoints before copy what was written meanwhile, which is less each time.
+                for _ in range(CHECKPOINTS_BEFORE_RESTART):
+                    _checkpoint(connection)
+                with self._write_lock:
+                    _checkpoint(connection)
+
+    def check(self) -> list[str]:
+        with self._reading() as connection:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        messages = list[str]()
+        for table in ("sqlite_schema", *tables):  # a transaction for each: the write-ahead log can restart in between
+            with self._reading() as connection:
+                messages += [message for (message,) in connection.execute(f"PRAGMA integrity_check('{table}')")]
+                orphans = connection.execute(f"PRAGMA foreign_key_check('{table}')")
+                messages += [f"{table} of no decision" for _ in orphans]
+        return [message for message in messages if message != "ok"]
+
+    def close(self) -> None:
+        """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
+        with self._write_lock, self._pool_lock, _as_store_errors(f"{self._path} could not be closed"):
+            if self._closed:
+                return
+            self._closed = True
+            self._executor.shutdown(wait=False)
+            for other in (*self._readers, *([self._inline] if self._inline else [])):
+                other.close()
+            try:
+                if self._file_id() == self._file:
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self._writer.close()
+
+
+def _is_small(events: Sequence[Event]) -> bool:
+    return len(events) <= INLINE_EVENTS and sum(map(size_of, events)) <= INLINE_BYTES
+
+
+def _checkpoint(connection: sqlite3.Connection) -> int:
+    """Run a passive checkpoint, which makes no other connection wait.
+
+    Returns the pages of the write-ahead log.
+    """
+    return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+
+
+@cache
+def _translated(statement: str) -> str:
+    """Translate a statement of `EventStore` for SQLite."""
+    return re.sub("|".join(TRANSLATIONS), lambda match: TRANSLATIONS[match[0]], statement)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log.
+
+    Retries, because SQLite does not wait here for another process that opens the file.
+    """
+    deadline = time.monotonic() + LOCK_TIMEOUT / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+@contextmanager
+def _as_store_errors(what: str) -> Iterator[None]:
+    """Convert errors of SQLite and the system to StoreError, and invalid names to InvalidInput.
+
+    `what` is the beginning of the message.
+    """
+    try:
+        yield
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInput(f"names must be valid Unicode text, and integers must fit 64 bits: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+        advice = ". The file is damaged: restore a backup, or try the .recover command of sqlite3" if damaged else ""
+        raise StoreError(f"{what}: {error}{advice}") from error

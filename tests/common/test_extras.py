@@ -1,0 +1,193 @@
+"""Errors of missing optional dependencies: one sentence that names the extra."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from glbandits import GlbanditsError, MissingExtra
+from glbandits.common.extras import needed_for
+from glbandits.common.parallel import check_engine
+from glbandits.evaluation import Columns, SklearnReward, estimate_propensities, evaluate, read_table
+from glbandits.lab import Synthetic, simulate
+from glbandits.lab.environments.classification import ClassificationTable
+from glbandits.service.storage.open_store import open_store
+
+
+def table(*, propensity: bool) -> dict[str, Any]:
+    columns: dict[str, Any] = {"arm": ["a", "b"] * 50, "reward": [0, 1] * 50, "age": np.arange(100)}
+    return columns | ({"propensity": [0.5] * 100} if propensity else {})
+
+
+def estimate() -> None:
+    estimate_propensities(read_table(table(propensity=False), Columns(propensity=None, context=("age",))))
+
+
+def use_sklearn_reward() -> None:
+    log = read_table(table(propensity=True), Columns(context=("age",)))
+    evaluate(log, "a", "dr", model=SklearnReward(Ridge()))
+
+
+MISSING: dict[str, tuple[str, str, Callable[[], object]]] = {
+    "plot": ("matplotlib", "lab", lambda: simulate("uniform", Synthetic(), 10, 1, jobs=1).plot()),
+    "ray": ("ray", "ray", lambda: check_engine("ray", 1)),
+    "propensities": ("sklearn", "lab", estimate),
+    "reward model": ("sklearn", "lab", use_sklearn_reward),
+    "bundled table": ("sklearn", "lab", lambda: ClassificationTable.bundled("iris")),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_missing_module_names_the_extra_in_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, extra, use = MISSING[name]
+    for loaded in [each for each in sys.modules if each.partition(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=rf"needs \S+\. Run pip install 'glbandits\[{extra}\]'") as caught:
+        use()
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value, GlbanditsError)
+    assert isinstance(caught.value, ImportError)
+
+
+BLOCK = "import sys\nfor name in {modules!r}: sys.modules[name] = None\nimport {package}\n"
+
+
+def last_line_without(module: str, code: str) -> str:
+    """The last line on stderr of a Python process that runs the code and cannot import the module."""
+    code = f"import sys\nsys.modules[{module!r}] = None\n{code}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    return run.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("package", "module", "extra"),
+    [
+        ("glbandits.evaluation", "polars", "lab"),
+        ("glbandits.evaluation", "joblib", "lab"),
+        ("glbandits.lab.experiments", "polars", "lab"),
+        ("glbandits.lab.report", "plotly", "lab"),
+        ("glbandits.lab.report", "matplotlib", "lab"),
+        ("glbandits.lab.simulation", "joblib", "lab"),
+        ("glbandits.common.parallel", "joblib", "lab"),
+        ("glbandits.service.client", "msgspec", "serve"),
+    ],
+)
+def test_package_without_its_dependency_names_the_extra(package: str, module: str, extra: str) -> None:
+    message = f"{package} needs {module}. Run pip install 'glbandits[{extra}]'."
+    assert last_line_without(module, f"import {package}") == f"glbandits.common.errors.MissingExtra: {message}"
+
+
+OPEN_POSTGRES = """
+from glbandits.service.storage.open_store import open_store
+open_store("postgresql://host/shop", durability="process")
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "message"),
+    [
+        (
+            "starlette",
+            "from glbandits.service import create_app",
+            "glbandits.service needs starlette. Run pip install 'glbandits[serve]'.",
+        ),
+        (
+            "msgspec",
+            "import glbandits.service.storage.open_store",
+            "the store of a service needs msgspec. Run pip install 'glbandits[serve]'.",
+        ),
+        ("psycopg", OPEN_POSTGRES, "a PostgreSQL store needs psycopg. Run pip install 'glbandits[postgres]'."),
+        (
+            "psycopg_pool",
+            OPEN_POSTGRES,
+            "a PostgreSQL store needs psycopg-pool. Run pip install 'glbandits[postgres]'.",
+        ),
+    ],
+)
+def test_service_without_its_dependency_names_the_extra(module: str, code: str, message: str) -> None:
+    assert last_line_without(module, code) == f"glbandits.common.errors.MissingExtra: {message}"
+
+
+def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "glbandits.service.storage.postgres_store"
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))  # importing PostgresStore from it raises ImportError
+    with pytest.raises(MissingExtra, match=r"needs libpq .*Run pip install 'glbandits\[postgres\]'"):
+        open_store("postgresql://host/shop", durability="process")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("polars", "glb: glb evaluate needs polars. Run pip install 'glbandits[lab]'."),
+        (
+            "typer",
+            "glb: the command line needs typer. Run pip install 'glbandits[lab]', or pip install 'glbandits[serve]' "
+            "for the service only.",
+        ),
+    ],
+)
+def test_command_without_its_dependency_names_the_extra(module: str, message: str) -> None:
+    code = "sys.argv = ['glb', 'evaluate', 'log.csv']\nfrom glbandits.cli.main import main\nmain()"
+    assert last_line_without(module, code) == message
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("command", "module", "project", "extra"),
+    [
+        ("serve", "uvicorn", "uvicorn", "serve"),
+        ("serve", "prometheus_client", "prometheus-client", "serve"),
+        ("demo", "httptools", "httptools", "serve"),
+        ("demo", "starlette", "starlette", "serve"),
+        ("keys", "msgspec", "msgspec", "serve"),
+        ("backup", "msgspec", "msgspec", "serve"),
+        ("export", "msgspec", "msgspec", "serve"),
+        ("replay", "msgspec", "msgspec", "serve"),
+        ("simulate", "joblib", "joblib", "lab"),
+        ("train", "polars", "polars", "lab"),
+    ],
+)
+def test_command_does_not_start_without_its_extra(
+    command: str, module: str, project: str, extra: str, tmp_path: Path
+) -> None:
+    code = f"import sys\nsys.modules[{module!r}] = None\nsys.argv = ['glb', {command!r}]\n"
+    code += "from glbandits.cli.main import main\nmain()"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
+    )
+    message = f"glb: glb {command} needs {project}. Run pip install 'glbandits[{extra}]'.\n"
+    assert (run.returncode, run.stdout, run.stderr) == (2, "", message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.system
+def test_core_needs_no_extra() -> None:
+    missing = ["joblib", "matplotlib", "plotly", "polars", "sklearn", "msgspec", "starlette", "typer", "rich"]
+    code = BLOCK.format(modules=missing, package="glbandits") + "glbandits.Bandit('optimist', dim=2)._repr_html_()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_other_import_errors_are_unchanged() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no glbandits.x") as caught, needed_for("this", "lab"):
+        raise ModuleNotFoundError("no glbandits.x", name="glbandits.x")
+    assert not isinstance(caught.value, MissingExtra)
+
+
+def test_inner_message_wins() -> None:
+    with pytest.raises(MissingExtra, match=r"^inner needs ray"), needed_for("outer", "lab"), needed_for("inner", "ray"):
+        raise ModuleNotFoundError(name="ray")
+
+
+def test_error_keeps_the_name_of_the_module() -> None:
+    with pytest.raises(MissingExtra) as caught, needed_for("it", "lab"):
+        raise ModuleNotFoundError(name="sklearn.base")
+    assert caught.value.name == "sklearn.base"

@@ -1,0 +1,221 @@
+"""Entry points start as plain Python and become machine code, with the same results."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import types
+
+from glbandits import Bandit, InvalidInput, LinUcb, Uniform
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import GlbanditsError
+from glbandits.compilation import entry_point as module
+from glbandits.compilation.entry_point import LARGE_ARRAY, Recipe, compile_mode, entry_point
+from glbandits.compilation.numba_support import VECTOR
+
+SWITCH = """
+import time
+import numpy as np
+from glbandits import Bandit, Uniform
+from glbandits.compilation.entry_point import _background
+bandit, choices, started = Bandit(Uniform(), dim=2, seed=1), [], time.monotonic()
+arms = np.ones((50, 2))
+plain = not bandit._choose.is_compiled
+while not (bandit._choose.is_compiled and bandit._learn.is_compiled) and time.monotonic() < started + 100:
+    choices.append(bandit.choose(arms))
+    bandit.learn(arms[0], 1.0)
+choices += [bandit.choose(arms) for _ in range(20)]
+other = Bandit(Uniform(), dim=2, seed=1)  # compiled from the start
+print(plain, bandit._choose.is_compiled, choices == [other.choose(arms) for _ in choices], bandit.state[0] > 0)
+{more}
+"""
+
+
+def printed(program: str, cache: Path, **environment: str) -> list[str]:
+    variables = os.environ | {"GLBANDITS_COMPILE": "background", "NUMBA_CACHE_DIR": str(cache)} | environment
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.system
+def test_bandit_switches_to_machine_code_in_the_middle(tmp_path: Path) -> None:
+    assert printed(SWITCH.format(more=""), tmp_path) == ["True", "True", "True", "True"]
+
+
+@pytest.mark.system
+def test_thread_compiles_if_the_process_cannot_start(tmp_path: Path) -> None:
+    program = "import sys; sys.executable = '/bin/false'\n" + SWITCH.format(more="")
+    assert printed(program, tmp_path) == ["True", "True", "True", "True"]
+
+
+@pytest.mark.system
+def test_child_of_a_fork_has_its_own_compiler(tmp_path: Path) -> None:
+    program = """
+import os, sys, warnings
+import numpy as np
+warnings.simplefilter("ignore")  # newer Pythons warn of forks beside threads
+from glbandits import Bandit, Uniform
+bandit, arms = Bandit(Uniform(), dim=2, seed=1), np.ones((50, 2))
+expected = bandit.copy()
+child = os.fork()
+if not child:
+    choose = bandit._choose.compiled()
+    os._exit(0 if bandit.choose(arms) == expected.choose(arms) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert printed(program, tmp_path) == ["0"]
+
+
+@pytest.mark.system
+def test_nothing_is_printed_in_a_pipe_and_no_process_remains(tmp_path: Path) -> None:
+    program = (
+        "import numpy as np; from glbandits import Bandit, Uniform\n"
+        "from glbandits.compilation.entry_point import _background\n"
+        "bandit = Bandit(Uniform(), dim=2, seed=1); bandit.choose(np.ones((3, 2)))\n"
+        "import time; time.sleep(1.0); print(_background[0]._process.pid)"
+    )
+    (pid,) = printed(program, tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+def fragile_recipe() -> Recipe:
+    """1 / x in place, where plain Python raises for 0 and compiled code does not."""
+
+    def invert(values: Floats) -> int:
+        values[0] += 1.0
+        for i in range(values.shape[0]):
+            values[i] = 1.0 / float(values[i])
+        return 7
+
+    return Recipe(invert, types.int64(VECTOR), "test of a division", nogil=False)
+
+
+def test_machine_code_repeats_a_call_that_overflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+    entry, values = entry_point(fragile_recipe), np.array([0.0, 2.0, 0.0])
+    assert entry._call_plain(values) == 7
+    np.testing.assert_array_equal(values, [1.0, 0.5, np.inf])  # the first number was raised once, not twice
+
+
+def costly_recipe(seconds: float) -> Recipe:
+    def add_one(values: Floats) -> int:
+        values[0] += 1.0
+        return 7
+
+    return Recipe(add_one, types.int64(VECTOR), "test of costs", nogil=False, plain_seconds=seconds)
+
+
+def test_on_demand_compiles_when_plain_python_has_taken_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_cached", lambda _: False)
+    monkeypatch.setattr(module, "LOAD_SECONDS", 0.0)
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    cheap, costly = entry_point(costly_recipe, 0.0), entry_point(costly_recipe, 1e9)
+    for mode in ("never", "on-demand"):
+        monkeypatch.setenv("GLBANDITS_COMPILE", mode)
+        for entry in (cheap, costly):
+            entry.call(np.ones(2))
+        assert cheap.is_compiled == (mode == "on-demand")
+        assert not costly.is_compiled
+
+
+def test_on_demand_loads_what_another_process_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+    monkeypatch.setattr(module, "is_cached", lambda _: False)
+    patient = entry_point(costly_recipe, 2e9)
+    monkeypatch.setattr(module, "LOAD_SECONDS", 0.0)
+    eager = entry_point(costly_recipe, 3e9)
+    monkeypatch.setattr(module, "is_cached", lambda _: True)
+    for entry in (patient, eager):
+        entry.call(np.ones(2))
+    assert not patient.is_compiled, "loading takes longer than this call"
+    assert eager.is_compiled
+
+
+def test_on_demand_looks_for_compiled_code_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+    looks: list[Recipe] = []
+
+    def look(recipe: Recipe) -> bool:
+        looks.append(recipe)
+        return False
+
+    monkeypatch.setattr(module, "is_cached", lambda _: False)
+    entry = entry_point(costly_recipe, 4e9)
+    monkeypatch.setattr(module, "is_cached", look)
+    entry._plain_seconds = 10.0
+    for _ in range(50):
+        entry.call(np.ones(2))
+    assert len(looks) == 1, "a look takes as long as many calls"
+
+
+def test_plain_function_rejects_types_like_machine_code() -> None:
+    entry = entry_point(fragile_recipe)
+    read_only = np.ones(2)
+    read_only.flags.writeable = False
+    for wrong in (np.ones(2, dtype=np.float32), np.ones((2, 1)), np.ones(4)[::2], [1.0], read_only):
+        for form in (entry._call_plain, entry.compiled()):
+            with pytest.raises(TypeError):
+                form(wrong)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("mode", ["now", "on-demand", "never"])
+def test_modes_give_the_same_decisions(mode: str, tmp_path: Path) -> None:
+    program = """
+import numpy as np
+from glbandits import Bandit, LinUcb
+bandit, rng = Bandit(LinUcb(), dim=3, seed=1), np.random.default_rng(1)
+for _ in range(50):
+    arms = rng.normal(size=(5, 3))
+    bandit.learn(arms[bandit.choose(arms)], float(rng.random()))
+print(bandit.state.tobytes().hex(), bandit._choose.is_compiled)
+"""
+    state, compiled = printed(program, tmp_path, GLBANDITS_COMPILE=mode)
+    assert compiled == str(mode == "now")
+    expected = Bandit(LinUcb(), dim=3, seed=1)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        arms = rng.normal(size=(5, 3))
+        expected.learn(arms[expected.choose(arms)], float(rng.random()))
+    assert state == expected.state.tobytes().hex()
+
+
+def test_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "later")
+    with pytest.raises(InvalidInput, match="GLBANDITS_COMPILE must be one of .*; got 'later'"):
+        compile_mode()
+
+
+def failing_recipe() -> Recipe:
+    def fail(values: Floats) -> int:
+        return int(np.einsum("i->", values))
+
+    return Recipe(fail, types.int64(VECTOR), "test of a failure", nogil=False)
+
+
+def test_failed_compilation_is_raised_at_every_call() -> None:
+    entry: Any = entry_point(failing_recipe)
+    for _ in range(2):
+        with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
+            entry.compiled()(np.ones(LARGE_ARRAY + 1))
+    with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
+        entry.call(np.ones(2))
+
+
+def test_copies_of_a_bandit_are_independent() -> None:
+    import copy
+    import pickle
+
+    bandit = Bandit(Uniform(), dim=2, seed=1)
+    bandit.learn([1.0, 0.0], 1.0)
+    for other in (copy.copy(bandit), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))):
+        other.learn([0.0, 1.0], 1.0)
+        assert other.state[0] == 2.0
+    assert bandit.state[0] == 1.0

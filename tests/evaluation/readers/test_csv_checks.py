@@ -1,0 +1,111 @@
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glbandits import InvalidInput
+from glbandits.evaluation import Columns, open_log, read_csv
+from glbandits.evaluation.readers.csv_checks import check_csv
+from glbandits.features import Category
+from tests.evaluation.readers.table_data import assert_same_log
+
+TEXT = "arm,reward,propensity,town\na,1,0.5,Bern\nb,0,0.5,Zürich\na,0,0.5,Bern\n"
+
+
+def written(folder: Path, content: str | bytes, name: str = "log.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (TEXT.replace(",", ";"), "log.csv has no comma in its first line, but a semicolon. Set separator=';'"),
+        (TEXT.replace(",", "\t"), r"but a tab. Set separator='\\t'"),
+        ("sep=,\n" + TEXT, "begins with the line 'sep=,', which only Excel understands. Delete this line"),
+        (TEXT.encode("latin-1"), "log.csv must be encoded in UTF-8; it is not. Convert it"),
+        (TEXT.encode("utf-16"), "it seems to be UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 log.csv > NEW_FILE"),
+        (TEXT + TEXT, r"log.csv: row 3 \(line 5\) repeats the header; remove it"),
+        (TEXT + "\n\ufeff" + TEXT, r"row 3 \(line 6\) repeats the header; remove it"),
+        (TEXT + "a,1\n", r"row 3 \(line 5\): each row must have 4 fields, as the header has; got 2"),
+        (TEXT + "a,1,0.5,Bern,x\n", "must have 4 fields, as the header has; got 5. Complete or drop the row"),
+        (TEXT + 'a,1,0.5,"Bern\nb,1,0.5,Bern\nb,1\n"a,1\n', "fields, as the header has; got"),
+    ],
+)
+def test_csv_files_of_another_format_are_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_csv(written(tmp_path, content), Columns(context=("town",)))
+
+
+@pytest.mark.parametrize("separator", ["", ",,", 3])
+def test_separator_must_be_one_character(tmp_path: Path, separator: Any) -> None:
+    with pytest.raises(InvalidInput, match="separator must be one ASCII character"):
+        check_csv(written(tmp_path, TEXT), separator)
+
+
+def test_log_and_arm_table_are_read_with_the_separator(tmp_path: Path) -> None:
+    arms = written(tmp_path, "arm;price\na;1,5\nb;2,5\n", "arms.csv")
+    path = written(tmp_path, TEXT.replace(",", ";"))
+    log = open_log(path, Columns(context=("town",)), arm_table=arms, separator=";", kinds={"price": "number"})
+    assert log.arm_names == ("a", "b")
+    assert len(log) == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        TEXT,
+        TEXT.replace("\n", "\r\n"),
+        "\ufeff" + TEXT,
+        TEXT + "\n",
+        TEXT + 'a,1,0.5,"Bern, ""old""\ntown"\n',
+        TEXT + 'a,1,0.5,"Bern\narm,reward,propensity,town\n"\n',
+        '"arm","reward","propensity","the, town"\na,1,0.5,Bern\n',
+    ],
+)
+def test_usual_csv_files_are_accepted(tmp_path: Path, content: str) -> None:
+    check_csv(written(tmp_path, content))
+    check_csv(written(tmp_path, gzip.compress(content.encode()), "log.csv.gz"))
+
+
+def test_damaged_gzip_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="could not be read as CSV"):
+        check_csv(written(tmp_path, gzip.compress(TEXT.encode())[:30], "log.csv.gz"))
+
+
+CODES = "arm,reward,propensity,zip,amount\na,1,0.5,00015,7.567\nb,0,0.5,12345,1.234\n"
+
+
+def test_leading_zeros_in_csv_are_reported(tmp_path: Path) -> None:
+    path = written(tmp_path, CODES)
+    with pytest.raises(InvalidInput, match=r"column 'zip' contains numbers with leading zeros \('00015'\)"):
+        read_csv(path, Columns(context=("zip",)))
+    assert _learned(path, "zip", "category").kinds["zip"] == Category(("00015", "12345"))
+    assert _learned(path, "zip", "number").kinds["zip"].mean == 6180.0
+
+
+def test_leading_zeros_in_one_of_several_files_are_found(tmp_path: Path) -> None:
+    written(tmp_path, CODES, "1.csv")
+    written(tmp_path, CODES.replace("00015", "54321"), "0.csv")
+    values = _learned(tmp_path / "*.csv", "zip", "category").kinds["zip"].values
+    assert values == ("00015", "12345", "54321")
+
+
+def test_leading_zeros_in_an_arm_table_are_reported(tmp_path: Path) -> None:
+    arms = written(tmp_path, "arm,size\na,01\nb,02\n", "arms.csv")
+    with pytest.raises(InvalidInput, match=r"column 'size' contains numbers with leading zeros \('01'\)"):
+        open_log(written(tmp_path, CODES), Columns(), arm_table=arms)
+
+
+@pytest.mark.parametrize(("kind", "mean"), [("decimal_comma", 4400.5), ("number", 4.4005)])
+def test_points_in_csv_separate_thousands_if_declared(tmp_path: Path, kind: str, mean: float) -> None:
+    features = _learned(written(tmp_path, CODES), "amount", kind)
+    assert features.kinds["amount"].mean == pytest.approx(mean)
+    again = read_csv(tmp_path / "log.csv", Columns(context=("amount",)), features=features).read()
+    assert_same_log(again, read_csv(tmp_path / "log.csv", Columns(context=("amount",)), kinds={"amount": kind}).read())
+
+
+def _learned(source: Path, column: str, kind: str) -> Any:
+    return read_csv(source, Columns(context=(column,)), kinds={column: kind}).feature_map

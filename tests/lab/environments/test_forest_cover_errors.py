@@ -1,0 +1,147 @@
+"""Errors of forest cover: invalid settings and files."""
+
+import lzma
+import sys
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glbandits import InvalidInput, UnknownName
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import MissingExtra
+from glbandits.lab import ForestCover
+from tests.lab.environments.forest_cover_files import groups, gzipped, lines, text
+
+pytestmark = pytest.mark.usefixtures("clear_file_cache")
+
+
+def test_invalid_settings_are_rejected(covtype: Path, clusters: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="scenario must be a whole number of at least 1 and at most 2; got 3"):
+        ForestCover(scenario=3)
+    with pytest.raises(UnknownName, match="unknown version 'published'; did you mean 'as-published'"):
+        ForestCover(version="published")
+    with pytest.raises(InvalidInput, match="clusters needs data"):
+        ForestCover(clusters=clusters)
+    with pytest.raises(InvalidInput, match=f"data must be a file; there is none at {tmp_path}/no"):
+        ForestCover(data=tmp_path / "no")
+    with pytest.raises(InvalidInput, match=f"clusters must be a file; there is none at {tmp_path}"):
+        ForestCover(data=covtype, clusters=tmp_path)
+    with pytest.raises(InvalidInput, match="data must be the path of a file; got 7"):
+        ForestCover(data=7)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="labels needs data"):
+        ForestCover().labels()
+    problem = ForestCover(data=covtype, clusters=clusters)
+    covtype.unlink()
+    with pytest.raises(InvalidInput, match=f"data must be a file; there is none at {covtype}"):
+        next(iter(problem.rounds(1, 0)))
+
+
+def with_cell(line: int, column: int, cell: str) -> bytes:
+    rows = [row.split(",") for row in text(lines()).splitlines()]
+    rows[line - 1][column - 1] = cell
+    return "\n".join(map(",".join, rows)).encode()
+
+
+GOOD = text(lines()).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must have a line of 55 integers for each patch; it is empty"),
+        (b"\n\n", "must have a line of 55 integers for each patch; it is empty"),
+        (b"\n \n", "line 2: 55 columns are needed; got 1"),
+        (gzipped(b""), "it is empty"),
+        (lzma.compress(b""), "it is empty"),
+        (gzipped(GOOD)[:-2000], "Is the file complete?"),
+        (gzipped(GOOD)[:5], "Is the file complete?"),
+        (lzma.compress(GOOD)[:-2000], "Is the file complete?"),
+        (lzma.compress(GOOD)[:6], "Is the file complete?"),
+        (gzipped(GOOD)[:500] + b"\0" * 99 + gzipped(GOOD)[599:], "Is the file complete?"),
+        (GOOD.replace(b"\n", b",1\n"), "line 1: 55 columns are needed; got 56"),
+        (GOOD + b"1,2,3\n", "line 225: 55 columns are needed; got 3"),
+        (GOOD[:-21], "line 224: 55 columns are needed; got 45"),
+        (b"\n" + with_cell(3, 2, "12") + b"\n4", "line 226: 55 columns are needed; got 1"),
+        (b"Elevation" + b",x" * 54 + b"\n" + GOOD, "line 1: column 1 must be an integer .*; got 'Elevation'"),
+        (with_cell(5, 7, "2.5"), "line 5: column 7 must be an integer .*; got '2.5'"),
+        (with_cell(224, 55, "nan"), "line 224: column 55 must be an integer .*; got 'nan'"),
+        (with_cell(9, 1, ""), "line 9: column 1 must be an integer .*; got ''"),
+        (with_cell(9, 1, "40000"), "line 9: column 1 must be an integer of at most 32767; got '40000'"),
+        (with_cell(9, 1, "\xe9"), "line 9: column 1 must be an integer"),
+        (
+            with_cell(4, 12, "2"),
+            "line 4: columns 11 to 14 must be one 1 and otherwise 0, for the wilderness area; got ",
+        ),
+        (with_cell(4, 54, "7"), "line 4: columns 15 to 54 must be one 1 and otherwise 0, for the soil type; got "),
+        (with_cell(4, 55, "8"), "line 4: column 55 must be a cover type from 1 to 7; got 8"),
+        (with_cell(4, 55, "0"), "line 4: column 55 must be a cover type from 1 to 7; got 0"),
+        (with_cell(4, 3, "1_0"), "could not convert string '1_0'"),
+        (gzipped(with_cell(1, 3, "1_0"))[:-99], "Is the file complete?"),
+        (bytes(range(256)) * 9, "line 1: 55 columns are needed"),
+    ],
+)
+def test_invalid_data_file_is_rejected(covtype: Path, clusters: Path, content: bytes, message: str) -> None:
+    covtype.write_bytes(content)
+    with pytest.raises(InvalidInput, match=message) as refused:
+        ForestCover(data=covtype, clusters=clusters).means()
+    assert str(covtype) in str(refused.value)
+
+
+def npy(array: Ints) -> bytes:
+    file = BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def saved(path: Path, **arrays: Floats | Ints) -> None:
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda path: saved(path, labels=groups()[:-1]), r"224 integers .* got int64 of shape \(223,\)"),
+        (
+            lambda path: saved(path, labels=groups().astype(np.float64)),
+            r"got float64 of shape \(224,\)",
+        ),
+        (lambda path: saved(path, labels=groups() + 1), "from 0 to 31; got 1 to 32"),
+        (lambda path: saved(path, labels=groups() - 1), "from 0 to 31; got -1 to 30"),
+        (lambda path: saved(path, labels=np.where(groups() == 9, 3, groups())), r"have none in clusters \[9\]"),
+        (lambda path: saved(path, centers=np.zeros(3)), "it has no labels"),
+        (lambda path: path.write_bytes(b""), "it cannot be read as one"),
+        (lambda path: path.write_bytes(b"nothing of the sort"), "it cannot be read as one"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-30]), "it cannot be read as one"),
+        (lambda path: path.write_bytes(npy(groups())), "it cannot be read as one"),
+        (lambda path: np.savez(path, labels=np.array([{}])), "it cannot be read as one"),
+    ],
+)
+def test_invalid_clusters_file_is_rejected(
+    covtype: Path, clusters: Path, write: Callable[[Path], object], message: str
+) -> None:
+    write(clusters)
+    with pytest.raises(InvalidInput, match=message) as refused:
+        ForestCover(data=covtype, clusters=clusters).means()
+    assert str(clusters) in str(refused.value)
+
+
+def test_too_few_patches_for_kmeans_are_rejected(covtype: Path) -> None:
+    pytest.importorskip("sklearn")
+    covtype.write_text(text(lines()[:31]))
+    with pytest.raises(InvalidInput, match=f"{covtype} must have at least 32 lines, one for each cluster; got 31"):
+        ForestCover(data=covtype).means()
+    covtype.write_text(text(np.repeat(lines()[:4], 10, axis=0)))
+    with pytest.raises(
+        InvalidInput, match=f"each of the 32 clusters needs a member; labels by KMeans of {covtype} have none"
+    ):
+        ForestCover(data=covtype).means()
+
+
+def test_missing_scikit_learn_is_reported(covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with pytest.raises(MissingExtra, match=r"needs scikit-learn. Run pip install .*, or set clusters"):
+        ForestCover(data=covtype).means()
+    assert ForestCover(data=covtype, clusters=clusters).means().shape == (32,)

@@ -1,0 +1,37 @@
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from glbandits import Policy, SgdTs, Uniform
+from glbandits.lab import FORMATS, Synthetic, compare, results_table
+from glbandits.lab.report.regret_figure import draw_regret
+
+PROBLEM = Synthetic(dim=2, arms=4)
+POLICIES: dict[str, Policy] = {"ours": SgdTs(block_length=5), "any": Uniform()}
+
+
+def test_comparison_plays_all_policies_on_the_same_seeds() -> None:
+    reports: list[tuple[str, int]] = []
+    comparison = compare(POLICIES, PROBLEM, 50, iter([4, 9]), jobs=1, progress=lambda *report: reports.append(report))
+    assert [result.seeds for result in comparison.values()] == [(4, 9), (4, 9)]
+    assert reports == [("ours", 0), ("ours", 50), ("ours", 50), ("any", 0), ("any", 50), ("any", 50)]
+
+
+def test_table_has_every_run_with_its_settings(tmp_path: Path) -> None:
+    comparison = compare(POLICIES, PROBLEM, 20, [4, 9])
+    table = results_table(comparison)
+    assert table.height == 2 * 2 * 20
+    run = table.filter((pl.col("policy") == "ours") & (pl.col("seed") == 9))
+    np.testing.assert_array_equal(run["regret"], comparison["ours"].regret[1])
+    assert '"block_length": 5' in run["settings"][0]
+    assert run["environment"][0] == repr(PROBLEM)
+    for name, write in FORMATS.items():
+        assert write(comparison, tmp_path) == tmp_path / f"regret.{name}"
+    assert pl.read_parquet(tmp_path / "regret.parquet").equals(table)
+
+
+def test_regret_figure_of_one_seed_and_many_policies(tmp_path: Path) -> None:
+    many = {f"policy {i}": Uniform() for i in range(9)}
+    for path in draw_regret(compare(many, PROBLEM, 20, 1), tmp_path, "nine lines"):
+        assert path.stat().st_size > 1000

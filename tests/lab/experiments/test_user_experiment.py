@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+
+from glbandits import InvalidInput, UnknownName
+from glbandits.lab import Synthetic
+from glbandits.lab.experiments.user_experiment import read_experiment
+from glbandits.policies.contract import settings_of
+
+WHOLE = """
+title = "Mine"
+horizon = 300
+repeats = 4
+fresh = 50
+
+[problem]
+kind = "synthetic"
+dim = 4
+arms = 10
+fixed_arms = true
+link = "probit"
+
+[[policy]]
+name = "online-laplace"
+settings = { rule = "ucb" }
+grid = { exploration = [0.5, 1.0, 2.0], prior_precision = [0.1, 1.0] }
+
+[[policy]]
+name = "sgd-ts"
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
+    experiment = read_experiment(written(tmp_path, WHOLE))
+    assert (experiment.name, experiment.title, experiment.horizon) == ("mine", "Mine", 300)
+    assert experiment.environment == Synthetic(dim=4, arms=10, fixed_arms=True, link="probit")
+    assert (len(experiment.repeats), len(experiment.fresh)) == (4, 50)
+    laplace, sgd_ts = experiment.entries
+    assert len(laplace.settings()) == 6
+    assert len(sgd_ts.settings()) == 1750
+    assert sgd_ts.fixed == {"horizon": 300, "link": "probit"}
+    assert laplace.fixed == {"link": "probit", "rule": "ucb"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("horizon = 300", "", "needs horizon; got title, repeats, fresh, problem, policy"),
+        ("horizon = 300", "horizon = ", "is not a TOML file"),
+        ("horizon = 300", "horizon = 0", "horizon must be a whole number of at least 1; got 0"),
+        ("arms = 10", "arm = 10", r"unknown name in \[problem\] of mine.toml 'arm'; did you mean 'arms'"),
+        ('"synthetic"', '"synthetik"', "unknown kind of problem 'synthetik'; did you mean 'synthetic'"),
+        ('"sgd-ts"', '"sgd-st"', "unknown policy 'sgd-st'; did you mean 'sgd-ts'"),
+        ('"sgd-ts"', '"online-laplace"', "policies must have different names; got online-laplace, online-laplace"),
+        ("exploration = [", "explore = [", "'explore'; did you mean 'exploration'"),
+        ("[0.5, 1.0, 2.0]", "[0.5, -1.0]", "exploration must be a finite number at least 0; got -1.0"),
+        ("repeats = 4", "repeats = 600", "repeats must be a whole number of at least 1 and at most 500; got 600"),
+        ("horizon = 300", "horizon = 100000001", "horizon must be .* at most 100000000; got 100000001"),
+        (
+            'rule = "ucb"',
+            "exploration = 1.0",
+            "online-laplace has exploration both in settings and in grid; remove one of them",
+        ),
+        ("grid = { exploration", "grid = 0 # {", "must be a table of names and values; got 0"),
+        ('[[policy]]\nname = "sgd-ts"', "", None),
+    ],
+)
+def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: str | None, tmp_path: Path) -> None:
+    assert old in WHOLE
+    path = written(tmp_path, WHOLE.replace(old, new))
+    if message is None:
+        assert len(read_experiment(path).entries) == 1
+    else:
+        with pytest.raises((InvalidInput, UnknownName), match=message):
+            read_experiment(path)
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        ('kind = "news"', r"\[problem\] needs files; got kind"),
+        ('kind = "news"\nfiles = 5', r"\[problem\] has a value of the wrong type, {'files': 5}"),
+        ('kind = "forest-cover"\ndata = 5', "5"),
+    ],
+)
+def test_invalid_problems_are_rejected(problem: str, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f'horizon = 10\n[problem]\n{problem}\n[[policy]]\nname = "uniform"\n')
+    with pytest.raises(InvalidInput, match=message):
+        read_experiment(path)
+
+
+def test_link_and_horizon_can_be_in_the_grid(tmp_path: Path) -> None:
+    grid = '"sgd-ts"\ngrid = { link = ["identity", "logistic"], horizon = [100, 300] }'
+    entry = read_experiment(written(tmp_path, WHOLE.replace('"sgd-ts"', grid))).entries[1]
+    settings = {(settings_of(policy)["link"], settings_of(policy)["horizon"]) for policy in entry.settings()}
+    assert settings == {("identity", 100), ("identity", 300), ("logistic", 100), ("logistic", 300)}
+
+
+def test_fixed_setting_is_removed_from_the_default_grid(tmp_path: Path) -> None:
+    fixed = '"sgd-ts"\nsettings = { step = 0.5 }'
+    policies = read_experiment(written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))).entries[1].settings()
+    assert {settings_of(policy)["step"] for policy in policies} == {0.5}
+    assert 1 < len(policies) < 1750
+
+
+def test_thin_grid_keeps_settings_without_thin_values(tmp_path: Path) -> None:
+    laplace = read_experiment(written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))).entries[0]
+    assert [settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)] == [0.5, 0.5, 2.0, 2.0]
+    laplace = read_experiment(written(tmp_path, WHOLE)).entries[0]
+    assert {settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)} == {1.0}

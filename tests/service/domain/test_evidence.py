@@ -1,0 +1,139 @@
+"""Evidence of a loop: the formula at every decision, segments, and what is left out."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from glbandits.service.domain.events import Aggregation, Mode, SettledDecision
+from glbandits.service.domain.evidence import Evidence, Segment
+from glbandits.service.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
+from tests.service.domain.simulated_loops import log_evidence, predictions, settled, simulated
+from tests.service.helpers import decision
+
+UNLIMITED = (-math.inf, math.inf)
+MEANS = (0.3, 0.4, 0.5)
+
+
+def one_loop(decisions: int, seed: int = 0) -> list[SettledDecision]:
+    probabilities, shown, rewards = simulated(1, decisions, MEANS, seed)
+    return settled(probabilities[0], shown[0], rewards[0])
+
+
+def fed(rows: list[SettledDecision], batch: int, start: Evidence | None = None) -> Evidence:
+    evidence = start or Evidence()
+    for first in range(0, len(rows), batch):
+        evidence = evidence.extended_by(rows[first : first + batch], UNLIMITED)
+    return evidence
+
+
+def both_sides(segment: Segment) -> list[float]:
+    sequence = segment.sequence()
+    return [sequence.above.log_evidence(0.0), sequence.below.log_evidence(0.0)]
+
+
+def only(**changed: Any) -> SettledDecision:
+    values: dict[str, Any] = {"reward_range": (0.0, 1.0)} | changed
+    return SettledDecision(1, decision("e", **values), ((5, 1.0),), activated=False)
+
+
+def test_evidence_equals_the_formula_at_every_batch() -> None:
+    probabilities, shown, rewards = simulated(2, 2500, MEANS, seed=1)
+    baseline, is_baseline = probabilities[:, :, 0], (shown == 0).astype(np.float64)
+    columns = baseline, is_baseline, rewards, predictions(is_baseline, rewards)
+    of_all = list(log_evidence(*columns))
+    of_present = {split: list(log_evidence(*(array[..., split:] for array in columns))) for split in (512, 1024)}
+    for loop in range(2):
+        rows, evidence = settled(probabilities[loop], shown[loop], rewards[loop]), Evidence()
+        for stop in np.random.default_rng(2).integers(1, 90, size=40).cumsum().tolist():
+            evidence = evidence.extended_by(rows[evidence.past.decisions : stop], UNLIMITED)
+            last = evidence.past.decisions - 1
+            assert both_sides(evidence.past) == pytest.approx([side[loop, last] for side in of_all], abs=1e-9)
+            if evidence.present is not None:
+                split = 512 if last < 2047 else 1024
+                expected = [side[loop, last - split] for side in of_present[split]]
+                assert both_sides(evidence.present) == pytest.approx(expected, abs=1e-9)
+
+
+def test_batches_of_any_size_give_the_same_evidence() -> None:
+    rows = one_loop(1200)
+    one, other = fed(rows, 1200), fed(rows, 7)
+    assert other.past.state == pytest.approx(one.past.state, abs=1e-9)
+    assert one.present is not None
+    assert other.present is not None
+    assert other.present.state == pytest.approx(one.present.state, abs=1e-9)
+    assert replace(other.past, state=()) == replace(one.past, state=())
+    assert (other.means, other.counts, other.segments) == (one.means, one.counts, 2)
+
+
+@pytest.mark.parametrize(
+    ("decisions", "present", "segments"), [(1023, 0, 1), (1024, 512, 2), (2047, 1535, 2), (2048, 1024, 3)]
+)
+def test_present_has_as_many_decisions_as_came_before(decisions: int, present: int, segments: int) -> None:
+    evidence = fed(one_loop(decisions), 100)
+    assert evidence.past.decisions == decisions
+    assert (evidence.present.decisions if evidence.present else 0) == present
+    assert evidence.segments == segments
+
+
+def test_new_model_resets_the_present_and_keeps_the_past() -> None:
+    rows = one_loop(2400)
+    evidence = fed(rows[:1200], 100).for_new_model()
+    assert (evidence.present, evidence.past.decisions) == (None, 1200)
+    evidence = fed(rows[1200:], 100, evidence)
+    assert evidence.past.state == pytest.approx(fed(rows, 100).past.state)
+    assert evidence.present is not None
+    assert (evidence.present.decisions, evidence.present.index, evidence.segments) == (688, 2, 4)
+    assert evidence.present.first == 1_000_000 * 1712
+
+
+def test_evidence_survives_a_snapshot() -> None:
+    evidence = fed(one_loop(1500), 100)
+    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == evidence
+
+
+def test_evidence_of_another_grid_is_dropped() -> None:
+    evidence = replace(fed(one_loop(10), 10), version=0)
+    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == Evidence()
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts"),
+    [
+        ({}, (1, 0, 0)),
+        ({"mode": Mode.LOGGING}, (0, 0, 0)),
+        ({"deferred": True}, (0, 0, 0)),
+        ({"mode": Mode.APPRENTICE}, (0, 0, 1)),
+        ({"reward_range": None}, (0, 1, 0)),
+    ],
+)
+def test_only_decisions_with_evidence_count(changed: dict[str, Any], counts: tuple[int, ...]) -> None:
+    evidence = Evidence().extended_by([only(**changed)], UNLIMITED)
+    assert (evidence.past.decisions, evidence.unlimited, evidence.apprentice) == counts
+
+
+def test_limits_of_the_link_are_the_default() -> None:
+    evidence = Evidence().extended_by([only(reward_range=None)], (0.0, 1.0))
+    assert (evidence.past.decisions, evidence.limits) == (1, (0.0, 1.0))
+
+
+def test_sum_beyond_the_limits_counts_as_the_limit() -> None:
+    rows = SettledDecision(
+        1, decision("e", aggregation=Aggregation.SUM, reward_range=(-1.0, 1.0)), ((5, 1.0), (6, 1.0)), activated=False
+    )
+    assert Evidence().extended_by([rows], UNLIMITED).past.reward_sum == 1.0
+
+
+def test_decisions_without_support_are_counted() -> None:
+    """The bounds assume the best and the worst of it: with all rewards 1, the difference is between 0 and 1."""
+    evidence = Evidence().extended_by(2000 * [only(probabilities=(0.0, 0.5, 0.5))], UNLIMITED)
+    low, high = evidence.past.sequence().interval(0.95)
+    assert low < 0.0 < 0.9 < high
+    assert evidence.past.unsupported == 2000
+
+
+def test_actions_of_probability_0_are_left_out() -> None:
+    evidence = Evidence().extended_by([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
+    assert evidence == Evidence()

@@ -1,0 +1,157 @@
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput, MissingExtra
+from glbandits.evaluation import Columns, read_parquet
+from glbandits.service.domain.events import Decision, Mode, SettledDecision
+from glbandits.service.export import parquet_export as export
+from glbandits.service.export.parquet_export import export_parquet
+from glbandits.service.storage.sqlite_store import SqliteStore
+from tests.service.helpers import WAIT, decision, reward
+
+
+def features_of(decision: Decision) -> Floats:
+    """Return three numbers for each action, computed from the id of the event."""
+    return np.arange(3.0 * len(decision.actions)).reshape(-1, 3) + int(decision.event_id)
+
+
+def reward_of(settled: SettledDecision) -> float | None:
+    """The sum of rewards; nothing for deferred decisions that were not activated."""
+    return sum(value for _, value in settled.rewards) if settled.activated or not settled.decision.deferred else None
+
+
+@pytest.fixture(name="store")
+def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "events.db")
+    store.append_blocking(
+        [
+            decision("10", timestamp=1),
+            decision(
+                "20",
+                timestamp=2,
+                actions=("a", "b"),
+                excluded=(0,),
+                chosen=1,
+                shown=1,
+                probability=1.0,
+                probabilities=(0.0, 1.0),
+            ),
+            decision("30", timestamp=3, deferred=True),
+            decision("40", timestamp=4, slot="top", shown=2, learned_through=3),
+            decision("50", timestamp=2 * WAIT),
+            reward("10", value=0.25),
+            reward("10", value=0.5),
+            reward("10", timestamp=2 * WAIT, value=100.0),
+        ]
+    )
+    yield store
+    store.close()
+
+
+def test_each_settled_decision_has_a_row(store: SqliteStore, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    assert (manifest.rows, manifest.left_out, manifest.last_sequence) == (3, 1, 4)
+    table = pl.read_parquet(folder / manifest.files[0].name)
+    assert table.drop("features").to_dict(as_series=False) == {
+        "number": [1, 2, 4],
+        "event_id": ["10", "20", "40"],
+        "slot": ["", "", "top"],
+        "at": [1, 2, 4],
+        "mode": ["Online", "Online", "Online"],
+        "model": [0, 0, 3],
+        "actions": [["a", "b", "c"], ["b"], ["a", "b", "c"]],
+        "arm": [1, 0, 2],
+        "propensity": [0.25, 1.0, 0.25],
+        "reward": [0.75, 0.0, 0.0],
+        "context": [None, None, None],
+        "action_fields": [None, None, None],
+        "probabilities": [[0.5, 0.25, 0.25], [1.0], [0.5, 0.25, 0.25]],
+    }
+    assert table.schema["features"] == pl.List(pl.List(pl.Float64))
+    assert table["features"].to_list()[1] == [[23.0, 24.0, 25.0]]
+
+
+def test_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
+    slot = decision(
+        "60", timestamp=5, loop="slots", excluded=(0,), shown=1, baseline=2, probabilities=(0.0, 0.25, 0.75)
+    )
+    store.append_blocking([slot, decision("70", timestamp=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
+    folder = tmp_path / "out"
+    manifest = export_parquet(store, "slots", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    table = pl.read_parquet(folder / manifest.files[0].name)
+    assert table["actions"].to_list() == [["c", "b"], ["b", "a", "c"]]
+    assert table["arm"].to_list() == [1, 0]
+    assert table["probabilities"].to_list() == [[0.75, 0.25], [1.0, 0.0, 0.0]]
+    assert table["features"].to_list()[0] == [[66.0, 67.0, 68.0], [63.0, 64.0, 65.0]]
+
+
+def test_read_parquet_reads_the_export(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "VALUES_PER_FILE", 1)
+    monkeypatch.setattr(export, "BATCH", 2)
+    folder = tmp_path / "out"
+    manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    assert [file.rows for file in manifest.files] == [1, 1, 1]
+    (log,) = read_parquet(folder, Columns(features="features")).blocks()
+    assert (len(log), log.dim) == (3, 3)
+    np.testing.assert_array_equal(log.chosen, [1, 0, 2])
+    np.testing.assert_array_equal(log.rewards, [0.75, 0.0, 0.0])
+    assert log.propensities is not None
+    np.testing.assert_array_equal(log.propensities, [0.25, 1.0, 0.25])
+    assert log.probabilities is not None
+    np.testing.assert_array_equal(log.probabilities, [[0.5, 0.25, 0.25], [1, 0, 0], [0.5, 0.25, 0.25]])
+
+
+def test_manifest_lists_every_file(store: SqliteStore, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (file,) = manifest.pop("files")
+    assert manifest == {"loop": "shop", "rows": 3, "left_out": 1, "last_number": 4, "open": 1}
+    assert sorted(path.name for path in folder.iterdir()) == [file["name"], "manifest.json"]
+    assert hashlib.sha256((folder / file["name"]).read_bytes()).hexdigest() == file["sha256"]
+
+
+def test_failed_export_leaves_no_manifest_and_no_partial_file(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, **_: object) -> None:
+        Path(path).write_bytes(b"PAR1")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", lambda _, path, **settings: fail(path, **settings))
+    with pytest.raises(OSError, match="the disk is full"):
+        export_parquet(store, "shop", tmp_path / "out", now=WAIT * 2, features_of=features_of, reward_of=reward_of)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_empty_log_has_a_manifest_and_no_files(store: SqliteStore, tmp_path: Path) -> None:
+    manifest = export_parquet(store, "none", tmp_path / "out", now=1, features_of=features_of, reward_of=reward_of)
+    assert (manifest.rows, manifest.left_out, manifest.last_sequence, manifest.files) == (0, 0, 0, [])
+
+
+def test_invalid_exports_are_errors(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="an export needs a new or empty folder"):
+        export_parquet(store, "shop", tmp_path, now=WAIT, features_of=features_of, reward_of=reward_of)
+    with pytest.raises(
+        InvalidInput, match="same number of features; event '20' has 2, others have 1. Let features_of return None"
+    ):
+        export_parquet(
+            store,
+            "shop",
+            tmp_path / "out",
+            now=2 * WAIT,
+            features_of=lambda made: np.zeros((3, min(made.timestamp, 2))),
+            reward_of=reward_of,
+        )
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingExtra, match="needs polars. Run pip install"):
+        export_parquet(store, "shop", tmp_path / "out", now=WAIT, features_of=features_of, reward_of=reward_of)

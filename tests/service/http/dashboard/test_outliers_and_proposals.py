@@ -1,0 +1,148 @@
+"""Outliers, warnings and the proposed range of rewards: status, statistics, metrics and the log."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from glbandits.bandit import Bandit
+from glbandits.common.arrays import Floats
+from glbandits.features import FeatureMap
+from glbandits.policies import Optimist
+from glbandits.policies.contract import Outliers
+from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.reward_aggregation import proposed_range
+from tests.service.http.v1.v1_site import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with Site(tmp_path) as site:
+        yield site
+
+
+def reward(site: Site, *values: float) -> None:
+    """Make a decision for each reward, and learn them."""
+    for value in values:
+        event = site.decide()["eventId"]
+        assert site.ask("POST", "/v1/reward", {"eventId": event, "value": value}).status_code in (200, 204)
+    site.learn()
+
+
+@pytest.fixture
+def limiting(monkeypatch: pytest.MonkeyPatch) -> list[Outliers]:
+    """Let models report the first of these outliers, and the second one after two rewards."""
+    reported = [Outliers(), Outliers()]
+
+    def outliers(policy: Optimist, state: Floats, dim: int) -> Outliers:
+        return reported[int(policy.layout.parts(state, dim)["count"][0] >= 2)]
+
+    monkeypatch.setattr(Optimist, "outliers", outliers)
+    return reported
+
+
+def test_outliers_are_counted_in_statistics_and_metrics(site: Site, limiting: list[Outliers]) -> None:
+    limiting[1] = Outliers(rewards=3, values=5, features={0: 1, 1: 4})
+    reward(site, 1.0)
+    learner = site.ask("GET", "/v1/statistics").json()["learner"]
+    assert (learner["outlyingRewards"], learner["outlyingValues"]) == (0, 0)
+    reward(site, 1.0, 0.0)
+    learner = site.ask("GET", "/v1/statistics").json()["learner"]
+    assert (learner["outlyingRewards"], learner["outlyingValues"]) == (3, limiting[1].values)
+    metrics = site.ask("GET", "/metrics").text
+    for name, value in (("glb_outlying_rewards", "3.0"), ("glb_outlying_values", f"{limiting[1].values}.0")):
+        (line,) = (line for line in metrics.splitlines() if line.startswith(f'{name}{{loop="default"'))
+        assert line.endswith(f" {value}")
+
+
+def test_outliers_are_logged_once(site: Site, limiting: list[Outliers], caplog: pytest.LogCaptureFixture) -> None:
+    limiting[1] = Outliers(rewards=3, values=4, features={1: 4})
+    caplog.set_level(logging.WARNING)
+    reward(site, 1.0)
+    assert caplog.messages == []
+    reward(site, 1.0, 0.0)
+    reward(site, 1.0)
+    assert caplog.messages == [
+        "Loop default: rewards far outside everything seen before are limited.",
+        "Loop default: values of 1 features far outside everything seen before are limited. The first: 1.",
+    ]
+
+
+def test_outliers_have_the_names_of_the_feature_map(
+    site: Site, limiting: list[Outliers], caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = site.service.loop("default")
+    features = FeatureMap(arm={"price": "number", "weight": "number"})
+    loop.configure(msgspec.structs.replace(loop.configuration, width=features.dim))
+    loop.import_model(Bandit(loop.published.bandit.policy, features=features, seed=0).to_bytes())
+    limiting[1] = Outliers(values=4, features={features.names.index("weight"): 4})
+    rows = [{"price": 1.0, "weight": 2.0}, {"price": 3.0, "weight": 1.0}]
+    for _ in range(2):
+        assert site.ask("POST", "/v1/decide", {"rows": rows}).status_code == 200
+    site.learn()
+    assert [message.partition("The first: ")[2] for message in caplog.messages] == ["weight."]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "default", "expected"),
+    [
+        ([0.2, 0.9], 0.0, (0.0, 0.9)),
+        ([3.2, 101.0], 0.0, (0.0, 200.0)),
+        ([-7.0, -0.001], 0.5, (-7.0, 0.5)),
+        ([0.3], 0.3, None),
+        ([], 0.0, None),
+        ([1.7e308], 0.0, None),
+        ([1e50, -1e-300], -0.0, (-1e-300, 1e50)),
+    ],
+)
+def test_proposals_are_rounded_outwards(
+    rewards: list[float], default: float, expected: tuple[float, float] | None
+) -> None:
+    proposed = proposed_range(rewards, default)
+    assert proposed == expected
+    if proposed is not None:
+        LoopConfig(reward_range=proposed, default_reward=default)
+
+
+def test_a_range_is_proposed_from_the_first_rewards(site: Site) -> None:
+    def proposed() -> list[float] | None:
+        found: list[float] | None = site.ask("GET", "/v1/status").json()["proposedRewardRange"]
+        return found
+
+    assert proposed() is None
+    reward(site, 3.5, 47.0)
+    assert proposed() == [0.0, 50.0]
+    reward(site, *[5.0] * 98)
+    assert proposed() == [0.0, 50.0]
+    reward(site, 1e9)
+    assert proposed() == [0.0, 50.0]  # from the first 100 rewards
+    site.configure(reward_range=(0.0, 50.0))
+    assert proposed() is None
+
+
+def test_rewards_with_limits_propose_nothing(site: Site) -> None:
+    actions = [{"id": name, "features": [{"topic": name}]} for name in ("news", "sports")]
+    ranked = site.ask("POST", "/personalizer/v1.0/rank", {"eventId": "e", "actions": actions})
+    assert ranked.status_code == 201
+    site.ask("POST", "/personalizer/v1.0/events/e/reward", {"value": 1.0})
+    site.learn()
+    assert site.ask("GET", "/v1/status").json()["proposedRewardRange"] is None
+    site.configure(settings={"link": "logistic"})
+    reward(site, 1.0)
+    assert site.ask("GET", "/v1/status").json()["proposedRewardRange"] is None
+
+
+def test_warnings_of_a_loop_are_in_its_status_and_in_readyz(site: Site) -> None:
+    loop = site.service.loop("default")
+    site.service.start()
+    assert site.ask("GET", "/v1/status").json()["warnings"] == []
+    loop.published = loop.published._replace(set_aside=2, invalidating=2)
+    sentence = "loop default: 2 decisions were set aside, because learning them would have made the model invalid"
+    assert site.ask("GET", "/v1/status").json()["warnings"] == [sentence]
+    ready = site.ask("GET", "/readyz")
+    assert (ready.status_code, ready.json()) == (
+        200,
+        {"status": "ready", "setAside": {"default": 2}, "warnings": [sentence]},
+    )

@@ -1,0 +1,72 @@
+"""A site for requests of Personalizer's API."""
+
+from pathlib import Path
+from typing import Any
+
+from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.http.site import EvaluateLog
+from glbandits.service.runtime.auto_optimisation import OptimiseLog
+from tests.service.http.served_site import ServedSite
+
+V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
+ACTIONS: list[dict[str, Any]] = [
+    {"id": "pasta", "features": [{"taste": "salty", "spice": 2.5}, {"nutrition": {"calories": 400, "vegan": False}}]},
+    {"id": "juice", "features": [{"taste": "sweet"}]},
+    {"id": "salad", "features": [{"taste": "sour"}]},
+]
+CONTEXT = [{"timeOfDay": "night"}, {"device": {"mobile": True}}]
+SLOTS: list[dict[str, Any]] = [
+    {"id": "top", "features": [{"size": "large"}], "baselineAction": "pasta"},
+    {"id": "side", "features": [{"size": "small"}], "excludedActions": ["juice"], "baselineAction": "pasta"},
+]
+SLOTS_RANK = f"{PREVIEW}/multislot/rank"
+
+
+def slots_body(**changed: Any) -> dict[str, Any]:
+    """The body of a rank request with two slots."""
+    return {"contextFeatures": CONTEXT, "actions": ACTIONS, "slots": SLOTS, "eventId": "e"} | changed
+
+
+class Site(ServedSite):
+    """With two loops, and a second key for rewards alone."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        evaluate_log: EvaluateLog | None = None,
+        optimise_log: OptimiseLog | None = None,
+        rate: float = 0.0,
+        **settings: Any,
+    ) -> None:
+        super().__init__(
+            folder,
+            loops=("default", "shop"),
+            configuration=LoopConfig(width=32, reward_wait=600.0),
+            now=1_700_000_000_000_000,
+            narrow=("reward",),
+            evaluate_log=evaluate_log,
+            optimise_log=optimise_log,
+            rate_limit=rate,
+            **settings,
+        )
+        self.reward_key = self.narrow_key
+
+    def rank(self, base: str = V1, **changed: Any) -> Any:
+        """A decision among ACTIONS."""
+        reply = self.ask("POST", f"{base}/rank", {"contextFeatures": CONTEXT, "actions": ACTIONS} | changed)
+        assert reply.status_code == 201, reply.text
+        return reply.json()
+
+    def refusal(self, method: str, path: str, content: Any = None, **more: Any) -> tuple[int, str, str]:
+        """The status, the fine code and the message of a refused request."""
+        reply = self.ask(method, path, content, **more)
+        error = reply.json()["error"]
+        assert set(error) == {"code", "message", "target", "details", "innerError"}
+        assert reply.headers["x-ms-error-code"] == error["innerError"]["code"]
+        return reply.status_code, error["innerError"]["code"], error["message"]
+
+    def learn(self, loop: str = "default") -> int:
+        """Close the reward windows of all decisions so far, and learn them; returns how many."""
+        self.now += 601_000_000
+        return self.service.loop(loop).learn()

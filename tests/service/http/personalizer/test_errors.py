@@ -1,0 +1,161 @@
+"""Error responses of each version of the API."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glbandits.service.domain.errors import QueueFull, StoreError
+from glbandits.service.http.http_messages import HttpError, Request
+from glbandits.service.http.personalizer.errors import BY_STATUS, personalizer_response
+from tests.service.http.personalizer.personalizer_site import ACTIONS, PREVIEW, V1, Site
+
+RANK = {"actions": ACTIONS}
+
+
+def test_v1_has_coarse_codes_with_fine_inner_codes(site: Site) -> None:
+    reply = site.ask("POST", f"{V1}/rank", {"actions": []})
+    assert reply.status_code == 400
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers["x-ms-error-code"] == "InvalidRankRequest"
+    assert reply.json() == {
+        "error": {
+            "code": "BadRequest",
+            "message": "Action count should be between 1 and 50.",
+            "target": "/personalizer/v1.0/rank",
+            "innerError": {"code": "InvalidRankRequest"},
+            "details": [],
+        }
+    }
+
+
+def test_previews_have_fine_codes(site: Site) -> None:
+    error = site.ask("POST", f"{PREVIEW}/rank", {"actions": []}).json()["error"]
+    assert error["code"] == error["innerError"]["code"] == "InvalidRankRequest"
+
+
+def test_missing_and_wrong_keys_are_refused(site: Site) -> None:
+    for key in ("", "wrong"):
+        headers = {"ocp-apim-subscription-key": key, "authorization": ""}
+        assert site.refusal("POST", f"{V1}/rank", RANK, headers=headers)[:2] == (401, "InvalidApiAccess")
+    headers = {"ocp-apim-subscription-key": site.reward_key}
+    assert site.refusal("POST", f"{V1}/rank", RANK, headers=headers)[:2] == (403, "InvalidApiAccess")
+    site.rank(eventId="e")
+    assert site.ask("POST", f"{V1}/events/e/reward", {"value": 1}, headers=headers).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/configurations/service"),
+        ("PUT", "/configurations/policy"),
+        ("DELETE", "/configurations/policy"),
+        ("PUT", "/model"),
+        ("DELETE", "/model"),
+        ("DELETE", "/logs"),
+        ("POST", "/evaluations"),
+        ("PUT", "/evaluations/e"),
+        ("DELETE", "/evaluations/e"),
+        ("POST", "/configurations/applyFromEvaluation"),
+        ("GET", "/model"),
+        ("GET", "/model/properties"),
+        ("GET", "/logs/properties"),
+        ("GET", "/configurations/service"),
+        ("GET", "/configurations/policy"),
+        ("GET", "/evaluations"),
+        ("GET", "/evaluations/e"),
+        ("POST", "/multislot/rank"),
+    ],
+)
+def test_a_reward_key_allows_only_rewards(site: Site, method: str, path: str) -> None:
+    headers = {"ocp-apim-subscription-key": site.reward_key}
+    for base in (PREVIEW, "/loops/shop" + PREVIEW):
+        assert site.refusal(method, base + path, headers=headers)[0] == 403
+
+
+def test_too_large_a_body_is_a_bad_request(site: Site) -> None:
+    body = b" " * (256 * 1024 + 1)
+    assert site.refusal("POST", f"{V1}/rank", body)[:2] == (400, "PayloadSizeExceeded")
+    assert site.ask("POST", f"{PREVIEW}/rank", body).json()["error"]["code"] == "PayloadSizeExceeded"
+
+
+def test_unknown_paths_and_methods_are_refused(site: Site) -> None:
+    reply = site.ask("GET", f"{V1}/rank")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
+    assert reply.headers["x-ms-error-code"] == "OperationNotAllowed"
+    assert site.refusal("POST", f"{V1}/multislot/rank", RANK)[:2] == (404, "ResourceNotFound")  # only in previews
+    assert site.refusal("POST", "/personalizer/v0.9/rank", RANK)[:2] == (404, "ResourceNotFound")
+    assert site.refusal("POST", f"{V1}/events/%FF/reward", {"value": 1})[0] == 400
+
+
+@pytest.mark.parametrize("prefix", ["", "/loops/shop", "/loops/none"])
+@pytest.mark.parametrize(
+    ("base", "codes"),
+    [
+        (V1, ("ResourceNotFound", "BadRequest")),
+        (PREVIEW, ("ResourceNotFound", "OperationNotAllowed")),
+        ("/personalizer", ("ResourceNotFound", "OperationNotAllowed")),
+    ],
+)
+def test_error_format_depends_on_the_api_version(site: Site, prefix: str, base: str, codes: tuple[str, str]) -> None:
+    for method, path, status, code in (("POST", "/ranks", 404, codes[0]), ("DELETE", "/rank", 405, codes[1])):
+        reply = site.ask(method, prefix + base + path)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+        assert reply.json()["error"]["target"] == prefix + base + path
+
+
+def test_other_paths_have_problem_details(site: Site) -> None:
+    for path in ("/", "/nothing", "/loops/shop/nothing", "/personalizers"):
+        assert site.ask("GET", path).headers["content-type"] == "application/problem+json"
+
+
+def test_rate_limit_returns_429_with_retry_after(tmp_path: Path) -> None:
+    with Site(tmp_path, rate=1.0) as site:
+        site.rank()
+        reply = site.ask("POST", f"{PREVIEW}/rank", RANK)
+        assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
+        assert reply.json()["error"]["code"] == "TooManyRequests"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (QueueFull("3 events wait"), "3 events wait"),
+        (StoreError("/srv/store.db: the disk is full"), "The store failed. Retry later."),
+    ],
+)
+def test_failures_of_the_store_can_be_retried(
+    site: Site, error: Exception, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(site.service.writer, "submit", submit)
+    reply = site.ask("POST", f"{V1}/events/e/reward", {"value": 1})
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+    assert reply.json()["error"]["message"] == expected
+    assert reply.headers["x-ms-error-code"] == "OperationNotAllowed"
+    assert site.ask("POST", f"{V1}/rank", RANK).json()["error"]["code"] == "InternalServerError"
+
+
+def test_an_internal_error_has_no_details(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def submit(*_: Any) -> Any:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(site.service.writer, "submit", submit)
+    assert site.refusal("POST", f"{V1}/rank", RANK) == (
+        500,
+        "InternalServerError",
+        "The server failed. Its log has the error.",
+    )
+    assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize("status", sorted(BY_STATUS))
+def test_every_status_has_a_code(status: int) -> None:
+    request = Request("GET", "/personalizer/x", "", {}, "id")
+    response = personalizer_response(HttpError(status, "another code", "why"), request, "BadRequest")
+    assert response.status == (400 if status == 413 else status)
+    assert dict(response.headers)[b"x-ms-error-code"].decode() == BY_STATUS[status]

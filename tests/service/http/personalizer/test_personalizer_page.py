@@ -1,0 +1,47 @@
+"""The requests, policies and errors of docs/personalizer.md. tests/service/sdk runs its SDKs."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.http.served_site import ServedSite
+
+PAGE = (Path(__file__).parents[4] / "docs" / "personalizer.md").read_text(encoding="utf-8")
+CURL = re.compile(r"curl -X (\w+) http://127\.0\.0\.1:8711(\S+) -H .*: \$KEY\" \\\n\s*-d '(.*?)'")
+ERROR = re.compile(r"```\nHTTP/1.1 (\d+) .*?\nx-ms-error-code: (\w+)\n\n(.*?)```", re.DOTALL)
+
+
+def never_called(*_: Any, **__: Any) -> Any:
+    raise AssertionError
+
+
+@pytest.fixture(name="site")
+def site_fixture(tmp_path: Path) -> Iterator[ServedSite]:
+    with ServedSite(tmp_path, optimise_log=never_called) as site:
+        yield site
+
+
+def test_requests_of_the_page_are_accepted(site: ServedSite) -> None:
+    requests = CURL.findall(PAGE)
+    assert len(requests) == PAGE.count("curl ") == 2
+    for method, path, body in requests:
+        reply = site.ask(method, path, json.loads(body), headers={"Ocp-Apim-Subscription-Key": site.key})
+        assert reply.status_code == 200, reply.text
+        assert json.loads(body).items() <= reply.json().items()
+
+
+def test_policies_of_the_page_are_accepted(site: ServedSite) -> None:
+    (block,) = re.findall(r"```\n(optimist\n.*?)```", PAGE, re.DOTALL)
+    for policy in block.splitlines():
+        reply = site.ask("PUT", "/personalizer/v1.0/configurations/policy", {"name": "page", "arguments": policy})
+        assert reply.status_code == 200, reply.text
+
+
+def test_error_of_the_page_is_the_response(site: ServedSite) -> None:
+    ((status, code, body),) = ERROR.findall(PAGE)
+    reply = site.ask("POST", "/personalizer/v1.0/rank", {"eventId": "e", "actions": []})
+    assert (reply.status_code, reply.headers["x-ms-error-code"], reply.json()) == (int(status), code, json.loads(body))

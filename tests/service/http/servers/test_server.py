@@ -1,0 +1,286 @@
+"""A real server in a process of its own: how it starts, what it keeps, and how it stops."""
+
+import json
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import msgspec
+import pytest
+
+from glbandits.cli.commands import serve
+from glbandits.service.http.http_messages import as_datetime
+from glbandits.service.http.personalizer.config_schemas import Evaluation
+from glbandits.service.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
+from glbandits.service.http.server import raise_file_limit
+from glbandits.service.storage.sqlite_store import SqliteStore
+from tests.cli.in_process import glb
+from tests.service.http.servers.server_process import ACTIONS, GLB, Running, ask, eventually, running
+
+pytestmark = pytest.mark.system
+
+
+def rank(event: str) -> dict[str, Any]:
+    return {"eventId": event, "contextFeatures": [{"hour": "morning"}], "actions": ACTIONS}
+
+
+class Caller(threading.Thread):
+    """Decides and rewards until the server is gone, and remembers what was acknowledged."""
+
+    def __init__(self, server: Running, name: str) -> None:
+        super().__init__(name=name)
+        self._server = server
+        self.decided: list[str] = []
+        self.rewarded: list[str] = []
+        self.others: list[int] = []
+
+    def run(self) -> None:
+        number = 0
+        connection = self._server.connect()
+        try:
+            while True:
+                event = f"{self.name}-{number}"
+                number += 1
+                if self._kept(connection, "/personalizer/v1.0/rank", rank(event)):
+                    self.decided.append(event)
+                    if self._kept(connection, f"/personalizer/v1.0/events/{event}/reward", {"value": 1.0}):
+                        self.rewarded.append(event)
+        except OSError:
+            pass  # the server is gone
+        finally:
+            connection.close()
+
+    def _kept(self, connection: Any, path: str, body: Any) -> bool:
+        reply = ask(connection, "POST", path, body, self._server.key)
+        if reply.status not in (201, 204):
+            self.others.append(reply.status)
+        return reply.status in (201, 204)
+
+
+def lost(store: Path, callers: list[Caller]) -> list[str]:
+    """What was acknowledged and is not in the log."""
+    kept = SqliteStore(store)
+    try:
+        logged = {name: kept.decision("default", name) for caller in callers for name in caller.decided}
+    finally:
+        kept.close()
+    decisions = [name for name, found in logged.items() if found is None]
+    rewards = [
+        name
+        for caller in callers
+        for name in caller.rewarded
+        if (found := logged[name]) is None or len(found.rewards) != 1
+    ]
+    return decisions + rewards
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_a_stop_loses_no_acknowledged_event(tmp_path: Path, durability: str) -> None:
+    with running(tmp_path, "--durability", durability) as server:
+        callers = [Caller(server, f"caller{n}") for n in range(6)]
+        for caller in callers:
+            caller.start()
+        assert eventually(lambda: sum(len(caller.rewarded) for caller in callers) > 50)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        for caller in callers:
+            caller.join()
+    assert [status for caller in callers for status in caller.others if status != 503] == []
+    assert lost(tmp_path / "store.db", callers) == []
+    assert "Traceback" not in server.errors.read_text()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that the tests below share."""
+    folder = tmp_path_factory.mktemp("site")
+    flags = ("--log-format", "json", "--log-level", "debug", "--max-body", "2000")
+    with running(folder, *flags) as server:
+        yield server
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
+def test_both_apis_are_served(site: Running) -> None:
+    assert site.ask("POST", "/personalizer/v1.0/rank", rank("both")).status == 201
+    assert site.ask("GET", "/v1/loops").status == 200
+    assert site.ask("GET", "/metrics").body.startswith(b"# HELP glb_decisions_total")
+
+
+def test_a_loop_can_become_sparse_and_dense_again(site: Running) -> None:
+    for width, sparse in ((2**24, True), (256, False)):
+        assert site.ask("PATCH", "/v1/configuration", {"width": width}).status == 200
+        assert site.ask("POST", "/personalizer/v1.0/rank", rank(f"wide {width}")).status == 201
+        status = site.ask("GET", "/v1/status").json
+        assert (status["width"], status["sparse"]) == (width, sparse)
+
+
+def test_a_body_above_the_limit_is_refused(site: Running) -> None:
+    reply = site.ask("POST", "/v1/reward", {"eventId": "x", "value": 1.0, "key": "k" * 3000})
+    assert (reply.status, reply.json["code"]) == (413, "PayloadSizeExceeded")
+
+
+def test_new_and_revoked_keys_apply_within_seconds(site: Running) -> None:
+    folder, store = site.errors.parent, ("--store", "store.db")
+    text = glb("keys", "create", "new", "--scope", "read", *store, folder=folder).stdout
+    assert eventually(lambda: site.ask("GET", "/v1/loops", key=text.strip()).status == 200)
+    listed = glb("keys", "list", *store, folder=folder).stdout
+    key = next(line.split()[0] for line in listed.splitlines() if " new " in line)
+    assert glb("keys", "revoke", key, *store, folder=folder).returncode == 0
+    assert eventually(lambda: site.ask("GET", "/v1/loops", key=text.strip()).status == 401)
+
+
+def test_json_log_has_request_ids_and_no_keys(site: Running) -> None:
+    site.ask("POST", "/personalizer/v1.0/rank", rank("logged"), x_request_id="find-me")
+    assert eventually(lambda: "find-me" in site.errors.read_text())  # the response comes before the line
+    text = site.errors.read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    (line,) = (line for line in lines if line.get("request") == "find-me")
+    assert line["message"].startswith("POST /personalizer/v1.0/rank: 201 in ")
+    assert site.key is not None
+    assert site.key not in text
+    assert "morning" not in text
+
+
+def test_a_request_that_is_not_http_is_refused(site: Running) -> None:
+    connection = site.connect()
+    connection.connect()
+    connection.sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+    assert connection.sock.recv(100).startswith(b"HTTP/1.1 400")
+    connection.close()
+
+
+def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
+    with running(tmp_path, "--shutdown-delay", "300") as server:
+        assert server.ask("GET", "/readyz").status == 200
+        server.signal(signal.SIGTERM)
+        assert eventually(lambda: server.ask("GET", "/readyz").status == 503)
+        assert server.ask("GET", "/readyz").json["reasons"] == ["the server is stopping"]
+        assert server.ask("POST", "/personalizer/v1.0/rank", rank("last")).status == 201
+        time.sleep(1.2)  # a signal within a second is a copy: service managers signal workers too
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        assert store.decision("default", "last") is not None
+
+
+def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
+    with running(tmp_path) as first:
+        key = first.key
+        assert key is not None
+    with running(tmp_path) as second:
+        assert second.key is None
+        assert '"$GLB_KEY"' in second.printed
+        waiting = "Rewards are accepted for 10 min, then learned. For a trial: glb serve --reward-window 5s"
+        assert waiting in second.printed
+        assert second.ask("GET", "/v1/loops", key=key).status == 200
+
+
+def test_a_used_port_is_one_error_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        run = subprocess.run(
+            [*GLB, "serve", "--port", str(port)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert run.returncode == 2
+    assert f"port {port} of 127.0.0.1 is in use" in run.stderr
+    assert "set another --port" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_evaluations_complete(site: Running) -> None:
+    """That they are right is tests/service/export/test_evaluation.py's to say."""
+    request_body = {
+        "name": "all",
+        "startTime": "2020-01-01T00:00:00Z",
+        "endTime": "2100-01-01T00:00:00Z",
+        "policies": [],
+    }
+    reply = site.ask("POST", "/personalizer/v1.0/evaluations", request_body)
+    assert reply.status == 201, reply.body
+    assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200
+
+
+def test_evaluations_of_a_killed_server_fail(tmp_path: Path) -> None:
+    began = as_datetime(0)
+    left = Evaluation(
+        id="e", name="e", start_time=began, end_time=began, job_id="e", status="pending", creation_time=began
+    )
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        store.save_document("default", EVALUATION, 0, msgspec.json.encode(StoredEvaluation("e", left)))
+    with running(tmp_path) as server:
+        assert server.ask("GET", "/personalizer/v1.0/evaluations/e").json["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("host", "advice"),
+    [("no.such.host.invalid", "set --host"), ("192.0.2.1", "set --host to an address of this machine")],
+)
+def test_bad_host_has_its_own_message(tmp_path: Path, host: str, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    run = glb("serve", "--host", host, folder=tmp_path)
+    assert run.returncode == 2
+    assert f"cannot listen on {host}:8711" in run.stderr
+    assert advice in run.stderr
+
+
+def test_file_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    (tmp_path / "glb.db").write_bytes(b"not a database" * 1000)
+    run = glb("serve", "--port", "0", folder=tmp_path)
+    assert run.returncode == 2
+    assert "glb.db could not be opened" in run.stderr
+
+
+def test_damaged_store_is_not_ready(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        key, connection = server.key, server.connect()
+        for number in range(300):
+            assert ask(connection, "POST", "/personalizer/v1.0/rank", rank(f"e{number}"), key).status == 201
+        connection.close()
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+    damage(tmp_path / "store.db")
+    with running(tmp_path) as server:
+        assert eventually(lambda: server.ask("GET", "/readyz").status == 503)
+        assert "the store is damaged" in server.ask("GET", "/readyz").json["reasons"][0]
+
+
+def damage(path: Path) -> None:
+    """Spoil the pages of the table of decisions' index, which no start reads."""
+    with sqlite3.connect(path) as connection:
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    start = (pages - 2) * size
+    content[start : start + size] = b"\xff" * size
+    path.write_bytes(content)
+
+
+def test_reward_window_is_printed(tmp_path: Path) -> None:
+    with running(tmp_path, "--reward-window", "5s") as server:
+        assert "Opening store" in server.printed
+        assert "Rewards are accepted for 5 s, then learned." in server.printed
+        assert server.ask("GET", "/v1/configuration").json["rewardWait"] == 5.0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_refused_file_limit_bounds_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS, where the hard limit may be infinite and the soft limit not."""
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "setrlimit", Mock(side_effect=ValueError("current limit exceeds maximum limit")))
+    assert raise_file_limit(100) == 100
+    assert raise_file_limit(1000) == 192

@@ -1,0 +1,94 @@
+"""When the learner thread updates a loop."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.runtime import service as service_module
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.service import DEFAULT_LOOP, Service
+from glbandits.service.storage.sqlite_store import SqliteStore
+from tests.service.helpers import run, wait_until
+
+NEVER = 3600.0
+"""Seconds that no test waits for."""
+START = LoopConfig(width=2, model_update=NEVER)
+
+Start = Callable[..., Loop]
+
+
+@pytest.fixture(name="started")
+def started_fixture(tmp_path: Path) -> Iterator[Start]:
+    """Starts services over the same store, and returns the loop of each."""
+    with ExitStack() as stack:
+
+        def start(*, learns: bool = True) -> Loop:
+            store = SqliteStore(tmp_path / "events.db")
+            service = Service(store, first_configuration=START, learns=lambda: learns)
+            stack.callback(lambda: run(service.close()))
+            service.start()
+            return service.loop(DEFAULT_LOOP)
+
+        yield start
+
+
+@pytest.fixture(name="updates")
+def updates_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the threads do: "learn" and "refresh"."""
+    done: list[str] = []
+
+    def record(name: str, method: Callable[[Loop], object]) -> None:
+        def recorded(loop: Loop) -> None:
+            method(loop)
+            done.append(name)
+
+        monkeypatch.setattr(Loop, name, recorded)
+
+    record("learn", Loop.learn)
+    record("refresh", Loop.refresh)
+    return done
+
+
+def test_a_shorter_interval_counts_at_once(started: Start, updates: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_module, "LOOK_SECONDS", NEVER)
+    loop = started()
+    wait_until(lambda: updates == ["learn"])
+    loop.configure(LoopConfig(width=2, model_update=0.0))
+    wait_until(lambda: len(updates) > 2)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_configuration_of_another_process_is_read_before_the_next_update(
+    started: Start, updates: list[str], monkeypatch: pytest.MonkeyPatch, learns: bool
+) -> None:
+    monkeypatch.setattr(service_module, "LOOK_SECONDS", 0.01)
+    loop, other = started(learns=learns), started(learns=not learns)
+    wait_until(lambda: sorted(updates) == ["learn", "refresh"])
+    other.configure(LoopConfig(width=2, model_update=NEVER, exploration=0.5))
+    wait_until(lambda: loop.configuration.exploration == 0.5)
+    wait_until(lambda: len(updates) >= 4)  # each has read it
+    assert not loop.has_newer_configuration()
+    assert not other.has_newer_configuration()
+
+
+def test_a_failing_look_is_followed_by_an_update(
+    started: Start, updates: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "LOOK_SECONDS", 0.01)
+    started()
+    wait_until(lambda: updates == ["learn"])
+    looks: list[int] = []
+
+    def look(_: Loop) -> bool:
+        looks.append(1)
+        if len(looks) == 1:
+            raise StoreError("the disk is away")
+        return False
+
+    monkeypatch.setattr(Loop, "has_newer_configuration", look)
+    wait_until(lambda: len(looks) > 3)
+    assert updates == ["learn", "learn"], "one more, so that the failure does not stay until the next update"

@@ -1,0 +1,91 @@
+"""The two official JavaScript SDKs, unmodified, against a real server on both stores. npm installs them."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.http.servers.server_process import Running, running
+
+pytestmark = pytest.mark.system
+
+SCRIPTS = Path(__file__).parent / "javascript"
+
+
+@pytest.fixture(scope="module", name="scripts")
+def scripts_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts, with the SDKs beside them."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("the JavaScript SDKs need node and npm")
+    folder = tmp_path_factory.mktemp("javascript") / "sdks"
+    shutil.copytree(SCRIPTS, folder)
+    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=20000"]
+    try:
+        installed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("the npm registry does not answer")
+    if installed.returncode:
+        pytest.skip(f"the SDKs could not be installed from the npm registry: {installed.stderr[-300:]}")
+    return folder
+
+
+@pytest.fixture(scope="module", name="server")
+def server_fixture(
+    tmp_path_factory: pytest.TempPathFactory,
+    scripts: Path,  # noqa: ARG001
+    new_address: Callable[[], str],
+) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("server"), "--loops", "default,shop", store=new_address()) as server:
+        yield server
+
+
+def printed(scripts: Path, script: str, server: Running, prefix: str = "", *more: str) -> Any:
+    command = ["node", str(scripts / script), server.address + prefix, str(server.key), *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("loop", ["", "shop"])
+def test_the_sdk_of_v1(scripts: Path, server: Running, loop: str) -> None:
+    got = printed(scripts, "v1.cjs", server, "", loop)
+    assert got["rankStatus"] == 201
+    assert got["ranked"]["eventId"] == "evt 1/å"
+    assert got["ranked"]["rewardActionId"] == "pasta"
+    assert got["ranked"]["ranking"] == [{"id": "pasta", "probability": 1}, {"id": "juice", "probability": 0}]
+    assert got["statuses"] == [204, 204]
+    assert got["refused"] == {"status": 400, "code": "BadRequest"}
+    assert got["tooMuch"]["status"] == 400
+    assert got["unknown"]["status"] == 404
+    assert got["stranger"] == {"status": 401, "code": "BadRequest"}
+
+
+@pytest.mark.parametrize("prefix", ["", "/loops/shop"])
+def test_the_sdk_of_the_last_preview(scripts: Path, server: Running, prefix: str) -> None:
+    got = printed(scripts, "preview.cjs", server, prefix)
+    assert got["statuses"] == {
+        "rank": "201",
+        "multiSlotRank": "201",
+        "activate": "204",
+        "reward": "204",
+        "multiSlotReward": "204",
+        "multiSlotActivate": "204",
+        "unknown": "404",
+        "model": "200",
+        "resetPolicy": "200",
+        "resetModel": "204",
+        "deleteLogs": "204",
+    }
+    assert got["ranked"]["eventId"] == "evt 1"
+    assert {one["id"] for one in got["ranked"]["ranking"]} == {"pasta", "juice"}
+    assert {slot["rewardActionId"] for slot in got["slotted"]["slots"]} == {"pasta", "juice"}
+    assert got["refused"] == {"unexpected": True, "code": "InvalidRankRequest", "header": "InvalidRankRequest"}
+    assert (got["wait"], got["policy"]) == ("PT5M", "optimist")
+    assert got["optimisation"] == [True, "P14D", "2126-01-01T00:00:00Z"]
+    assert got["modelProperties"] == ["creationTime", "lastModifiedTime"]
+    assert got["logProperties"] == ["from", "to"]

@@ -1,0 +1,137 @@
+"""A PostgreSQL store while the database is away, restarts, or cuts connections."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.events import DecisionRequest, Event, EventStatus, Receipt
+from glbandits.service.domain.request_features import DENSE
+from glbandits.service.runtime.batch_writer import WriterState
+from glbandits.service.runtime.service import DEFAULT_LOOP, DecisionResult, Service
+from glbandits.service.storage.postgres_store import PostgresStore
+from tests.service.helpers import activation, decision, reward, wait_until
+from tests.service.storage.postgres.cutting_proxy import Cut, CuttingProxy
+from tests.service.storage.postgres.postgres_server import PostgresServer
+
+
+@pytest.fixture(name="proxy")
+def proxy_fixture(postgres: PostgresServer) -> Iterator[CuttingProxy]:
+    with closing(CuttingProxy(postgres.socket_path)) as proxy:
+        yield proxy
+
+
+@pytest.fixture(name="store")
+def store_fixture(postgres: PostgresServer, proxy: CuttingProxy) -> Iterator[PostgresStore]:
+    address = postgres.new_address(connect_timeout=3)
+    options = address[address.index("options=") :]
+    with closing(PostgresStore(f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?{options}")) as store:
+        yield store
+
+
+EVENTS: dict[str, Event] = {"decision": decision("new"), "reward": reward("old"), "activation": activation("old")}
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_a_commit_whose_response_is_lost_is_acknowledged(store: PostgresStore, proxy: CuttingProxy, kind: str) -> None:
+    store.append_blocking([decision("old")])
+    proxy.cut = Cut.AFTER_COMMIT
+    assert store.append_blocking([EVENTS[kind]]) == [Receipt(EventStatus.ACCEPTED, 2)]
+    assert proxy.cut is Cut.NEVER
+    assert store.append_blocking([decision("next")]) == [Receipt(EventStatus.ACCEPTED, 3)]
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_a_commit_that_did_not_arrive_is_refused(store: PostgresStore, proxy: CuttingProxy, kind: str) -> None:
+    store.append_blocking([decision("old")])
+    proxy.cut = Cut.BEFORE_COMMIT
+    with pytest.raises(StoreError, match="could not be written"):
+        store.append_blocking([EVENTS[kind]])
+    assert proxy.cut is Cut.NEVER
+    assert store.append_blocking([decision("next")]) == [Receipt(EventStatus.ACCEPTED, 2)]
+
+
+def ask(service: Service, event_id: str) -> DecisionRequest:
+    width = service.loop(DEFAULT_LOOP).published.bandit.dim
+    return DecisionRequest(
+        event_id=event_id, request=np.eye(2, width).tobytes(), encoding=DENSE, actions=("tea", "cola")
+    )
+
+
+async def heal(service: Service) -> None:
+    until = time.monotonic() + 20
+    while service.writer.state is not WriterState.IDLE:
+        assert time.monotonic() < until, "the store does not heal"
+        await asyncio.sleep(0.05)
+
+
+def test_decisions_continue_without_the_database(postgres: PostgresServer) -> None:
+    service = Service(PostgresStore(address := postgres.new_address(connect_timeout=3)))
+    service.start()
+    answered: list[DecisionResult] = []
+
+    async def decide(name: str) -> None:
+        answered.append(await service.decide(DEFAULT_LOOP, ask(service, name)))
+
+    async def play() -> None:
+        await decide("before")
+        for outage in range(2):
+            postgres.stop()
+            await asyncio.gather(*(decide(f"{outage}-{i}") for i in range(20)))
+            with pytest.raises(StoreError):
+                await service.reward(DEFAULT_LOOP, "before", 1.0)
+            await decide(f"{outage}-last")
+            await asyncio.to_thread(postgres.start)
+            await heal(service)
+            await decide(f"after-{outage}")
+            assert await service.reward(DEFAULT_LOOP, f"after-{outage}", 1.0) is EventStatus.ACCEPTED
+        await service.close()
+
+    asyncio.run(play())
+    assert [result.degraded for result in answered] == ([False] + [True] * 21) + ([False] + [True] * 21) + [False]
+    with closing(PostgresStore(address)) as store:
+        logged = {each.decision.event_id: each for each in store.search(DEFAULT_LOOP, "", 100)}
+        assert store.check() == []
+    assert {result.decision.event_id: result.decision for result in answered} == {
+        name: each.decision for name, each in logged.items()
+    }
+    assert {name: len(each.rewards) for name, each in logged.items() if each.rewards} == {"after-0": 1, "after-1": 1}
+
+
+def test_two_rankers_return_the_same_decision(postgres: PostgresServer) -> None:
+    address = postgres.new_address(connect_timeout=3)
+    services = [Service(PostgresStore(address)) for _ in range(2)]
+
+    async def play() -> list[tuple[DecisionResult, ...]]:
+        answers = []
+        for i in range(30):
+            requests = [service.decide(DEFAULT_LOOP, ask(service, f"event-{i}")) for service in services]
+            answers.append(tuple(await asyncio.gather(*requests)))
+        for service in services:
+            await service.close()
+        return answers
+
+    for one, other in asyncio.run(play()):
+        assert one.decision == other.decision
+
+
+def test_waiting_sleeps_without_the_database(postgres: PostgresServer) -> None:
+    address = postgres.new_address(connect_timeout=3)
+    with closing(PostgresStore(address)) as store, closing(store.learner_lock()) as lock:
+        assert lock.try_acquire()
+        store.wait_for_change(0.01)
+        postgres.stop()
+        began = time.monotonic()
+        assert [store.wait_for_change(0.2) for _ in range(3)] == [False] * 3
+        assert time.monotonic() - began >= 0.6
+        assert not lock.try_acquire()
+        postgres.start()
+        wait_until(lambda: store.wait_for_change(0.2))  # changes may have been missed
+        wait_until(lock.try_acquire)
+        with closing(PostgresStore(address)) as other:
+            other.save_document("shop", "policy", 1, b"")
+        wait_until(lambda: store.wait_for_change(0.2))

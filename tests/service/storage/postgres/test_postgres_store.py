@@ -1,0 +1,261 @@
+"""PostgreSQL stores of several processes: order, duplicates, migrations, the learner lock and notifications."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.events import EventStatus
+from glbandits.service.storage import postgres_schema
+from glbandits.service.storage.open_store import open_store
+from glbandits.service.storage.postgres_connections import configure
+from glbandits.service.storage.postgres_store import PostgresStore
+from tests.service.helpers import WAIT, decision, reward, wait_until
+from tests.service.storage.postgres.postgres_server import PostgresServer
+
+
+@pytest.fixture(name="address")
+def address_fixture(postgres: PostgresServer) -> str:
+    return postgres.new_address()
+
+
+@pytest.fixture(name="store")
+def store_fixture(address: str) -> Iterator[PostgresStore]:
+    with closing(PostgresStore(address)) as store:
+        yield store
+
+
+@pytest.fixture(name="other")
+def other_fixture(address: str, store: PostgresStore) -> Iterator[PostgresStore]:
+    """A store of another process in the same database. It is opened after `store`."""
+    assert store.check() == []
+    with closing(PostgresStore(address)) as other:
+        yield other
+
+
+def test_events_become_visible_in_the_order_of_sequence(address: str, store: PostgresStore) -> None:
+    stop = threading.Event()
+
+    def write(writer: int) -> None:
+        with closing(PostgresStore(address)) as own:
+            for batch in range(25):
+                names = [f"{writer}-{batch}-{i}" for i in range(1 + (writer + batch) % 7)]
+                own.append_blocking([*map(decision, names), *map(reward, names)])
+
+    def visible() -> set[int]:
+        decisions = store.search("shop", "", 10**6)
+        return {logged.sequence for logged in decisions} | {r.sequence for each in decisions for r in each.rewards}
+
+    def poll() -> int:
+        seen: set[int] = set()
+        polls = 0
+        while not stop.is_set():
+            now, polls = visible(), polls + 1
+            assert now >= seen
+            assert min(now - seen, default=sys.maxsize) > max(seen, default=0)
+            seen = now
+        return polls
+
+    with ThreadPoolExecutor(5) as pool:
+        polling = pool.submit(poll)
+        list(pool.map(write, range(4)))
+        stop.set()
+        assert polling.result() > 5
+    assert visible() == set(range(1, len(visible()) + 1))
+
+
+def test_an_event_of_two_rankers_is_one_decision(store: PostgresStore, other: PostgresStore) -> None:
+    names = [f"event-{i}" for i in range(100)]
+
+    def write(own: PostgresStore, timestamp: int, order: list[str]) -> list[tuple[str, EventStatus, int]]:
+        receipts = [own.append_blocking([decision(name, timestamp=timestamp)])[0] for name in order]
+        return [(name, receipt.status, receipt.sequence) for name, receipt in zip(order, receipts, strict=True)]
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(write, store, 1, names)
+        second = pool.submit(write, other, 2, names)
+    outcomes = sorted(first.result() + second.result())
+    for one, two in zip(outcomes[::2], outcomes[1::2], strict=True):
+        assert (one[0], one[2]) == (two[0], two[2])
+        assert {one[1], two[1]} == {EventStatus.ACCEPTED, EventStatus.DUPLICATE}
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == len(names)
+    assert [store.decision("shop", name) for name in names] == [other.decision("shop", name) for name in names]
+
+
+def test_no_reward_is_accepted_after_sealing(store: PostgresStore, other: PostgresStore) -> None:
+    """Rewards and seals race. What the learner has read is all that the log has on time."""
+    names = [f"event-{i}" for i in range(60)]
+    store.append_blocking([decision(name) for name in names])
+    learned: dict[str, int] = {}
+
+    def send() -> None:
+        for name in names * 2:
+            other.append_blocking([reward(name)])
+
+    def learn() -> None:
+        after = 0
+        while after < len(names):
+            after = store.seal("shop", after, WAIT + 1, 3) or after
+            for settled in store.settled("shop", len(learned), WAIT + 1, 3):
+                if settled.sequence <= after:
+                    learned[settled.decision.event_id] = len(settled.rewards)
+
+    with ThreadPoolExecutor(2) as pool:
+        sending, learning = pool.submit(send), pool.submit(learn)
+        sending.result()
+        learning.result()
+    logged = {each.decision.event_id: each for each in store.search("shop", "", 1000)}
+    assert learned == {name: sum(not r.late for r in logged[name].rewards) for name in names}
+
+
+def test_concurrent_starts_create_the_tables_once(postgres: PostgresServer) -> None:
+    address = postgres.new_address()
+    with ThreadPoolExecutor(6) as pool, ExitStack() as stack:
+        stores = list(pool.map(lambda _: stack.enter_context(closing(PostgresStore(address))), range(6)))
+        assert [store.append_blocking([decision("a")])[0].sequence for store in stores] == [1] * 6
+
+
+def test_tables_of_an_older_version_are_upgraded(
+    address: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append_blocking([decision("a")])
+    known = len(postgres_schema.UPGRADES)
+    upgrade = ("ALTER TABLE decisions ADD COLUMN added_by_the_upgrade integer",)
+    monkeypatch.setattr(postgres_schema, "UPGRADES", (*postgres_schema.UPGRADES, upgrade))
+    with closing(PostgresStore(address)) as newer:
+        assert newer.decision("shop", "a") is not None
+    monkeypatch.undo()
+    with pytest.raises(
+        StoreError, match=f"has version {known + 1} of the tables; this version of glbandits knows up to {known}"
+    ):
+        PostgresStore(address)
+
+
+def test_stores_in_two_schemas_are_independent(postgres: PostgresServer, store: PostgresStore) -> None:
+    with closing(PostgresStore(postgres.new_address())) as apart:
+        lock, lock_apart = store.learner_lock(), apart.learner_lock()
+        with closing(lock), closing(lock_apart):
+            assert lock.try_acquire()
+            assert lock_apart.try_acquire()
+        store.append_blocking([decision("a")])
+        store.wait_for_change(0.01)
+        apart.save_document("shop", "policy", 1, b"")
+        assert not store.wait_for_change(0.2)
+        assert apart.decision("shop", "a") is None
+
+
+def test_error_messages_omit_the_password() -> None:
+    with pytest.raises(StoreError, match="postgresql://127.0.0.1/shop could not be opened") as caught:
+        open_store("postgresql://user:secret@127.0.0.1:1/shop", durability="process")
+    assert "secret" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="store address must be like postgresql://user@host/database"):
+        open_store("postgresql://user@host/shop?colour=blue", durability="process")
+
+
+def test_a_backup_names_the_tool_to_use(store: PostgresStore, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="use pg_dump"):
+        store.backup(tmp_path / "copy")
+
+
+def test_settings_of_the_address_win_over_defaults(address: str, store: PostgresStore) -> None:
+    """A writer that waits for another one gives up after `lock_timeout`, and works when the lock is free."""
+    with closing(PostgresStore(f"{address}%20-clock_timeout%3D100ms")) as hasty, psycopg.connect(address) as holder:
+        hasty.append_blocking([decision("a")])
+        holder.execute("SELECT FROM log_counter FOR UPDATE")
+        began = time.monotonic()
+        with pytest.raises(StoreError, match="lock timeout"):
+            hasty.append_blocking([decision("b")])
+        assert time.monotonic() - began < 2.9
+        holder.rollback()
+        hasty.append_blocking([decision("b")])
+        assert store.decision("shop", "b") is not None
+
+
+def test_address_sets_how_long_to_wait_for_a_connection(postgres: PostgresServer) -> None:
+    for given, seconds in (("", 3), ("&connect_timeout=7", 7)):
+        with closing(PostgresStore(postgres.uri + given)) as store:
+            assert store._writers.timeout == store._readers.timeout == seconds
+    with pytest.raises(InvalidInput, match="store address must be .*: bad value for connect_timeout: 'soon'"):
+        PostgresStore(postgres.uri + "&connect_timeout=soon")
+
+
+def test_sessions_have_timeouts_and_wait_for_the_disk(postgres: PostgresServer) -> None:
+    names = "'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'synchronous_commit'"
+    with psycopg.connect(postgres.uri, options="-csynchronous_commit=off") as connection:
+        configure(connection)
+        rows = connection.execute(f"SELECT name, setting FROM pg_settings WHERE name IN ({names})".encode()).fetchall()
+    assert dict(rows) == {
+        "statement_timeout": "10000",
+        "lock_timeout": "3000",
+        "idle_in_transaction_session_timeout": "5000",
+        "synchronous_commit": "on",
+    }
+
+
+def test_a_change_by_another_process_ends_the_wait(store: PostgresStore, other: PostgresStore) -> None:
+    assert not store.wait_for_change(0.01)
+    store.save_document("shop", "policy", 1, b"own")
+    assert not store.wait_for_change(0.1)
+    for change in (
+        lambda: other.save_document("shop", "policy", 1, b""),
+        lambda: other.save_documents("shop", 1, {"base": b""}, expected_versions={}),
+        lambda: other.save_model("shop", 1, 1, b""),
+    ):
+        began = time.monotonic()
+        threading.Timer(0.05, change).start()
+        assert store.wait_for_change(60.0)
+        assert time.monotonic() - began < 30.0
+    assert not store.wait_for_change(0.01)
+
+
+def test_one_process_learns_and_another_takes_over(store: PostgresStore, other: PostgresStore) -> None:
+    first, second = store.learner_lock(), other.learner_lock()
+    attempts = [lock.try_acquire() for lock in (first, second, first, second)]
+    assert attempts == [True, False, True, False]
+    first.close()
+    wait_until(second.try_acquire)
+    assert not first.try_acquire()
+    second.close()
+
+
+HOLD_LOCK = """
+import sys, time
+from glbandits.service.storage.postgres_connections import configure
+from glbandits.service.storage.postgres_store import PostgresStore
+lock = PostgresStore(sys.argv[1]).learner_lock()
+while not lock.try_acquire():
+    time.sleep(0.05)
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_killed_learner_is_replaced_within_5_seconds(address: str, store: PostgresStore) -> None:
+    lock = store.learner_lock()
+    with subprocess.Popen([sys.executable, "-c", HOLD_LOCK, address], stdout=subprocess.PIPE, text=True) as learner:
+        assert learner.stdout is not None
+        assert learner.stdout.readline() == "held\n"
+        assert not lock.try_acquire()
+        learner.kill()
+        killed = time.monotonic()
+        wait_until(lock.try_acquire)
+        assert time.monotonic() - killed < 5.0
+    lock.close()
+
+
+def test_a_lost_lock_is_noticed_and_taken_again(postgres: PostgresServer, store: PostgresStore) -> None:
+    lock = store.learner_lock()
+    assert lock.try_acquire()
+    postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+    assert not lock.try_acquire()
+    wait_until(lock.try_acquire)
+    lock.close()

@@ -1,0 +1,252 @@
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import numpy as np
+import pytest
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service import Settings, create_app
+from glbandits.service.client import Client, ServiceError, decide_request
+from glbandits.service.domain.events import EventStatus
+from glbandits.service.runtime.service import microseconds
+from glbandits.service.storage.api_keys import Keys
+from glbandits.service.storage.sqlite_store import SqliteStore
+from tests.service.http.servers.live_server import live_server
+from tests.service.http.v1.v1_site import ARMS, WIDTH
+
+
+class Live(NamedTuple):
+    address: str
+    key: str
+
+    def client(self, loop: str = "default", **more: Any) -> Client:
+        return Client(self.address, self.key, loop, **more)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server in a thread."""
+    folder: Path = tmp_path_factory.mktemp("client")
+    with closing(SqliteStore(folder / "store.db")) as store:
+        key = Keys(store, microseconds).create("all").text
+    app = create_app(Settings(store=str(folder / "store.db"), loops=("default", "other")))
+    with live_server(app) as address:
+        for loop in ("default", "other"):
+            changed = {"width": WIDTH, "exploration": 0.3}
+            reply = httpx.patch(
+                f"{address}/loops/{loop}/v1/configuration", json=changed, headers={"authorization": f"Bearer {key}"}
+            )
+            assert reply.status_code == 200
+        yield Live(address, key)
+
+
+def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
+    with live.client() as client:
+        decided = client.decide(ARMS, ids=["x", "y", "z"], excluded=[0])
+        assert decided.arm in (1, 2)
+        assert decided.id == "xyz"[decided.arm]
+        assert decided.probability == decided.probabilities[decided.arm]
+        rewarded = client.reward(decided.event_id, 1.0)
+        assert (rewarded.event_id, rewarded.status) == (decided.event_id, EventStatus.ACCEPTED)
+        assert client.status().counts.rewards[EventStatus.ACCEPTED] >= 1
+
+
+def test_arms_are_sent_once_and_chosen_by_id(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glbandits.service.client.client.ARM_BYTES_PER_REQUEST", 100)
+    names = [f"arm {index}" for index in range(120)]
+    with live.client("other") as client:
+        features = np.random.default_rng(0).normal(size=(120, WIDTH))
+        assert client.put_arms(names, features).version == 60  # two arms in each request
+        client.change_arms(retire=names[:100])
+        assert [arm.id for arm in client.arms()] == names[100:]
+        decided = client.decide_from_catalogue(excluded=names[:119])
+        assert (decided.id, decided.probability) == ("arm 119", 1.0)
+        assert client.reward(decided.event_id, 1.0).status is EventStatus.ACCEPTED
+        client.change_arms(restore=["arm 0"])
+        assert client.decide_from_catalogue(only=["arm 0"]).id == "arm 0"
+        assert client.catalogue().arms == 21
+        client.delete_catalogue()
+        client.put_arms(["tea"], [{"hot": True}])
+        assert client.decide_from_catalogue(baseline="tea").id == "tea"
+        with pytest.raises(InvalidInput, match="features must have a row for each of the 2 ids; got 1"):
+            client.put_arms(["a", "b"], [[1.0, 2.0]])
+
+
+def test_float32_arrays_give_the_same_decision(live: Live) -> None:
+    arms = np.array(ARMS)
+    with live.client() as client:
+        first = client.decide(arms.astype(np.float32), event_id="f 1/ü", excluded=[2], deferred=True)
+        assert client.decide(arms, event_id="f 1/ü", excluded=[2], deferred=True) == first
+        assert client.activate("f 1/ü").status is EventStatus.ACCEPTED
+
+
+def test_context_is_shared_by_all_rows(live: Live) -> None:
+    rows, context = [{"drink": "tea"}, {"drink": "cola"}], {"hour": 8}
+    with live.client("other") as client:
+        decided = client.decide(rows, context=context, event_id="shared context")
+        assert decided.arm in (0, 1)
+        reply = client.batch([decide_request(rows, context=context, event_id="shared context")])
+        assert reply.decide[0].decided == decided
+        with pytest.raises(ServiceError, match="decided before"):  # the server received the context
+            client.decide(rows, event_id="shared context")
+        for arms in (ARMS, np.array(ARMS, dtype=np.float32)):
+            with pytest.raises(InvalidInput, match="context needs arms with named fields, a list of dicts; got"):
+                client.decide(arms, context=context)
+
+
+def test_explanation_adds_up_to_the_scores(live: Live) -> None:
+    with live.client("other") as client:
+        decided = client.decide(ARMS, event_id="why/ü?")
+        explained = client.explanation("why/ü?", limit=1)
+        assert (explained.event_id, explained.exact) == ("why/ü?", True)
+        for action in explained.slots[0].actions:
+            assert sum(term.contribution for term in action.contributions) == pytest.approx(action.score)
+        assert explained.slots[0].actions[decided.arm].shown
+        with pytest.raises(ServiceError, match="the loop has no decision of the event 'unknown'"):
+            client.explanation("unknown")
+
+
+def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
+    with live.client("other") as client:
+        questions = [decide_request(ARMS, event_id="b1"), decide_request(ARMS, event_id="b2"), decide_request([[1.0]])]
+        reply = client.batch(questions, [("b1", 1.0), ("nobody", 1.0)])
+    first, second, third = reply.decide
+    assert first.decided is not None
+    assert second.decided is not None
+    assert third.problem is not None
+    assert third.problem.status == 400
+    assert reply.reward[0].rewarded is not None
+    assert reply.reward[1].problem is not None
+
+
+def test_threads_may_share_a_client(live: Live) -> None:
+    with live.client() as client, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda index: client.decide(ARMS, event_id=f"t{index}").event_id, range(80)))
+    assert found == [f"t{index}" for index in range(80)]
+
+
+def test_error_responses_raise_with_status_and_code(live: Live) -> None:
+    with live.client() as client:
+        with pytest.raises(
+            ServiceError, match="an action must have 2 features, the width of the loop; got 3"
+        ) as refused:
+            client.decide([[1, 2, 3]])
+        assert (refused.value.status, refused.value.code) == (400, "BadRequest")
+        with pytest.raises(ServiceError, match="no decision of the event 'none'") as refused:
+            client.reward("none", 1)
+        assert refused.value.code == "UnknownEvent"
+    with live.client("nowhere") as client, pytest.raises(ServiceError, match="there is no loop 'nowhere'"):
+        client.decide(ARMS)
+    with Client(live.address, "wrong") as client, pytest.raises(ServiceError, match="key is unknown or revoked"):
+        client.decide(ARMS)
+
+
+def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
+    with live.client() as client:
+        with pytest.raises(InvalidInput, match="finite"):
+            client.decide([[1.0, np.nan]])
+        with pytest.raises(InvalidInput, match=r"got shape \(2,\)"):
+            client.decide([1.0, 2.0])
+        with pytest.raises(InvalidInput, match="got nan"):
+            client.reward("e", float("nan"))
+        for value in ("yes", None, [1.0, 2.0], 10**400):
+            with pytest.raises(InvalidInput, match="a reward must be a finite number; got"):
+                client.reward("e", value)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="like http://127.0.0.1:8711; got 'localhost:1'"):
+        Client("localhost:1", "key")
+    with pytest.raises(InvalidInput, match="tries must be a whole number of at least 1; got 0"):
+        Client("http://localhost:1", "key", tries=0)
+
+
+@pytest.mark.parametrize("key", ["secret\n", " secret", "se cret", "secret\x00", "sécret", "", None])
+def test_an_unusable_key_is_refused_and_not_printed(key: Any) -> None:
+    with pytest.raises(InvalidInput, match="key must be text of printable ASCII characters") as refused:
+        Client("http://localhost:1", key)
+    assert "cret" not in str(refused.value)
+
+
+def test_the_error_without_a_response_names_the_address() -> None:
+    with Scripted([]) as server:
+        address = server.address
+    with (
+        Client(address.replace("//", "//user:password@"), "key", tries=1) as client,
+        pytest.raises(ServiceError, match=f"the service at {address} did not respond: ConnectionRefused"),
+    ):
+        client.status()
+
+
+def test_arms_may_be_a_tuple_of_dicts(live: Live) -> None:
+    with live.client("other") as client:
+        client.put_arms(["x"], ({"taste": "sweet"},))
+        assert {arm.id: arm.features for arm in client.arms()}["x"] == {"taste": "sweet"}
+        client.change_arms(retire=["x"])
+
+
+class Scripted(ThreadingHTTPServer):
+    """Answers with the given statuses, one after the other; 0 closes the connection without a response."""
+
+    daemon_threads = True
+
+    def __init__(self, statuses: list[int]) -> None:
+        self.statuses, self.bodies = statuses, list[bytes]()
+        super().__init__(("127.0.0.1", 0), _ScriptedHandler)
+
+    def __enter__(self) -> "Scripted":
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _ScriptedHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Scripted
+
+    def do_POST(self) -> None:
+        self.server.bodies.append(self.rfile.read(int(self.headers["content-length"])))
+        status = self.server.statuses.pop(0)
+        if not status:
+            self.close_connection = True
+            return
+        body = (
+            b'{"eventId": "e", "status": "accepted"}' if status == 200 else b'{"code": "Busy", "detail": "come again"}'
+        )
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.send_header("retry-after", "0")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+        """Not on the screen."""
+
+
+def test_client_retries_a_busy_or_lost_server() -> None:
+    with Scripted([503, 0, 429, 200]) as server, Client(server.address, "key") as client:
+        assert client.reward("e", 1.0).status is EventStatus.ACCEPTED
+    assert len(server.bodies) == 4
+    assert len(set(server.bodies)) == 1  # the same key: it counts once
+    assert b'"key":"0' in server.bodies[0]
+
+
+def test_client_gives_up_after_its_tries() -> None:
+    with Scripted([503, 503]) as server, Client(server.address, "key", tries=2) as client:
+        with pytest.raises(ServiceError, match="responded with 503: come again") as refused:
+            client.reward("e", 1.0)
+        assert (refused.value.status, refused.value.code, server.statuses) == (503, "Busy", [])
+    with Scripted([0, 0]) as server, Client(server.address, "key", tries=2) as client:
+        with pytest.raises(ServiceError, match="did not respond") as refused:
+            client.reward("e", 1.0)
+        assert refused.value.status == 0
