@@ -15,7 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
-from glbandits.evaluation import AnytimeIntervals, Interval, evaluate
+from glbandits.evaluation import Interval, evaluate
+from glbandits.evaluation.estimators.anytime import AnytimeIntervals
+from glbandits.evaluation.estimators.log_rows import RowReader
+from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 
 ROWS = (1000, 2000, 5000, 10_000)
@@ -57,9 +60,11 @@ def _outcome(simulated: LearningLog, target: str) -> Outcome:
 
 
 def _covers_at_all_looks(simulated: LearningLog, target: str) -> bool:
-    sequence, step = AnytimeIntervals(DIM, find_link("logistic"), (0.0, 1.0)), ROWS[-1] // LOOKS
+    sequence, step = AnytimeIntervals((0.0, 1.0)), ROWS[-1] // LOOKS
+    reader = RowReader((0.0, 1.0), None, SequentialGlm(find_link("logistic"), DIM))
     for start in range(0, ROWS[-1], step):
-        sequence.add(simulated.log[start : start + step], simulated.targets[target][start : start + step])
+        rows = reader.read(simulated.log[start : start + step])
+        sequence.add(rows, simulated.targets[target][start : start + step])
         now = sequence.value(0.95)
         if not now.low <= simulated.values[target] <= now.high:
             return False

@@ -16,7 +16,10 @@ from matplotlib.figure import Figure
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
 from glbandits.common.arrays import Floats
 from glbandits.common.display.palette import GREEN, ORANGE, PINK, SKY_BLUE, VERMILLION
-from glbandits.evaluation import AnytimeIntervals, Interval, evaluate
+from glbandits.evaluation import Interval, evaluate
+from glbandits.evaluation.estimators.anytime import AnytimeIntervals
+from glbandits.evaluation.estimators.log_rows import RowReader
+from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 
 LOGS, ROWS, STEP = 400, 2000, 200
@@ -58,10 +61,11 @@ def coverage_of(seed: int) -> Coverage:
 
 def _paths(simulated: LearningLog, target: str) -> list[list[Interval]]:
     log, probabilities = simulated.log, simulated.targets[target]
-    sequence = AnytimeIntervals(DIM, find_link("logistic"), (0.0, 1.0))
+    sequence = AnytimeIntervals((0.0, 1.0))
+    reader = RowReader((0.0, 1.0), None, SequentialGlm(find_link("logistic"), DIM))
     normal, anytime = [], []
     for rows in range(STEP, ROWS + 1, STEP):
-        sequence.add(log[rows - STEP : rows], probabilities[rows - STEP : rows])
+        sequence.add(reader.read(log[rows - STEP : rows]), probabilities[rows - STEP : rows])
         now = sequence.value(0.95)
         anytime.append(now.interval)
         normal.append(evaluate(log[:rows], probabilities[:rows], "dr")["dr"].normal)

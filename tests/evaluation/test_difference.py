@@ -12,6 +12,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import (
     AnytimeInterval,
     DoublyRobustEstimate,
+    Evaluation,
     Interval,
     Log,
     LoggedData,
@@ -19,6 +20,7 @@ from glbandits.evaluation import (
     evaluate,
 )
 from glbandits.evaluation.estimators.headline import HeadlineSums
+from glbandits.evaluation.estimators.log_rows import LogRows
 from tests.evaluation.learning_problem import Stream
 from tests.evaluation.simulated_logs import logged, make_world, softmax
 
@@ -97,7 +99,7 @@ def difference(case: Case) -> DoublyRobustEstimate:
         sums = np.bincount(log.chosen[learned], weights=log.rewards[learned], minlength=arms)
         predicted[~learned] = (sums + log.rewards[learned].mean()) / (counts + 1.0)
     sums_of_log = HeadlineSums("not computed", (0.0, 1.0))
-    sums_of_log.add(log, case.target, predicted, None, case.reference)
+    sums_of_log.add(LogRows(log, (0.0, 1.0), predicted, None), case.target, case.reference)
     estimate = sums_of_log.headline(0.95, 0.95).difference
     assert estimate is not None
     return estimate
@@ -142,8 +144,9 @@ def test_exchanging_the_targets_only_changes_the_sign(complete: bool) -> None:
             assert (interval.low, interval.high) == (-reverse.high, -reverse.low)
 
 
-def evaluated(log: Log, target: object, reference: object, **settings: Any) -> DoublyRobustEstimate:
-    headline = evaluate(log, target, "dr", reference=reference, **settings).headline  # type: ignore[arg-type]
+def evaluated(log: Log, target: Any, reference: Any, **settings: Any) -> DoublyRobustEstimate:
+    evaluation: Evaluation = evaluate(log, target, "dr", reference=reference, **settings)
+    headline = evaluation.headline
     assert headline is not None
     assert headline.difference is not None
     return headline.difference

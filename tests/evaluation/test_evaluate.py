@@ -159,7 +159,7 @@ def test_models_do_not_learn_the_rows_they_predict() -> None:
 )
 def test_invalid_targets_are_rejected(target: object, message: str) -> None:
     with pytest.raises((InvalidInput, UnknownName), match=re.escape(message)):
-        evaluate(small_log(), target)  # type: ignore[arg-type]
+        evaluate(small_log(), target)  # type: ignore[call-overload]
 
 
 def test_bandit_of_another_dimension_is_rejected() -> None:

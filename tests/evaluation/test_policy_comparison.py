@@ -83,7 +83,7 @@ def test_given_target_must_have_a_row_for_each_row() -> None:
     with pytest.raises(InvalidInput, match=r"a row for each row of the log, 1024; got shape \(1025, 3\)"):
         compare_policies(log, {"given": target}, ComparisonSettings())
     with pytest.raises(InvalidInput, match="target must be an array of numbers"):
-        evaluate(log, [[1.0, 0.0], [1.0]], "ips")  # type: ignore[arg-type]
+        evaluate(log, [[1.0, 0.0], [1.0]], "ips")  # type: ignore[call-overload]
 
 
 def test_progress_reaches_the_end_of_every_step() -> None:
@@ -111,7 +111,7 @@ def test_progress_names_the_policy_that_compiles() -> None:
     compare_policies(small_log()[:1024], candidates, settings, progress=report)
     assert labels[:2] == ["promotion gate: training first", "promotion gate: training second"]
     assert labels[2:4] == ["learning curve of first", "learning curve of second"]
-    assert labels[4:] == ["training first", "evaluating first", "training second", "evaluating second"]
+    assert labels[4:] == ["training first", "training second", "evaluating first, uniform, second"]
 
 
 def test_learning_curve_of_few_rows_has_a_note() -> None:

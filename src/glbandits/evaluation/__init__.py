@@ -12,7 +12,7 @@ with needed_for("glbandits.evaluation", "lab"):
     import joblib as _joblib  # noqa: F401
     import polars as _polars  # noqa: F401
 
-from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
+from glbandits.evaluation.estimators.anytime import AnytimeInterval
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.intervals import Interval
@@ -63,7 +63,6 @@ __all__ = [
     "ESTIMATORS",
     "SLATE_ESTIMATORS",
     "AnytimeInterval",
-    "AnytimeIntervals",
     "ArmFeatures",
     "ArmSupport",
     "CandidateResult",

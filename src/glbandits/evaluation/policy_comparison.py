@@ -1,8 +1,7 @@
 """Evaluate several policies on one log, with the same estimators and on the same rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from math import comb
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -23,8 +22,8 @@ from glbandits.evaluation.promotion import Promotion, promotion
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, check_duration, play_policies
 from glbandits.evaluation.replay.play_log import MIN_SAMPLE_SIZE
-from glbandits.evaluation.replay.train import train
-from glbandits.evaluation.select_estimator import select_estimator
+from glbandits.evaluation.replay.train import train_all
+from glbandits.evaluation.select_estimator import choose_estimator, with_validator
 from glbandits.policies import Policy
 
 Candidate: TypeAlias = Policy | Bandit | Target
@@ -219,37 +218,40 @@ def compare_policies(
     }
     learners = [label for label, candidate in prepared.items() if isinstance(candidate, Policy)]
     parts = split(log, settings.train) if learners else None
-    report = progress or _no_progress
-    one_process = is_one_process(jobs, engine)
-    work = _ComparisonWork(
-        log, parts, prepared, reference, settings, embeddings, report if one_process else _no_progress
-    )
-    # One process computes all learning curves in one pass over the log.
-    curve_groups = [tuple(learners)] if one_process and learners else [(label,) for label in learners]
-    steps = [] if settings.gate is None else [GATE]
-    steps += [_Step("curves", group) for group in curve_groups] + [_Step("evaluate", (label,)) for label in candidates]
-    results: dict[_Step, Any] = {}
-    for index, result in run_parallel(work.run, steps, jobs=jobs, engine=engine):
-        results[steps[index]] = result
-        if not one_process:
-            report(f"{len(results)} of {len(steps)} steps done", len(results), len(steps))
-    curves = {
-        label: curve
-        for step, curves_of_step in results.items()
-        if step.name == "curves"
-        for label, curve in curves_of_step.items()
-    }
-    policies = [replace(results[_Step("evaluate", (label,))], learning_curve=curves.get(label)) for label in candidates]
+    report, one_process = progress or _no_progress, is_one_process(jobs, engine)
+    work = _Work(log, parts, prepared, reference, settings, embeddings, report if one_process else _no_progress)
+    steps: list[_Step] = [] if settings.gate is None else [("gate", ())]
+    # One process reads the log once for all policies that learn.
+    steps += [("learn", tuple(learners))] if one_process and learners else [("learn", (label,)) for label in learners]
+    saved = tuple(label for label, candidate in prepared.items() if isinstance(candidate, Bandit))
+    others = tuple(label for label in prepared if label not in saved)
+    evaluations: list[_Step] = [("evaluate", group) for group in (others, saved) if group]
+    done, total = 0, len(steps) + len(evaluations)
+
+    def run(some: Sequence[_Step]) -> list[Any]:
+        nonlocal done
+        results: list[Any] = [None] * len(some)
+        for index, result in run_parallel(work.run, some, jobs=jobs, engine=engine):
+            results[index], done = result, done + 1
+            if not one_process:
+                report(f"{done} of {total} steps done", done, total)
+        return results
+
+    first = run(steps)
+    for step, result in zip(steps, first, strict=True):
+        if step[0] == "learn":
+            work.learned |= result
+    policies = {policy.label: policy for group in run(evaluations) for policy in group}
     return PolicyComparison(
         source=source,
         rows=len(log),
         dim=log.dim,
         arm_names=log.arm_names,
         settings=settings,
-        policies=tuple(policies),
+        policies=tuple(policies[label] for label in candidates),
         reference=reference,
         by_cluster=parts is not None and isinstance(parts[0], ClusterSlice),
-        promotion=results.get(GATE),
+        promotion=None if settings.gate is None else first[0],
         notes=tuple(notes),
     )
 
@@ -264,18 +266,20 @@ def _no_progress(_label: str, _done: float, _total: float) -> None:
     pass
 
 
-class _Step(NamedTuple):
-    """A task that depends on no other task."""
-
-    name: Literal["gate", "curves", "evaluate"]
-    labels: tuple[str, ...] = ()
-    """The candidates of this step."""
+_Step: TypeAlias = tuple[Literal["gate", "learn", "evaluate"], tuple[str, ...]]
+"""What to do, and the candidates of it. A step depends on earlier kinds of steps only."""
 
 
-GATE = _Step("gate")
+class _Learned(NamedTuple):
+    """A policy after it has learned."""
+
+    curve: LearningCurve
+    """Its reward while it learns the whole log."""
+    bandit: Bandit
+    """It has learned the first part of the log."""
 
 
-class _ComparisonWork:
+class _Work:
     """The inputs of all steps. It is pickled for worker processes."""
 
     def __init__(
@@ -290,54 +294,14 @@ class _ComparisonWork:
     ) -> None:
         self._log, self._parts, self._settings, self._progress = log, parts, settings, progress
         self._candidates, self._reference, self._embeddings = candidates, reference, embeddings
+        self.learned: dict[str, _Learned] = {}
 
-    def run(self, step: _Step) -> Promotion | dict[str, LearningCurve] | EvaluatedPolicy:
+    def run(self, step: _Step) -> Promotion | dict[str, _Learned] | list[EvaluatedPolicy]:
         """Run one step, in this process or in a worker."""
-        if step.name == "gate":
+        kind, labels = step
+        if kind == "gate":
             return self._promotion()
-        if step.name == "curves":
-            return self._learning_curves(step.labels)
-        return self._evaluate_candidate(*step.labels)
-
-    def _learning_curves(self, labels: Sequence[str]) -> dict[str, LearningCurve]:
-        """Compute learning curves in one pass over the log."""
-        learners = {label: candidate for label, candidate in self._candidates.items() if isinstance(candidate, Policy)}
-        size = block_rows(learners.values())
-        learners = {label: learners[label] for label in labels}
-        # `play_policies` checks the duration of the curves. This checks that of training, before the curves take time.
-        check_duration(learners.values(), self._log, len(self._log if self._parts is None else self._parts[0]), "all")
-        done, total = 0, len(self._log) * len(learners)
-
-        def report(rows: int) -> None:
-            nonlocal done
-            done += rows
-            self._progress("learning curves", done, total)
-
-        names = list(learners)
-        played = play_policies(
-            list(learners.values()),
-            self._log,
-            [self._settings.seed],
-            self._settings.learning_curve_rules(),
-            report,
-            size=size,
-            starting=lambda index: self._progress(f"learning curve of {names[index]} {COMPILES}", 0, total),
-        )
-        return {label: curve for label, [curve] in zip(learners, played, strict=True)}
-
-    def _evaluate_candidate(self, label: str) -> EvaluatedPolicy:
-        """Train the candidate if it learns, and evaluate it on its rows."""
-        candidate, reference = self._candidates[label], self._candidates[self._reference]
-        train_part, test_part = self._parts or (None, LogSlice(self._log, 0, len(self._log)))
-        rows = self._log if isinstance(candidate, Bandit) else test_part
-        has_difference = label != self._reference and (rows is test_part or not isinstance(reference, Policy))
-        return EvaluatedPolicy(
-            label=label,
-            evaluation=self._evaluate(label, rows, self._reference if has_difference else None),
-            first_row=len(self._log) - len(rows),
-            learned_rows=len(train_part) if train_part is not None and isinstance(candidate, Policy) else None,
-            learning_curve=None,
-        )
+        return self._learn(labels) if kind == "learn" else self._evaluate(labels)
 
     def _promotion(self) -> Promotion:
         settings = self._settings
@@ -354,51 +318,92 @@ class _ComparisonWork:
             starting=lambda label: self._progress(f"promotion gate: training {label} {COMPILES}", 0, len(self._log)),
         )
 
+    def _learn(self, labels: Sequence[str]) -> dict[str, _Learned]:
+        """Compute learning curves in one pass over the log, and train in one pass over its first part."""
+        assert self._parts is not None
+        learners = {label: each for label, each in self._candidates.items() if isinstance(each, Policy)}
+        size = block_rows(learners.values())
+        learners = {label: learners[label] for label in labels}
+        # `play_policies` checks the duration of the curves. This checks that of training, before the curves take time.
+        check_duration(learners.values(), self._log, len(self._parts[0]), "all")
+        names, total, done = list(learners), len(self._log) * len(learners), 0
+
+        def report(rows: int) -> None:
+            nonlocal done
+            done += rows
+            self._progress("learning curves", done, total)
+
+        curves = play_policies(
+            list(learners.values()),
+            self._log,
+            [self._settings.seed],
+            self._settings.learning_curve_rules(),
+            report,
+            size=size,
+            starting=lambda index: self._progress(f"learning curve of {names[index]} {COMPILES}", 0, total),
+        )
+        trained = train_all(
+            self._parts[0],
+            learners,
+            seed=self._settings.seed,
+            progress=lambda done, total: self._progress(f"training {', '.join(labels)}", done, total),
+            starting=lambda label: self._progress(f"training {label} {COMPILES}", 0, total),
+        )
+        return {label: _Learned(curve, trained[label]) for label, [curve] in zip(learners, curves, strict=True)}
+
+    def _evaluate(self, labels: Sequence[str]) -> list[EvaluatedPolicy]:
+        """Evaluate candidates on the same rows, in one pass: saved models on all rows, others on the second part."""
+        settings = self._settings
+        train_part, test_part = self._parts or (None, LogSlice(self._log, 0, len(self._log)))
+        rows = self._log if isinstance(self._candidates[labels[0]], Bandit) else test_part
+        reference = self._candidates[self._reference]
+        has_headline = settings.select or any(
+            lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators
+        )
+        has_difference = has_headline and (rows is test_part or not isinstance(reference, Policy))
+        targets = {label: self._target(label, rows) for label in labels}
+        label = f"evaluating {', '.join(labels)}"
+        compiles = any(isinstance(target, FrozenTarget) for target in targets.values())
+        self._progress(f"{label} {COMPILES}" if compiles else label, 0, len(rows))
+        evaluations = evaluate(
+            rows,
+            targets,
+            with_validator(settings.estimators) if settings.select else settings.estimators,
+            embeddings=self._embeddings,
+            level=settings.level,
+            reward_range=settings.reward_range,
+            reference=self._compared(targets, rows) if has_difference else None,
+            comparisons=max(comb(len(self._candidates), 2), 1),
+            seed=settings.seed,
+            progress=lambda done, total: self._progress(label, done, total),
+        )
+        if settings.select:
+            evaluations = {
+                label: choose_estimator(each, settings.estimators, seed=settings.seed).evaluation
+                for label, each in evaluations.items()
+            }
+        return [
+            EvaluatedPolicy(
+                label=label,
+                evaluation=evaluation,
+                first_row=len(self._log) - len(rows),
+                learned_rows=len(train_part) if train_part is not None and label in self.learned else None,
+                learning_curve=self.learned[label].curve if label in self.learned else None,
+            )
+            for label, evaluation in evaluations.items()
+        ]
+
+    def _compared(self, targets: Mapping[str, Target], rows: Log) -> TargetLike:
+        """The reference as a target for these rows."""
+        return targets[self._reference] if self._reference in targets else self._target(self._reference, rows)
+
     def _target(self, label: str, rows: Log) -> Target:
-        """The candidate, trained if it learns, as a target for these rows."""
-        candidate = self._candidates[label]
-        if isinstance(candidate, Policy):
-            candidate = self._trained_reference if label == self._reference else self._train(label, candidate)
+        """The candidate, after it has learned, as a target for these rows."""
+        candidate = self.learned[label].bandit if label in self.learned else self._candidates[label]
+        assert not isinstance(candidate, Policy)
         if isinstance(candidate, Bandit):
             return FrozenTarget(candidate, self._settings.seed)
         if isinstance(candidate, GivenTarget) and rows is not self._log:
             assert isinstance(rows, LogSlice | ClusterSlice)
             return target_of_part(candidate, rows)
         return candidate
-
-    @cached_property
-    def _trained_reference(self) -> Bandit:
-        candidate = self._candidates[self._reference]
-        assert isinstance(candidate, Policy)
-        return self._train(self._reference, candidate)
-
-    def _train(self, label: str, policy: Policy) -> Bandit:
-        assert self._parts is not None
-        self._progress(f"training {label} {COMPILES}", 0, len(self._parts[0]))
-        return train(
-            self._parts[0],
-            policy,
-            seed=self._settings.seed,
-            progress=lambda done, total: self._progress(f"training {label}", done, total),
-        )
-
-    def _evaluate(self, label: str, rows: Log, reference: str | None) -> Evaluation:
-        """Evaluate a candidate, and its difference from the reference if there is a headline."""
-        settings, target = self._settings, self._target(label, rows)
-        note = f" {COMPILES}" if isinstance(target, FrozenTarget) else ""
-        self._progress(f"evaluating {label}{note}", 0, len(rows))
-        has_headline = settings.select or any(
-            lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators
-        )
-        arguments: dict[str, Any] = {
-            "embeddings": self._embeddings,
-            "level": settings.level,
-            "reward_range": settings.reward_range,
-            "reference": self._target(reference, rows) if reference is not None and has_headline else None,
-            "comparisons": max(comb(len(self._candidates), 2), 1),
-            "seed": settings.seed,
-            "progress": lambda done, total: self._progress(f"evaluating {label}", done, total),
-        }
-        if settings.select:
-            return select_estimator(rows, target, settings.estimators, **arguments).evaluation
-        return evaluate(rows, target, settings.estimators, **arguments)

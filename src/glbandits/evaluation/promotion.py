@@ -23,6 +23,7 @@ from glbandits.common.display.displayed import html_table, percent
 from glbandits.common.errors import InvalidInput, check_float, check_int, parameter
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.log_rows import RowReader
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log
@@ -176,19 +177,16 @@ def promotion(
         if starting is not None and isinstance(candidate, Policy):
             starting(name)
         targets[name] = _frozen(candidate, LogSlice(log, 0, split), log, seed)
-    sequences = {
-        name: AnytimeIntervals(log.dim, link, bounds, least_propensity, sparse=log.sparse) for name in candidates
-    }
-    model, rows, random = SequentialGlm(link, log.dim, sparse=log.sparse), split, UniformTarget()
+    sequences = {name: AnytimeIntervals(bounds, least_propensity) for name in candidates}
+    reader, done = RowReader(bounds, None, SequentialGlm(link, log.dim, sparse=log.sparse), split), split
     for block in LogSlice(log, split, len(log)).blocks():
-        predicted = model.predict_then_learn(block)
+        rows, random = reader.read(block), UniformTarget().probabilities(block, done)
         for name, target in targets.items():
-            probabilities = target_probabilities(target, block, rows)
-            served = (1.0 - exploration) * probabilities + exploration * random.probabilities(block, rows)
-            sequences[name].add(block, served, predicted)
-        rows += len(block)
+            probabilities = target_probabilities(target, block, done)
+            sequences[name].add(rows, (1.0 - exploration) * probabilities + exploration * random)
+        done += len(block)
         if progress is not None:
-            progress(rows, len(log))
+            progress(done, len(log))
     gains = {name: sequence.gain(1.0 - 2.0 * share) for name, sequence in sequences.items()}
     return _verdict(gains, split, alpha, margin)
 

@@ -7,24 +7,21 @@ log is read once. The reward model and the settings that `switch-dr` and `dros` 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from glbandits.common.arrays import Floats
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_int, lookup
-from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.evaluation.estimators.estimator import Estimator
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.targets import TargetLike
-from glbandits.evaluation.evaluate import evaluate
+from glbandits.evaluation.evaluate import Estimators, EvaluationOptions, evaluate
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.models.reward_models import RewardModel
 
 CANDIDATES = ("ips", "snips", "dr", "sndr", "switch-dr", "dros")
 MIN_GROUPS = 20
@@ -69,18 +66,11 @@ class Selection(Displayed):
 def select_estimator(
     log: Log,
     target: TargetLike,
-    candidates: str | Sequence[str | Estimator] = CANDIDATES,
+    candidates: Estimators = CANDIDATES,
     *,
     validator: str = "dr",
     splits: int = 100,
-    model: RewardModel | None = None,
-    embeddings: EmbeddingsLike | None = None,
-    level: float = DEFAULT_LEVEL,
-    reward_range: tuple[float, float] | None = None,
-    reference: TargetLike | None = None,
-    comparisons: int = 1,
-    seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    **options: Unpack[EvaluationOptions],
 ) -> Selection:
     """Evaluate a target with several estimators, and choose one of them by cross-validation.
 
@@ -90,14 +80,7 @@ def select_estimator(
         candidates: names of estimators, or instances with other settings; each name once.
         validator: name of an unbiased estimator.
         splits: number of random splits.
-        model: as in `evaluate`.
-        embeddings: as in `evaluate`.
-        level: as in `evaluate`.
-        reward_range: as in `evaluate`.
-        reference: as in `evaluate`.
-        comparisons: as in `evaluate`.
-        seed: seed of the splits and of `evaluate`.
-        progress: as in `evaluate`.
+        options: as in `evaluate`. `seed` is also that of the splits.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData, select_estimator
@@ -111,29 +94,26 @@ def select_estimator(
     >>> selection.chosen, selection.errors["ips"].mean > 2 * selection.errors["snips"].mean
     ('snips', True)
     """
-    splits = check_int("splits", splits, at_least=2)
     candidates = [candidates] if isinstance(candidates, str) else candidates
     names = [candidate if isinstance(candidate, str) else candidate.name for candidate in candidates]
-    if not names or len(set(names)) < len(names):
-        raise InvalidInput(f"candidates must be one or more different estimators; got {', '.join(names) or 'none'}")
-    evaluation = evaluate(
-        log,
-        target,
-        [*candidates, *({validator} - set(names))],
-        model=model,
-        embeddings=embeddings,
-        level=level,
-        reward_range=reward_range,
-        reference=reference,
-        comparisons=comparisons,
-        seed=seed,
-        progress=progress,
-    )
-    validator_estimate = lookup(
-        "validator",
-        validator,
-        {candidate.name: candidate for candidate in evaluation.estimates if not candidate.estimator.biased},
-    )
+    _check(names, splits)
+    evaluation = evaluate(log, target, with_validator(candidates, validator), **options)
+    return choose_estimator(evaluation, names, validator=validator, splits=splits, seed=options.get("seed", 0))
+
+
+def with_validator(candidates: Sequence[str | Estimator], validator: str = "dr") -> list[str | Estimator]:
+    """Return the estimators that `choose_estimator` needs: the candidates and the validator, each once."""
+    names = {candidate if isinstance(candidate, str) else candidate.name for candidate in candidates}
+    return [*candidates, *({validator} - names)]
+
+
+def choose_estimator(
+    evaluation: Evaluation, names: Sequence[str], *, validator: str = "dr", splits: int = 100, seed: int = 0
+) -> Selection:
+    """Choose one of the estimators of an evaluation, which must have the validator too."""
+    _check(names, splits)
+    unbiased = {each.name: each for each in evaluation.estimates if not each.estimator.biased}
+    validator_estimate = lookup("validator", validator, unbiased)
     if validator_estimate.moments.groups < MIN_GROUPS:
         raise InvalidInput(
             f"cross-validation needs at least {MIN_GROUPS} independent groups of rows; got "
@@ -146,6 +126,12 @@ def select_estimator(
     chosen = min(errors, key=lambda name: errors[name].bound)
     note = f"cross-validation chooses {chosen} among {', '.join(names)}: {evaluation[chosen].value:.5f}"
     return Selection(replace(evaluation, notes=(*evaluation.notes, note)), chosen, MappingProxyType(errors))
+
+
+def _check(names: Sequence[str], splits: int) -> None:
+    check_int("splits", splits, at_least=2)
+    if not names or len(set(names)) < len(names):
+        raise InvalidInput(f"candidates must be one or more different estimators; got {', '.join(names) or 'none'}")
 
 
 def _validation_score(

@@ -56,6 +56,7 @@ def test_estimate_outside_its_anytime_interval_gets_a_note() -> None:
     )
     inside = DoublyRobustEstimate(value=0.2, standard_error=0.01, fixed_n="none", anytime="none")
     sums = MomentSums(2)
-    sums.add(np.random.default_rng(1).normal(size=(1500, 2)) + np.array([0.0, 1.0]), None)
+    terms = np.random.default_rng(1).normal(size=(1500, 2)) + np.array([0.0, 1.0])
+    sums.add(list(terms.T), np.arange(1500))
     notes = agreement_notes(sums.moments(), Headline(value=inside, gain=estimate), support)
     assert [note[:40] for note in notes] == ["the gain of dr lies outside the interval"]

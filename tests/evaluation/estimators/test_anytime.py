@@ -7,13 +7,15 @@ from benchmarks.learning_logs import DIM, LearningLog, learning_log
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import (
     AnytimeInterval,
-    AnytimeIntervals,
     Evaluation,
     FixedArms,
     Interval,
     LoggedData,
     evaluate,
 )
+from glbandits.evaluation.estimators.anytime import AnytimeIntervals
+from glbandits.evaluation.estimators.log_rows import RowReader
+from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 
 pytestmark = pytest.mark.statistics
@@ -64,12 +66,17 @@ def test_gain_is_the_difference_to_the_log(evaluated: dict[str, Evaluation], tar
     assert (gain.value > 0) == (target == "good")
 
 
+def reader_of(dim: int) -> RowReader:
+    return RowReader((0.0, 1.0), None, SequentialGlm(find_link("logistic"), dim))
+
+
 def test_blocks_of_any_size_give_the_same_intervals(learned: LearningLog) -> None:
-    whole, parts = (AnytimeIntervals(DIM, find_link("logistic"), (0.0, 1.0)) for _ in range(2))
-    whole.add(learned.log, learned.targets["good"])
+    whole, parts = AnytimeIntervals((0.0, 1.0)), AnytimeIntervals((0.0, 1.0))
+    whole.add(reader_of(DIM).read(learned.log), learned.targets["good"])
+    reader = reader_of(DIM)
     for start in (0, 32, 64, 2000):
         stop = {0: 32, 32: 64, 64: 2000, 2000: 3000}[start]
-        parts.add(learned.log[start:stop], learned.targets["good"][start:stop])
+        parts.add(reader.read(learned.log[start:stop]), learned.targets["good"][start:stop])
     assert parts.rows == whole.rows == 3000
     assert parts.value(0.95).interval == pytest.approx(whole.value(0.95).interval, abs=0.02)
 
@@ -115,8 +122,8 @@ def test_least_propensity_is_only_of_arms_that_the_target_chooses() -> None:
         arms=FixedArms(np.eye(3), rows=3),
         link="logistic",
     )
-    intervals = AnytimeIntervals(3, find_link("logistic"), (0.0, 1.0), 0.3)
-    intervals.add(log, np.tile([0.5, 0.5, 0.0], (3, 1)))
+    intervals = AnytimeIntervals((0.0, 1.0), 0.3)
+    intervals.add(reader_of(3).read(log), np.tile([0.5, 0.5, 0.0], (3, 1)))
     assert intervals.rows == 3
 
 

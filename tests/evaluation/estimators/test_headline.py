@@ -6,6 +6,7 @@ from scipy.stats import binomtest
 
 from glbandits.evaluation import FixedArms, Interval, LoggedData, RowArms, evaluate
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
+from glbandits.evaluation.estimators.targets import TargetLike
 
 
 def clicks(seed: int, rows: int, rate: float, share_of_new: float, *, complete: bool = True) -> LoggedData:
@@ -24,8 +25,8 @@ def clicks(seed: int, rows: int, rate: float, share_of_new: float, *, complete: 
     )
 
 
-def estimate(log: LoggedData, target: object) -> DoublyRobustEstimate:
-    headline = evaluate(log, target, "dr").headline  # type: ignore[arg-type]
+def estimate(log: LoggedData, target: TargetLike) -> DoublyRobustEstimate:
+    headline = evaluate(log, target, "dr").headline
     assert headline is not None
     return headline.value
 

@@ -13,9 +13,8 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.evaluation.models.reward_models import SequentialGlm
-from glbandits.maths.links import Link
 from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
 
 
@@ -43,24 +42,12 @@ class AnytimeIntervals:
     """Anytime-valid intervals of value, gain and difference from a reference, updated block by block.
 
     Args:
-        dim: number of features of an arm.
-        link: link of the reward model.
         reward_range: lowest and highest possible reward.
         least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
             choose, for logs without the probabilities of all arms. Without either, the reward model is not used.
-        sparse: whether the log has sparse rows.
     """
 
-    def __init__(
-        self,
-        dim: int,
-        link: Link,
-        reward_range: tuple[float, float],
-        least_propensity: float | None = None,
-        *,
-        sparse: bool = False,
-    ) -> None:
-        self._model = SequentialGlm(link, dim, sparse=sparse)
+    def __init__(self, reward_range: tuple[float, float], least_propensity: float | None = None) -> None:
         self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
         self._least = least_propensity
         entry_point(add_recipe).compiled()  # compile now: many rows follow
@@ -71,64 +58,42 @@ class AnytimeIntervals:
         """Number of rows so far."""
         return self._value.rows
 
-    def add(
-        self,
-        block: LoggedData,
-        target: Floats,
-        predicted: Floats | None = None,
-        *,
-        reference: Floats | None = None,
-    ) -> None:
+    def add(self, rows: LogRows, target: Floats, reference: Floats | None = None) -> None:
         """Add the next rows.
 
         Args:
-            block: the rows.
+            rows: the rows, with sequential predictions.
             target: the target's probabilities of the arms, (rows, max_arms).
-            predicted: expected rewards of the arms, (rows, max_arms), by a model that had learned only earlier rows. By
-                default an internal model. Targets on the same log can share the predictions of one model.
             reference: the reference's probabilities of the arms, (rows, max_arms); in all blocks, or in none.
         """
-        assert block.propensities is not None
-        rewards = (block.rewards - self._lowest) / self._scale
-        outside = (rewards < 0.0) | (rewards > 1.0)
-        if outside.any():
-            raise InvalidInput(
-                f"rewards must be within reward_range, {self._lowest:g} to {self._lowest + self._scale:g}; got "
-                f"{block.rewards[np.argmax(outside)]:g}. Set a wider reward_range."
-            )
-        predicted = self._model.predict_then_learn(block) if predicted is None else predicted
-        predicted = np.clip((predicted - self._lowest) / self._scale, 0.0, 1.0)
-        predicted[~block.arm_mask] = 0.0
-        logged, propensities = _probabilities(block), block.propensities
+        scaled, logged = rows.scaled, rows.known_probabilities
 
         def add_to(sequence: ConfidenceSequence, measure: Floats, offset: Floats | float = 0.0) -> None:
             sequence.add(
                 measure=measure,
-                reach=self._weight_bounds(block, measure, logged),
-                chosen=block.chosen,
-                weights=_chosen(measure, block) / propensities,
-                rewards=rewards,
-                predicted=predicted,
+                reach=self._weight_bounds(rows, measure),
+                chosen=rows.block.chosen,
+                weights=rows.of_chosen(measure) / rows.propensities,
+                rewards=scaled.rewards,
+                predicted=scaled.predicted,
                 offset=offset,
             )
 
         add_to(self._value, target)
         if logged is None:
-            add_to(self._gain, target, offset=-rewards)
+            add_to(self._gain, target, offset=-scaled.rewards)
         else:
             add_to(self._gain, target - logged)
         if reference is not None:
             add_to(self._difference, target - reference)
 
-    def _weight_bounds(self, block: LoggedData, measure: Floats, logged: Floats | None) -> Floats | None:
+    def _weight_bounds(self, rows: LogRows, measure: Floats) -> Floats | None:
         """Upper bounds of |measure| / p of all arms, (rows, max_arms); None if unknown."""
-        if logged is not None:
-            return _ratio(np.abs(measure), logged)
+        if rows.known_probabilities is not None:
+            return _ratio(np.abs(measure), rows.known_probabilities)
         if self._least is None:
             return None
-        assert block.propensities is not None
-        may_choose = _chosen(measure, block) != 0.0
-        smallest = block.propensities.min(where=may_choose, initial=1.0)
+        smallest = rows.propensities.min(where=rows.of_chosen(measure) != 0.0, initial=1.0)
         if smallest < self._least:
             raise InvalidInput(
                 f"propensities must be at least least_propensity, {self._least:g}; got {smallest:.3g}. "
@@ -178,26 +143,10 @@ def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float])
     return None
 
 
-def _probabilities(block: LoggedData) -> Floats | None:
-    """Probabilities of all arms; None if unknown.
-
-    With two arms in all rows, the propensity determines both.
-    """
-    if block.probabilities is not None or block.arms.max_arms != 2 or not block.arms.same_arms:
-        return block.probabilities
-    assert block.propensities is not None
-    of_first = np.where(block.chosen == 0, block.propensities, 1.0 - block.propensities)
-    return np.stack([of_first, 1.0 - of_first], axis=1)
-
-
-def _chosen(measure: Floats, block: LoggedData) -> Floats:
-    """The measure of the chosen arms, (rows,)."""
-    chosen: Floats = measure[np.arange(len(block)), block.chosen]
-    return chosen
-
-
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     """Quotients; inf if only the denominator is 0, and 0 if both are."""
+    if denominator.all():
+        return numerator / denominator
     at_zero = np.where(numerator > 0.0, np.inf, 0.0)
     quotient: Floats = np.divide(numerator, denominator, out=at_zero, where=denominator > 0.0)
     return quotient

@@ -31,9 +31,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Floats
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
 
 PRIOR_ROWS = 100.0
 """Number of effective rewards at which the sample variance has the same weight as the expected one."""
@@ -58,19 +59,6 @@ class MeasureRows(NamedTuple):
     """m(a)^2 / p(a), and 0 for arms with p(a) = 0, (rows, arms); None if p(a) is unknown."""
     expected: Floats
     """Sums of m(a) q(a), (rows,)."""
-
-
-class RewardRows(NamedTuple):
-    """What the log and the reward model say about rows, for all measures."""
-
-    squared_residuals: Floats
-    """(r - q)^2 of the chosen arms, (rows,)."""
-    variances: Floats
-    """Variances of rewards by the model, up to a factor, (rows, arms)."""
-    chosen_variances: Floats
-    """Those of the chosen arms, (rows,)."""
-    units: Ints | None
-    """Cluster number of each row; None if rows are independent."""
 
 
 class Evidence(NamedTuple):
@@ -165,12 +153,12 @@ class EvidenceSums:
         self._decisions += float(rows.measure.sum())
         self._terms += float(rows.terms.sum())
         self._expected += float(rows.expected.sum())
-        self._residuals.add(np.ones_like(rows.weights), rewards)
+        self._residuals.add_unweighted(rewards)
         self._weighted_residuals.add(rows.weights, rewards)
         if rows.squared_weights is None:
             self._weights += float(rows.weights.sum())
-            self._squared_weights += float(rows.weights @ rows.weights)
-            self._noise += float(rows.weights**2 @ rewards.chosen_variances)
+            self._squared_weights += _inner(rows.weights, rows.weights)
+            self._noise += _inner(rows.weights**2, rewards.chosen_variances)
         else:
             self._weights += float(rows.measure.sum(where=rows.squared_weights > 0.0))
             self._squared_weights += float(rows.squared_weights.sum())
@@ -210,9 +198,9 @@ class EstimateSums:
     def __init__(self) -> None:
         self._terms, self._expected_variance, self._residuals = MomentSums(1), _ExpectedVariance(), _VarianceRatio()
 
-    def add(self, rows: MeasureRows, rewards: RewardRows) -> None:
+    def add(self, log: LogRows, rows: MeasureRows, rewards: RewardRows) -> None:
         """Add the next rows."""
-        self._terms.add(rows.terms[:, np.newaxis], rewards.units)
+        log.add_to(self._terms, rows.terms)
         self._residuals.add(rows.weights**2, rewards)
         if rows.squared_weights is not None:
             self._expected_variance.add(rows.squared_weights, rewards.variances, rows.expected)
@@ -261,6 +249,11 @@ class EstimateSums:
         return Interval(value - below, value + above)
 
 
+def _inner(first: Floats, second: Floats) -> float:
+    """The inner product, on one core: the threads of BLAS take longer for vectors of this length."""
+    return float(np.einsum("r,r->", first, second))
+
+
 def _shrunk(ratio: float, sample_size: float, prior: float) -> float:
     """Weighted mean of a ratio and a prior. The prior has the weight of PRIOR_RESIDUALS effective rewards."""
     return (PRIOR_RESIDUALS * prior + sample_size * ratio) / (PRIOR_RESIDUALS + sample_size)
@@ -274,10 +267,18 @@ class _VarianceRatio:
 
     def add(self, weights: Floats, rewards: RewardRows) -> None:
         """Add rows with their weights."""
-        self._squares += float(weights @ rewards.squared_residuals)
-        self._variances += float(weights @ rewards.chosen_variances)
+        self._squares += _inner(weights, rewards.squared_residuals)
+        self._variances += _inner(weights, rewards.chosen_variances)
         self._weights += float(weights.sum())
-        self._squared_weights += float(weights @ weights)
+        self._squared_weights += _inner(weights, weights)
+
+    def add_unweighted(self, rewards: RewardRows) -> None:
+        """Add rows with the weight 1."""
+        squares, variances = rewards.sums
+        self._squares += squares
+        self._variances += variances
+        self._weights += len(rewards.residuals)
+        self._squared_weights += len(rewards.residuals)
 
     @property
     def sample_size(self) -> float:
@@ -301,7 +302,7 @@ class _ExpectedVariance:
         self._noise += float(np.einsum("ra,ra->", squared_weights, variances))
         self.rows += len(expected)
         self._sum += float(expected.sum())
-        self._squares += float(expected @ expected)
+        self._squares += _inner(expected, expected)
 
     def of_a_term(self, factor: float) -> float:
         """Return the variance of a term, with the variances of rewards multiplied by `factor`."""

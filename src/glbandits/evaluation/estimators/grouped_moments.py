@@ -5,6 +5,7 @@ The groups are independent, so their sums are enough for variances and for the b
 number of clusters.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,19 +80,20 @@ class MomentSums:
     def __init__(self, terms: int) -> None:
         self._counts = np.zeros(GROUPS)
         self._sums = np.zeros((GROUPS, terms))
-        self._rows, self._grouped = 0, False
+        self._grouped = False
 
-    def add(self, terms: Floats, units: Ints | None) -> None:
-        """Add the terms of the next rows, (m, k).
+    def add(self, terms: Sequence[Floats], groups: Ints, *, clustered: bool = False) -> None:
+        """Add the terms of the next rows, k arrays of shape (m,).
 
-        `units` has the cluster number of each row, (m,). It is None if rows are independent.
+        Args:
+            terms: the terms.
+            groups: the group of each row, (m,), below `GROUPS`.
+            clustered: whether the rows of a group may depend on each other.
         """
-        groups = (np.arange(self._rows, self._rows + len(terms)) if units is None else units) % GROUPS
-        self._grouped |= units is not None
+        self._grouped |= clustered
         self._counts += np.bincount(groups, minlength=GROUPS)
-        for column in range(terms.shape[1]):
-            self._sums[:, column] += np.bincount(groups, weights=terms[:, column], minlength=GROUPS)
-        self._rows += len(terms)
+        for column, values in enumerate(terms):
+            self._sums[:, column] += np.bincount(groups, weights=values, minlength=GROUPS)
 
     def moments(self) -> Moments:
         """Return the moments of all rows so far."""

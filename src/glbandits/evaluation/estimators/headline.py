@@ -4,12 +4,11 @@ There are two kinds of interval. `AnytimeInterval` holds at every number of rows
 while the log grows. The fixed-n interval (`fixed_n`) is narrower, and holds if it is computed once.
 """
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Floats
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.estimators.fixed_n import (
     EstimateSums,
@@ -17,10 +16,9 @@ from glbandits.evaluation.estimators.fixed_n import (
     EvidenceSums,
     MeasureRows,
     PairEvidence,
-    RewardRows,
 )
 from glbandits.evaluation.estimators.intervals import Interval
-from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.estimators.log_rows import LogRows
 
 SAME_DECISIONS = "it decides like the reference in all rows"
 """The reason why a difference has no fixed-n interval if it is 0 in every row."""
@@ -69,71 +67,43 @@ class HeadlineSums:
     """
 
     def __init__(self, anytime: AnytimeIntervals | str, reward_range: tuple[float, float]) -> None:
-        self._anytime, self._range = anytime, reward_range
+        self._anytime = anytime
         self._value, self._gain, self._difference = EstimateSums(), EstimateSums(), EstimateSums()
         self._target = EvidenceSums(reward_range)
         self._only_target, self._only_reference = EvidenceSums(reward_range), EvidenceSums(reward_range)
 
-    def add(
-        self,
-        block: LoggedData,
-        target: Floats,
-        predicted: Floats,
-        units: Ints | None,
-        reference: Floats | None = None,
-    ) -> None:
+    def add(self, rows: LogRows, target: Floats, reference: Floats | None = None) -> None:
         """Add the next rows.
 
         Args:
-            block: the rows.
+            rows: the rows, with predictions.
             target: the target's probabilities of the arms, (rows, max_arms).
-            predicted: expected rewards by a model that has not learned the row, (rows, max_arms).
-            units: cluster number of each row; None if rows are independent.
             reference: the reference's probabilities of the arms, (rows, max_arms); in all blocks, or in none.
         """
+        block, rewards, logged = rows.block, rows.of_reward_model, rows.block.probabilities
         if isinstance(self._anytime, AnytimeIntervals):
-            self._anytime.add(block, target, reference=reference)
-        predicted, chosen = np.where(block.arm_mask, predicted, 0.0), (np.arange(len(block)), block.chosen)
-        of_chosen, variances = predicted[chosen], self._variances(predicted)
-        residuals = block.rewards - of_chosen
-        rewards = RewardRows(residuals * residuals, variances, variances[chosen], units)
-        logged, propensities = block.probabilities, block.propensities
-        assert propensities is not None
+            self._anytime.add(rows, target, reference)
 
         def rows_of(measure: Floats) -> MeasureRows:
-            weights = measure[chosen] / propensities
-            expected: Floats = np.einsum("ra,ra->r", measure, predicted)
-            squares = None
-            if logged is not None:
-                squares = np.divide(measure * measure, logged, out=np.zeros_like(logged), where=logged > 0.0)
-            return MeasureRows(expected + weights * residuals, measure, weights, squares, expected)
+            weights = rows.of_chosen(measure) / rows.propensities
+            expected: Floats = np.einsum("ra,ra->r", measure, rewards.predicted)
+            divisors = rows.positive_probabilities
+            squares = None if divisors is None else measure * measure / divisors
+            return MeasureRows(expected + weights * rewards.residuals, measure, weights, squares, expected)
 
-        rows = rows_of(target)
-        self._value.add(rows, rewards)
-        self._target.add(rows, rewards)
+        value = rows_of(target)
+        self._value.add(rows, value, rewards)
+        self._target.add(value, rewards)
         if logged is None:
-            gain = rows._replace(terms=rows.terms - block.rewards, weights=rows.weights - 1.0)
+            gain = value._replace(terms=value.terms - block.rewards, weights=value.weights - 1.0)
         else:
             gain = rows_of(target - logged)
-        self._gain.add(gain, rewards)
+        self._gain.add(rows, gain, rewards)
         if reference is not None:
             difference = target - reference
-            self._difference.add(rows_of(difference), rewards)
+            self._difference.add(rows, rows_of(difference), rewards)
             self._only_target.add(rows_of(np.maximum(difference, 0.0)), rewards)
             self._only_reference.add(rows_of(np.maximum(-difference, 0.0)), rewards)
-
-    def _variances(self, predicted: Floats) -> Floats:
-        """Variances of rewards up to a constant factor.
-
-        For bounded rewards they are largest in the middle of the range.
-        """
-        lowest, highest = self._range
-        variances = np.ones_like(predicted)
-        if math.isfinite(lowest):
-            variances *= predicted - lowest
-        if math.isfinite(highest):
-            variances *= highest - predicted
-        return np.maximum(variances, 0.0)
 
     def headline(self, level: float, difference_level: float) -> Headline:
         """Return the estimates of all rows so far.

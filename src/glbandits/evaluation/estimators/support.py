@@ -144,7 +144,7 @@ class SupportSums:
         self._largest = max(self._largest, float(weights.max()))
         self._least = min(self._least, float(block.propensities.min()))
         self._weights += float(weights.sum())
-        self._squares += float(weights @ weights)
+        self._squares += float(np.einsum("r,r->", weights, weights))
         indices = np.searchsorted(WEIGHT_EDGES, weights[weights > 0.0], side="right")
         self._weight_counts += np.bincount(indices, minlength=len(self._weight_counts))
         if self._logged is not None:

@@ -181,8 +181,11 @@ def target_probabilities(target: Target, block: LoggedData, first_row: int) -> F
             f"the probabilities of a target must have shape ({len(block)}, {block.arms.max_arms}): rows and arms; got "
             f"{probabilities.shape}"
         )
+    sums = np.einsum("ra->r", probabilities)
+    if (np.abs(sums - 1.0) <= TOLERANCE).all() and probabilities.min() >= 0.0 and block.arms.same_arms:
+        return probabilities
     wrong = (
-        (np.abs(probabilities.sum(axis=1) - 1.0) > TOLERANCE)
+        ~(np.abs(sums - 1.0) <= TOLERANCE)
         | (probabilities < 0.0).any(axis=1)
         | ((probabilities > 0.0) & ~block.arm_mask).any(axis=1)
     )

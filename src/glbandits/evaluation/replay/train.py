@@ -1,7 +1,7 @@
 """train: create a Bandit that has learned all rewards of a log."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from glbandits.bandit import Bandit
 from glbandits.common.display.progress_lines import shown_progress
@@ -36,17 +36,46 @@ def train(
             policy also compiles it.
     """
     policy = as_policy(policy)
-    form_for_log(policy, log)
-    bandit, done = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map), 0
     with shown_progress(progress, f"{policy.name} learns") as report:
-        for block in log.blocks(block_rows([policy])):
-            bandit.learn_batch(chosen_rows(block) if log.sparse else chosen_features(block), block.rewards)
+        return train_all(log, {"": policy}, seed=seed, progress=report)[""]
+
+
+def train_all(
+    log: Log,
+    policies: Mapping[str, Policy],
+    *,
+    seed: int | None = 0,
+    progress: Callable[[int, int], None],
+    starting: Callable[[str], None] = lambda _label: None,
+) -> dict[str, Bandit]:
+    """Return Bandits that have learned all rows of a log, in one pass. `train` describes them.
+
+    Args:
+        log: decisions of any policy.
+        policies: by their labels.
+        seed: seed of the later decisions of the Bandits.
+        progress: called with the number of rows learned so far, and of all rows, over all policies.
+        starting: called with the label of each policy before it is compiled and learns.
+    """
+    bandits = {}
+    for label, policy in policies.items():
+        form_for_log(policy, log)
+        bandits[label] = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map)
+    done, rows, total = 0, 0, len(log) * len(policies)
+    for block in log.blocks(block_rows(policies.values())):
+        features = chosen_rows(block) if log.sparse else chosen_features(block)
+        for label, bandit in bandits.items():
+            if not rows:
+                starting(label)
+            bandit.learn_batch(features, block.rewards)
             done += len(block)
-            report(done, len(log))
-    if done < (needed := policy.random_start(log.dim)):
-        warnings.warn(
-            f"{policy.name} still chooses at random: it has learned {done:,} rewards and needs {needed:,} for its "
-            "first estimate. Set its block_length or warm_up to a smaller number, or use another policy",
-            stacklevel=2,
-        )
-    return bandit
+            progress(done, total)
+        rows += len(block)
+    for policy in policies.values():
+        if rows < (needed := policy.random_start(log.dim)):
+            warnings.warn(
+                f"{policy.name} still chooses at random: it has learned {rows:,} rewards and needs {needed:,} for its "
+                "first estimate. Set its block_length or warm_up to a smaller number, or use another policy",
+                stacklevel=3,
+            )
+    return bandits

@@ -240,15 +240,19 @@ def limited_term(
 
 
 @jittable
-def largest_loss(measure: Floats, reach: Floats, predicted: Floats, sign: float) -> float:
-    """The largest distance of the unclipped term of a row below the smallest mean."""
-    largest = 0.0
+def unlimited_term(
+    measure: Floats, reach: Floats, chosen: int, weight: float, reward: float, predicted: Floats, sign: float
+) -> tuple[float, float]:
+    """The term without clipped predictions, and its largest distance below the smallest mean."""
+    expected, largest = 0.0, 0.0
     for arm in range(len(measure)):
-        if measure[arm] != 0.0:
-            loss = predicted[arm] if sign * measure[arm] > 0.0 else 1.0 - predicted[arm]
+        signed = sign * measure[arm]
+        expected += signed * predicted[arm]
+        if signed != 0.0:
+            loss = predicted[arm] if signed > 0.0 else 1.0 - predicted[arm]
             if loss > 0.0:
                 largest = max(largest, reach[arm] * loss)
-    return largest
+    return expected + sign * weight * (reward - predicted[chosen]), largest
 
 
 def add_recipe() -> Recipe:
@@ -276,8 +280,9 @@ def add_recipe() -> Recipe:
             centre = (PRIOR_ROWS * (low + high) / 2.0 + sums[TERMS]) / (PRIOR_ROWS + sums[ROWS])
             centre = min(max(centre, low), high)
             at = (measure[row], reach[row], chosen[row], weights[row], rewards[row], predicted[row], sign)
-            term = limited_term(*at, np.inf) + sign * offset[row]
-            largest, first = largest_loss(measure[row], reach[row], predicted[row], sign), 0
+            term, largest = unlimited_term(*at)
+            term += sign * offset[row]
+            first = 0
             while first < len(bets) and largest > limits[first]:  # limits increase
                 limited = limited_term(*at, limits[first]) + sign * offset[row]
                 capital[first] *= 1.0 + bets[first] * (limited - centre)

@@ -1,0 +1,200 @@
+"""LogRows: what a block of a log and the reward models say, computed once for all targets."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from glbandits.common.arrays import Bools, Floats, Ints
+from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.estimators.grouped_moments import GROUPS, ClusterNumbering, MomentSums
+from glbandits.evaluation.logs.log_slice import fold_of
+from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.models.reward_models import CrossFitted, RewardModel, SequentialGlm
+
+UNIFORM_TOLERANCE = 1e-6
+"""Maximum deviation of p K from 1 in a log that chose uniformly."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogRows:
+    """Rows of a log with the predictions of the reward models."""
+
+    block: LoggedData
+    reward_range: tuple[float, float]
+    """Lowest and highest possible reward, which may be infinite."""
+    predicted: Floats | None
+    """Expected rewards by a model that has not learned the row, (rows, max_arms), 0 beyond the arms of the row."""
+    sequential: Floats | None
+    """Expected rewards by a model that has learned only earlier rows, (rows, max_arms); None if not needed."""
+    first_row: int = 0
+    """Index of the first row in the log."""
+    clusters: Ints | None = None
+    """Cluster number of each row; None if rows are independent."""
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def of_chosen(self, values: Floats) -> Floats:
+        """Return the entries of the chosen arms, (rows,), from an array (rows, max_arms)."""
+        return values.reshape(-1)[self._chosen]
+
+    @cached_property
+    def _chosen(self) -> Ints:
+        """The index of the chosen arm of each row in an array (rows, max_arms) that is flattened."""
+        return np.arange(len(self)) * self.block.arms.max_arms + self.block.chosen
+
+    @property
+    def propensities(self) -> Floats:
+        """The probability of the chosen arm, (rows,)."""
+        assert self.block.propensities is not None
+        return self.block.propensities
+
+    @cached_property
+    def groups(self) -> Ints:
+        """The group of each row for `MomentSums`, (rows,)."""
+        units = np.arange(self.first_row, self.first_row + len(self)) if self.clusters is None else self.clusters
+        groups: Ints = units % GROUPS
+        return groups
+
+    def add_to(self, sums: MomentSums, *terms: Floats) -> None:
+        """Add terms, (rows,) each, to sums over groups."""
+        sums.add(terms, self.groups, clustered=self.clusters is not None)
+
+    @cached_property
+    def arm_mask(self) -> Bools:
+        """Mask of the arms that each row has, (rows, max_arms)."""
+        return self.block.arm_mask
+
+    @cached_property
+    def of_reward_model(self) -> "RewardRows":
+        """The rewards beside the predictions of the cross-fitted model."""
+        assert self.predicted is not None
+        lowest, highest = self.reward_range
+        variances = np.ones_like(self.predicted)
+        if math.isfinite(lowest):
+            variances *= self.predicted - lowest
+        if math.isfinite(highest):
+            variances *= highest - self.predicted
+        variances = np.maximum(variances, 0.0)
+        residuals = self.block.rewards - self.of_chosen(self.predicted)
+        return RewardRows(self.predicted, residuals, residuals * residuals, variances, self.of_chosen(variances))
+
+    @cached_property
+    def positive_probabilities(self) -> Floats | None:
+        """The log's probabilities of all arms, with inf in place of 0: a quotient by it is then 0. None if unknown."""
+        logged = self.block.probabilities
+        return None if logged is None else np.where(logged > 0.0, logged, np.inf)
+
+    @cached_property
+    def scaled(self) -> "ScaledRows":
+        """Rewards and sequential predictions on the scale from 0, the lowest possible reward, to 1, the highest."""
+        assert self.sequential is not None
+        lowest, scale = self.reward_range[0], self.reward_range[1] - self.reward_range[0]
+        predicted = np.clip((self.sequential - lowest) / scale, 0.0, 1.0)
+        predicted[~self.arm_mask] = 0.0
+        return ScaledRows((self.block.rewards - lowest) / scale, predicted)
+
+    @cached_property
+    def known_probabilities(self) -> Floats | None:
+        """Probabilities of all arms; None if unknown. With two arms in all rows, the propensity determines both."""
+        block = self.block
+        if block.probabilities is not None or block.arms.max_arms != 2 or not block.arms.same_arms:
+            return block.probabilities
+        of_first = np.where(block.chosen == 0, self.propensities, 1.0 - self.propensities)
+        return np.stack([of_first, 1.0 - of_first], axis=1)
+
+
+class ScaledRows(NamedTuple):
+    """Rewards, (rows,), and predicted rewards, (rows, max_arms), between 0 and 1."""
+
+    rewards: Floats
+    predicted: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class RewardRows:
+    """Rewards beside the predictions of a model that has not learned the rows."""
+
+    predicted: Floats
+    """q(a), (rows, max_arms)."""
+    residuals: Floats
+    """r - q of the chosen arms, (rows,)."""
+    squared_residuals: Floats
+    variances: Floats
+    """Variances of rewards by the model, up to a factor, (rows, max_arms).
+
+    For bounded rewards they are largest in the middle of the range."""
+    chosen_variances: Floats
+    """Those of the chosen arms, (rows,)."""
+
+    @cached_property
+    def sums(self) -> tuple[float, float]:
+        """The sums of squared residuals and of the variances of the chosen arms."""
+        return float(self.squared_residuals.sum()), float(self.chosen_variances.sum())
+
+
+class RowUnits:
+    """Numbers the clusters of a log, and the rows if it has no clusters, in their order."""
+
+    def __init__(self, first_row: int = 0) -> None:
+        self._clusters, self.rows = ClusterNumbering(), first_row
+
+    def assign(self, block: LoggedData) -> tuple[Ints | None, Ints]:
+        """Return the cluster number of each row (None without clusters), and the number that determines its fold."""
+        clusters = self._clusters.assign(block.clusters)
+        fold_keys = np.arange(self.rows, self.rows + len(block)) if clusters is None else clusters
+        self.rows += len(block)
+        return clusters, fold_keys
+
+
+class RowReader:
+    """Checks the blocks of a log and predicts their rewards.
+
+    Args:
+        reward_range: lowest and highest possible reward, which may be infinite.
+        fitted: the cross-fitted reward model; None if no estimator needs it.
+        sequential: the model of anytime-valid intervals; None if there are none.
+        first_row: index of the first row that is read.
+    """
+
+    def __init__(
+        self,
+        reward_range: tuple[float, float],
+        fitted: tuple[RewardModel, CrossFitted] | None,
+        sequential: SequentialGlm | None,
+        first_row: int = 0,
+    ) -> None:
+        self._range, self._fitted, self._sequential = reward_range, fitted, sequential
+        self._units = RowUnits(first_row)
+        self.rewards = MomentSums(1)
+        """Moments of the rewards of the log."""
+        self.chose_uniformly = True
+        """Whether the log chose all arms of each row with the same probability."""
+
+    def read(self, block: LoggedData) -> LogRows:
+        """Return the next rows. Raises InvalidInput if they have no propensities, or rewards outside of the range."""
+        if block.propensities is None:
+            raise InvalidInput("all rows of a log must have propensities, or none; got both")
+        first_row = self._units.rows
+        outside = (block.rewards < self._range[0]) | (block.rewards > self._range[1])
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise InvalidInput(
+                f"rewards must be within reward_range, {self._range}; got {block.rewards[row]} in row "
+                f"{first_row + row}. Set a wider reward_range"
+            )
+        clusters, fold_keys = self._units.assign(block)
+        predicted = None
+        if self._fitted is not None:
+            model, fitted = self._fitted
+            predicted = np.clip(fitted.predict(block, fold_of(fold_keys, model.folds)), *self._range)
+            predicted = np.where(block.arm_mask, predicted, 0.0)
+        sequential = None if self._sequential is None else self._sequential.predict_then_learn(block)
+        rows = LogRows(block, self._range, predicted, sequential, first_row, clusters)
+        rows.add_to(self.rewards, block.rewards)
+        deviations = np.abs(block.propensities * block.arms.counts - 1.0)
+        self.chose_uniformly &= bool((deviations <= UNIFORM_TOLERANCE).all())
+        return rows

@@ -1,0 +1,186 @@
+"""TargetSums: all estimates of one target, accumulated over the blocks of a log."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from glbandits.common.arrays import Bools, Floats, Ints
+from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.estimators.agreement import agreement_notes
+from glbandits.evaluation.estimators.embeddings import Embeddings
+from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs
+from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
+from glbandits.evaluation.estimators.headline import HeadlineSums
+from glbandits.evaluation.estimators.intervals import UNKNOWN, normal_interval
+from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
+from glbandits.evaluation.estimators.results import Estimate, Evaluation
+from glbandits.evaluation.estimators.support import Support, SupportSums
+from glbandits.evaluation.estimators.targets import OfferedArmTarget, Target
+from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.maths.online_statistics.running_sums import RunningSums
+
+RUNNING_POINTS = 500
+"""Number of points of running estimates."""
+FEW_GROUPS = 40
+"""Number of clusters below which there is a note that intervals are unreliable."""
+
+
+class TargetSums:
+    """Accumulates the estimates of a target.
+
+    Args:
+        target: the target.
+        estimators: the requested estimators.
+        headline: accumulates the doubly robust estimates; None without a reward model.
+        rng: draws the decisions of `replay`.
+        embeddings: categories of arms, for `mips` and `offcem`.
+        head: a block with the first row of the log.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        estimators: Sequence[Estimator],
+        headline: HeadlineSums | None,
+        rng: np.random.Generator,
+        embeddings: Embeddings | None,
+        head: LoggedData,
+    ) -> None:
+        self.target = target
+        self._estimators, self._headline, self._rng, self._embeddings = estimators, headline, rng, embeddings
+        example = EstimatorInputs(*np.zeros((len(EstimatorInputs._fields), 1)))
+        widths = [estimator.terms(example).shape[1] for estimator in estimators]
+        self._sums = [MomentSums(width) for width in widths]
+        self._running = [RunningSums(width, RUNNING_POINTS) for width in widths]
+        self._weights, self._differences = MomentSums(1), MomentSums(2)
+        self._support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
+        self._are_estimated = head.estimated
+        self._rows_without_arm, self._replays = 0, any(estimator.name == "replay" for estimator in estimators)
+
+    def add(self, rows: LogRows, probabilities: Floats, reference: Floats | None) -> None:
+        """Add the next rows.
+
+        Args:
+            rows: the rows.
+            probabilities: the target's probabilities of the arms, (rows, max_arms).
+            reference: those of the reference; in all blocks, or in none.
+        """
+        block = rows.block
+        weights = rows.of_chosen(probabilities) / rows.propensities
+        expected, predicted, marginal = np.zeros((3, len(block)))
+        if rows.predicted is not None:
+            assert self._headline is not None
+            expected = np.einsum("ak,ak->a", rows.predicted, probabilities)
+            predicted = rows.of_chosen(rows.predicted)
+            self._headline.add(rows, probabilities, reference)
+            rows.add_to(self._differences, expected - weights * predicted, weights)
+        if self._embeddings is not None:
+            marginal = self._embeddings.weights(block, probabilities, rows.first_row)
+        matched = self._draw_matches(probabilities, block.chosen) if self._replays else np.zeros(len(block), bool)
+        inputs = EstimatorInputs(weights, block.rewards, matched, expected, predicted, marginal)
+        for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True):
+            terms = estimator.terms(inputs)
+            rows.add_to(sums, *terms.T)
+            running.add(terms.T)
+        rows.add_to(self._weights, weights)
+        self._support.add(block, probabilities, weights)
+        if isinstance(self.target, OfferedArmTarget):
+            self._rows_without_arm += int((self.target.indices(block) < 0).sum())
+
+    def _draw_matches(self, probabilities: Floats, chosen: Ints) -> Bools:
+        """Whether an arm that is drawn from the target equals the chosen arm."""
+        below = np.cumsum(probabilities, axis=1)
+        drawn = (self._rng.random(len(chosen))[:, np.newaxis] * below[:, -1:] >= below).sum(axis=1)
+        matched: Bools = drawn == chosen
+        return matched
+
+    def evaluation(
+        self,
+        reader: RowReader,
+        level: float,
+        difference_level: float,
+        least_propensity: float | None,
+        arm_names: tuple[str, ...] | None,
+    ) -> Evaluation:
+        """Return the estimates of all rows so far.
+
+        Args:
+            reader: the reader of the rows.
+            level: confidence level of the intervals.
+            difference_level: that of the difference from the reference.
+            least_propensity: lower bound on the probabilities of the logging policy, if known.
+            arm_names: of the log.
+        """
+        if self._replays and not reader.chose_uniformly:
+            raise InvalidInput(
+                "replay needs a log that chose all arms of a row with the same probability, 1/K; got other "
+                "propensities. Use ips, snips or dr"
+            )
+        support = self._support.support(self._weights.moments().standard_error(np.ones(1)), least_propensity)
+        estimates = [
+            _estimate(estimator, sums.moments(), running.table(), support, level)
+            for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True)
+        ]
+        logged, headline = reader.rewards.moments(), None
+        notes = self._notes(estimates, support, logged)
+        if self._headline is not None:
+            headline = self._headline.headline(level, difference_level)
+            notes += agreement_notes(self._differences.moments(), headline, support)
+        return Evaluation(
+            estimates=tuple(estimates),
+            logged=float(logged.mean[0]),
+            logged_error=logged.standard_error(np.ones(1)),
+            headline=headline,
+            support=support,
+            level=level,
+            notes=tuple(notes),
+            at_rows=self._running[0].table()[0].astype(np.int64),
+            arm_names=arm_names,
+        )
+
+    def _notes(self, estimates: Sequence[Estimate], support: Support, logged: Moments) -> list[str]:
+        notes = support.warnings()
+        if isinstance(self.target, OfferedArmTarget) and self._rows_without_arm:
+            notes.append(
+                f"{self._rows_without_arm:,} of {support.rows:,} rows do not offer the arm {self.target.name!r}: "
+                "there the target decides as the logging policy did"
+            )
+        if self._are_estimated:
+            notes.append(
+                "propensities were estimated from the log: all estimates are biased if the logging policy used more "
+                "than the context"
+            )
+        if logged.grouped:
+            few = ", too few for reliable intervals" if logged.groups < FEW_GROUPS else ""
+            notes.append(f"rows of a cluster are not independent: {logged.groups} independent groups of rows{few}")
+        biased = [estimator.name for estimator in self._estimators if estimator.biased]
+        if biased:
+            notes.append(
+                f"intervals do not cover the bias of {', '.join(biased)}, which comes from the model, from reduced "
+                "weights or from embeddings"
+            )
+        flat = [estimate.name for estimate in estimates if estimate.standard_error == 0.0]
+        if flat and support.unused < 1.0:
+            notes.append(
+                f"all rows with a weight have the same reward, so that the standard error of {', '.join(flat)} is "
+                "unknown"
+            )
+        if support.unused == 1.0:
+            notes.append("the target never chooses a logged arm: the log has no evidence on it")
+        return notes
+
+
+def _estimate(estimator: Estimator, moments: Moments, table: Floats, support: Support, level: float) -> Estimate:
+    """The estimate from moments of the terms. `table` has the running sums of rows and terms."""
+    used = estimator.select_terms(moments)
+    selected, has_error = moments.only(used), estimator.has_standard_error
+    return Estimate(
+        estimator=estimator,
+        value=float(estimator.combine(selected.mean)),
+        standard_error=selected.standard_error(estimator.gradient(selected.mean)) if has_error else math.nan,
+        normal=normal_interval(estimator, selected, level) if has_error else UNKNOWN,
+        running=estimator.combine((table[1:][used] / table[0]).T),
+        support=support,
+        moments=selected,
+    )
