@@ -1,4 +1,4 @@
-"""Evidence of a loop: the formula at every decision, segments, and what is left out."""
+"""LoopEvidence of a loop: the formula at every decision, segments, and what is left out."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.service.domain.events import Aggregation, Mode, SettledDecision
-from glbandits.service.domain.evidence import Evidence, Segment
+from glbandits.service.domain.evidence import LoopEvidence, Segment
 from glbandits.service.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
 from tests.service.domain.simulated_loops import log_evidence, predictions, settled, simulated
 from tests.service.helpers import decision
@@ -22,8 +22,8 @@ def one_loop(decisions: int, seed: int = 0) -> list[SettledDecision]:
     return settled(probabilities[0], shown[0], rewards[0])
 
 
-def fed(rows: list[SettledDecision], batch: int, start: Evidence | None = None) -> Evidence:
-    evidence = start or Evidence()
+def fed(rows: list[SettledDecision], batch: int, start: LoopEvidence | None = None) -> LoopEvidence:
+    evidence = start or LoopEvidence()
     for first in range(0, len(rows), batch):
         evidence = evidence.extended_by(rows[first : first + batch], UNLIMITED)
     return evidence
@@ -46,7 +46,7 @@ def test_evidence_equals_the_formula_at_every_batch() -> None:
     of_all = list(log_evidence(*columns))
     of_present = {split: list(log_evidence(*(array[..., split:] for array in columns))) for split in (512, 1024)}
     for loop in range(2):
-        rows, evidence = settled(probabilities[loop], shown[loop], rewards[loop]), Evidence()
+        rows, evidence = settled(probabilities[loop], shown[loop], rewards[loop]), LoopEvidence()
         for stop in np.random.default_rng(2).integers(1, 90, size=40).cumsum().tolist():
             evidence = evidence.extended_by(rows[evidence.past.decisions : stop], UNLIMITED)
             last = evidence.past.decisions - 1
@@ -96,7 +96,7 @@ def test_evidence_survives_a_snapshot() -> None:
 
 def test_evidence_of_another_grid_is_dropped() -> None:
     evidence = replace(fed(one_loop(10), 10), version=0)
-    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == Evidence()
+    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == LoopEvidence()
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,12 @@ def test_evidence_of_another_grid_is_dropped() -> None:
     ],
 )
 def test_only_decisions_with_evidence_count(changed: dict[str, Any], counts: tuple[int, ...]) -> None:
-    evidence = Evidence().extended_by([only(**changed)], UNLIMITED)
+    evidence = LoopEvidence().extended_by([only(**changed)], UNLIMITED)
     assert (evidence.past.decisions, evidence.unlimited, evidence.apprentice) == counts
 
 
 def test_limits_of_the_link_are_the_default() -> None:
-    evidence = Evidence().extended_by([only(reward_range=None)], (0.0, 1.0))
+    evidence = LoopEvidence().extended_by([only(reward_range=None)], (0.0, 1.0))
     assert (evidence.past.decisions, evidence.limits) == (1, (0.0, 1.0))
 
 
@@ -123,17 +123,17 @@ def test_sum_beyond_the_limits_counts_as_the_limit() -> None:
     rows = SettledDecision(
         1, decision("e", aggregation=Aggregation.SUM, reward_range=(-1.0, 1.0)), ((5, 1.0), (6, 1.0)), activated=False
     )
-    assert Evidence().extended_by([rows], UNLIMITED).past.reward_sum == 1.0
+    assert LoopEvidence().extended_by([rows], UNLIMITED).past.reward_sum == 1.0
 
 
 def test_decisions_without_support_are_counted() -> None:
     """The bounds assume the best and the worst of it: with all rewards 1, the difference is between 0 and 1."""
-    evidence = Evidence().extended_by(2000 * [only(probabilities=(0.0, 0.5, 0.5))], UNLIMITED)
+    evidence = LoopEvidence().extended_by(2000 * [only(probabilities=(0.0, 0.5, 0.5))], UNLIMITED)
     low, high = evidence.past.sequence().interval(0.95)
     assert low < 0.0 < 0.9 < high
     assert evidence.past.unsupported == 2000
 
 
 def test_actions_of_probability_0_are_left_out() -> None:
-    evidence = Evidence().extended_by([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
-    assert evidence == Evidence()
+    evidence = LoopEvidence().extended_by([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
+    assert evidence == LoopEvidence()

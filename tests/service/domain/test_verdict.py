@@ -8,56 +8,56 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.service.domain.events import Mode, SettledDecision
-from glbandits.service.domain.evidence import Evidence
-from glbandits.service.domain.verdict import Judgement, Verdict, judge_past, judge_present
+from glbandits.service.domain.evidence import LoopEvidence
+from glbandits.service.domain.verdict import LoopJudgement, LoopVerdict, judge_past, judge_present
 from tests.service.domain.simulated_loops import false_verdicts, settled, simulated
 from tests.service.helpers import decision
 
 UNLIMITED = (-math.inf, math.inf)
 
 
-def evidence_of(decisions: int, means: tuple[float, ...], seed: int = 0) -> Evidence:
+def evidence_of(decisions: int, means: tuple[float, ...], seed: int = 0) -> LoopEvidence:
     probabilities, shown, rewards = simulated(1, decisions, means, seed)
-    return Evidence().extended_by(settled(probabilities[0], shown[0], rewards[0]), UNLIMITED)
+    return LoopEvidence().extended_by(settled(probabilities[0], shown[0], rewards[0]), UNLIMITED)
 
 
-def same_decisions(count: int, rewards: tuple[tuple[int, float], ...] = ((5, 1.0),), **changed: Any) -> Evidence:
+def same_decisions(count: int, rewards: tuple[tuple[int, float], ...] = ((5, 1.0),), **changed: Any) -> LoopEvidence:
     """Decisions that show the baseline and another action in turn."""
     values: dict[str, Any] = {"reward_range": (0.0, 1.0)} | changed
     rows = [
         SettledDecision(1, decision("e", **values | {"shown": index % 2}), rewards, False) for index in range(count)
     ]
-    return Evidence().extended_by(rows, UNLIMITED)
+    return LoopEvidence().extended_by(rows, UNLIMITED)
 
 
 @pytest.mark.parametrize(
     ("evidence", "verdict"),
     [
-        (Evidence(), Verdict.EARLY),
-        (same_decisions(99, ()), Verdict.EARLY),
-        (same_decisions(100, ()), Verdict.SILENT),
-        (same_decisions(1, mode=Mode.APPRENTICE), Verdict.APPRENTICE),
-        (same_decisions(1, reward_range=None), Verdict.UNLIMITED),
-        (same_decisions(500, probabilities=(0.5, 0.5, 0.0), baseline=2), Verdict.BLIND),
+        (LoopEvidence(), LoopVerdict.EARLY),
+        (same_decisions(99, ()), LoopVerdict.EARLY),
+        (same_decisions(100, ()), LoopVerdict.SILENT),
+        (same_decisions(1, mode=Mode.APPRENTICE), LoopVerdict.APPRENTICE),
+        (same_decisions(1, reward_range=None), LoopVerdict.UNLIMITED),
+        (same_decisions(500, probabilities=(0.5, 0.5, 0.0), baseline=2), LoopVerdict.BLIND),
     ],
     ids=["nothing", "few", "silent", "apprentice", "unlimited", "blind"],
 )
-def test_missing_evidence_has_its_own_verdicts(evidence: Evidence, verdict: Verdict) -> None:
+def test_missing_evidence_has_its_own_verdicts(evidence: LoopEvidence, verdict: LoopVerdict) -> None:
     assert judge_past(evidence).verdict is verdict
 
 
 @pytest.mark.parametrize(
     ("means", "verdict"),
-    [((0.2, 0.3, 0.6), Verdict.BETTER), ((0.6, 0.1, 0.1), Verdict.WORSE)],
+    [((0.2, 0.3, 0.6), LoopVerdict.BETTER), ((0.6, 0.1, 0.1), LoopVerdict.WORSE)],
 )
-def test_real_difference_is_detected(means: tuple[float, ...], verdict: Verdict) -> None:
+def test_real_difference_is_detected(means: tuple[float, ...], verdict: LoopVerdict) -> None:
     """The worse loop explores nine tenths of its decisions. Bounds hold the truth in 97.5 % of loops."""
-    if verdict is Verdict.WORSE:
+    if verdict is LoopVerdict.WORSE:
         rng, n = np.random.default_rng(5), 3000
         model = np.tile([0.1, 0.45, 0.45], (n, 1))
         shown = rng.choice(3, n, p=model[0]).astype(np.float64)
         rewards = (rng.random(n) < np.array(means)[shown.astype(int)]).astype(np.float64)
-        evidence, truth = Evidence().extended_by(settled(model, shown, rewards), UNLIMITED), -0.45
+        evidence, truth = LoopEvidence().extended_by(settled(model, shown, rewards), UNLIMITED), -0.45
     else:
         evidence, truth = evidence_of(3000, means), 0.34
     for judged in (judge_past(evidence), judge_present(evidence)):
@@ -76,17 +76,17 @@ def test_present_model_is_judged_apart_from_the_past() -> None:
     shown = rng.choice(3, n, p=model[0]).astype(np.float64)
     better = np.arange(n) < 5000
     rewards = (rng.random(n) < np.where((shown > 0) == better, 0.7, 0.2)).astype(np.float64)
-    early = Evidence().extended_by(settled(model, shown, rewards)[:5000], UNLIMITED)
-    late = Evidence().extended_by(settled(model, shown, rewards), UNLIMITED)
-    assert judge_past(early).verdict is judge_present(early).verdict is Verdict.BETTER
-    assert judge_present(late).verdict is Verdict.WORSE
-    assert judge_past(late).verdict is not Verdict.WORSE
+    early = LoopEvidence().extended_by(settled(model, shown, rewards)[:5000], UNLIMITED)
+    late = LoopEvidence().extended_by(settled(model, shown, rewards), UNLIMITED)
+    assert judge_past(early).verdict is judge_present(early).verdict is LoopVerdict.BETTER
+    assert judge_present(late).verdict is LoopVerdict.WORSE
+    assert judge_past(late).verdict is not LoopVerdict.WORSE
 
 
 @pytest.mark.statistics
 def test_no_difference_is_seen_when_the_interval_is_narrow() -> None:
     judged = judge_past(evidence_of(8000, (0.4, 0.4, 0.4)))
-    assert judged.verdict is Verdict.SAME
+    assert judged.verdict is LoopVerdict.SAME
     assert judged.low is not None
     assert judged.high is not None
     assert judged.low < 0.0 < judged.high < judged.low + 0.2
@@ -96,7 +96,7 @@ def test_forecast_has_the_time_of_the_answer() -> None:
     """One decision a second. Intervals shrink like 1 / sqrt(n), so the forecast is about right: here within a half."""
     evidence = evidence_of(300, (0.3, 0.45, 0.45), seed=4)
     judged = judge_past(evidence)
-    assert judged.verdict is Verdict.EARLY
+    assert judged.verdict is LoopVerdict.EARLY
     assert judged.decisions_needed is not None
     assert judged.expected_at == pytest.approx(1e6 * (300 + judged.decisions_needed), rel=0.01)
     expected = judged.decisions * ((judged.difference - judged.low) / judged.difference) ** 2  # type: ignore[operator]
@@ -105,7 +105,7 @@ def test_forecast_has_the_time_of_the_answer() -> None:
 
 def test_present_model_is_judged_from_1024_decisions_on() -> None:
     judged = judge_present(evidence_of(600, (0.2, 0.6, 0.6)))
-    assert (judged.verdict, judged.decisions, judged.decisions_needed) == (Verdict.EARLY, 0, 424)
+    assert (judged.verdict, judged.decisions, judged.decisions_needed) == (LoopVerdict.EARLY, 0, 424)
     assert judged.expected_at == pytest.approx(1e6 * 1024, rel=0.01)
 
 
@@ -128,14 +128,14 @@ def test_differences_are_in_units_of_the_reward() -> None:
         )
         for row in rows
     ]
-    one, other = (judge_past(Evidence().extended_by(each, UNLIMITED)) for each in (rows, wide))
+    one, other = (judge_past(LoopEvidence().extended_by(each, UNLIMITED)) for each in (rows, wide))
     for name in ("difference", "low", "high"):
         assert getattr(other, name) == pytest.approx(40.0 * getattr(one, name))
-    assert one.verdict is other.verdict is Verdict.BETTER
+    assert one.verdict is other.verdict is LoopVerdict.BETTER
 
 
 def test_no_verdict_before_the_first_decision() -> None:
-    assert judge_past(Evidence()) == judge_present(Evidence()) == Judgement(Verdict.EARLY)
+    assert judge_past(LoopEvidence()) == judge_present(LoopEvidence()) == LoopJudgement(LoopVerdict.EARLY)
 
 
 def test_few_loops_without_a_difference_get_a_verdict() -> None:

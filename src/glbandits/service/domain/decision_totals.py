@@ -20,7 +20,7 @@ STEPS_PER_DOUBLING = 8
 """Resolution of the logarithmic scale of delays: a quantile is within 5 % of the exact one."""
 
 
-class Estimate(NamedTuple):
+class MeanWithError(NamedTuple):
     """A number and its standard error."""
 
     value: float
@@ -93,20 +93,20 @@ class DecisionTotals:
         return sorted(self.actions.items(), key=lambda item: (-item[1], item[0]))
 
     @property
-    def reward(self) -> Estimate | None:
+    def reward(self) -> MeanWithError | None:
         """The mean reward of the learned decisions."""
         if not self.learned:
             return None
         mean = self.r / self.learned
-        return Estimate(mean, _root(self.rr - self.r * mean) / self.learned)
+        return MeanWithError(mean, _root(self.rr - self.r * mean) / self.learned)
 
     @property
-    def baseline(self) -> Estimate | None:
+    def baseline(self) -> MeanWithError | None:
         """The estimated mean reward of the baseline; None if it was never shown."""
         if not self.baseline_shown:
             return None
         mean = self.wr / self.w
-        return Estimate(mean, _root(self._baseline_spread(mean)) / self.w)
+        return MeanWithError(mean, _root(self._baseline_spread(mean)) / self.w)
 
     @property
     def baseline_sample_size(self) -> float:

@@ -1,4 +1,4 @@
-"""Evidence on whether a loop earns more than its baseline: confidence sequences.
+"""LoopEvidence on whether a loop earns more than its baseline: confidence sequences.
 
 The difference of a decision is the expected reward of the shown action minus that of the baseline. Its doubly robust
 estimate weights the reward by 1 if another action was shown, and by -(1 - p) / p if the baseline was shown, where p is
@@ -55,7 +55,7 @@ class Segment(msgspec.Struct, frozen=True):
     """Sums over consecutive decisions, and the confidence sequence of their mean difference."""
 
     index: int = 0
-    """The number of segments that started earlier. `Evidence.past` does not count."""
+    """The number of segments that started earlier. `LoopEvidence.past` does not count."""
     first: int = 0
     last: int = 0
     """Timestamps of the first and the last decision."""
@@ -99,7 +99,7 @@ class Segment(msgspec.Struct, frozen=True):
         return ConfidenceSequence.from_state(LOWEST_DIFFERENCE, self.state)
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The evidence of a loop.
 
     Old decisions say little about the present model. So new segments start after 512, 1024, 2048, ... decisions since
@@ -130,11 +130,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     without_baseline: int = 0
     """Decisions that do not count as evidence, because they are from a catalogue and name no baseline."""
 
-    def for_new_model(self) -> "Evidence":
+    def for_new_model(self) -> "LoopEvidence":
         """Return the evidence for another model: the present segment starts again."""
         return replace(self, present=None, upcoming=None, decisions_of_model=0)
 
-    def extended_by(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "Evidence":
+    def extended_by(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "LoopEvidence":
         """Return the evidence with a batch of further decisions. Decisions that are not learned do not count.
 
         Args:
@@ -180,7 +180,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         both = (0.5 + baseline + others) / (1 + sum(self.counts))
         return (baseline + both) / (self.counts[0] + 1), (others + both) / (self.counts[1] + 1)
 
-    def _with_reward(self, row: Row, limits: Limits) -> "Evidence":
+    def _with_reward(self, row: Row, limits: Limits) -> "LoopEvidence":
         """Return the evidence with a reward added to the means."""
         (baseline, others), (shown, not_shown) = self.means, self.counts
         if row.showed_baseline:
@@ -191,7 +191,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
             others += (row.reward - others) / min(not_shown, MEMORY)
         return replace(self, means=(baseline, others), counts=(shown, not_shown), limits=limits)
 
-    def _with_rows(self, rows: Floats) -> "Evidence":
+    def _with_rows(self, rows: Floats) -> "LoopEvidence":
         evidence, start = self, 0
         while start < len(rows):
             split = FIRST_SPLIT << (evidence.decisions_of_model // FIRST_SPLIT).bit_length()
@@ -200,7 +200,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
             start = stop
         return evidence
 
-    def _extended(self, rows: Floats, *, starts_segment: bool) -> "Evidence":
+    def _extended(self, rows: Floats, *, starts_segment: bool) -> "LoopEvidence":
         """Add decisions to all segments. Then start a new segment if `starts_segment`."""
         past, segments = self.past.extended_by(rows), self.segments
         present, upcoming = (segment and segment.extended_by(rows) for segment in (self.present, self.upcoming))

@@ -13,7 +13,7 @@ from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import settings_of
 from glbandits.service.domain.decision_learning import LearningOutcome
-from glbandits.service.domain.evidence import Evidence
+from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import DENSE_WIDTH, LoopConfig
 from glbandits.service.domain.request_features import Arms, RequestEncoder
 
@@ -37,7 +37,7 @@ class PublishedModel(NamedTuple):
     """Decisions of the log that cannot be learned, with those that count as `invalidating`."""
     invalidating: int = 0
     """Decisions that were set aside because the model would have become invalid."""
-    evidence: Evidence = Evidence()
+    evidence: LoopEvidence = LoopEvidence()
     """Whether the loop is better than its baseline, from the decisions that the model has learned."""
 
     def after(self, bandit: Bandit, outcomes: Sequence[LearningOutcome]) -> "PublishedModel":
@@ -70,7 +70,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     bandit: bytes
     set_aside: int = 0
     invalidating: int = 0
-    evidence: Evidence = Evidence()
+    evidence: LoopEvidence = LoopEvidence()
     """From the decisions that the model has learned."""
 
 
@@ -80,7 +80,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 
 def decode_snapshot(body: bytes) -> Snapshot:
-    """Decode a snapshot, without its model. Evidence of another version is dropped.
+    """Decode a snapshot, without its model. LoopEvidence of another version is dropped.
 
     Raises ModelFileError if the bytes are not a snapshot.
     """
@@ -89,7 +89,7 @@ def decode_snapshot(body: bytes) -> Snapshot:
     except msgspec.MsgspecError as error:
         raise ModelFileError(f"the snapshot is damaged, or was written by another version: {error}") from None
     usable = snapshot.evidence.version == GRID_VERSION
-    return snapshot if usable else msgspec.structs.replace(snapshot, evidence=Evidence())
+    return snapshot if usable else msgspec.structs.replace(snapshot, evidence=LoopEvidence())
 
 
 def load_snapshot(body: bytes) -> tuple[Snapshot, Bandit]:

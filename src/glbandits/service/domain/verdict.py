@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from glbandits.maths.online_statistics.confidence_sequence import PRIOR_ROWS, rows_to_exclude_zero
-from glbandits.service.domain.evidence import FIRST_SPLIT, Evidence, Segment
+from glbandits.service.domain.evidence import FIRST_SPLIT, LoopEvidence, Segment
 from glbandits.service.domain.loop_config import SECOND
 
 ALPHA = 0.05
@@ -27,7 +27,7 @@ LONGEST_FORECAST = 3650 * 86_400 * SECOND
 """Ten years, in microseconds."""
 
 
-class Verdict(StrEnum):
+class LoopVerdict(StrEnum):
     """The result of comparing a loop with its baseline."""
 
     EARLY = "early"
@@ -48,10 +48,10 @@ class Verdict(StrEnum):
     WORSE = "worse"
 
 
-class Judgement(NamedTuple):
+class LoopJudgement(NamedTuple):
     """A verdict and its evidence. Differences are in units of the reward."""
 
-    verdict: Verdict
+    verdict: LoopVerdict
     decisions: int = 0
     since: int | None = None
     """Timestamp of the first decision."""
@@ -67,22 +67,22 @@ class Judgement(NamedTuple):
     """Forecast of the timestamp of the answer, at the present rate of decisions. None if it is over ten years away."""
 
 
-def judge_past(evidence: Evidence) -> Judgement:
+def judge_past(evidence: LoopEvidence) -> LoopJudgement:
     """Return the verdict on all decisions of the loop so far."""
     if not evidence.past.decisions:
-        return Judgement(_verdict_without_evidence(evidence))
+        return LoopJudgement(_verdict_without_evidence(evidence))
     judged = _judge(evidence, evidence.past, ALPHA / 2.0)
     needed = _rows_needed(judged)
     return _with_forecast(judged, needed - judged.decisions, evidence)
 
 
-def judge_present(evidence: Evidence) -> Judgement:
+def judge_present(evidence: LoopEvidence) -> LoopJudgement:
     """Return the verdict on the present model, from its last decisions."""
     if not evidence.past.decisions:
-        return Judgement(_verdict_without_evidence(evidence))
+        return LoopJudgement(_verdict_without_evidence(evidence))
     present = evidence.present
     if present is None:
-        return _with_forecast(Judgement(Verdict.EARLY), 2 * FIRST_SPLIT - evidence.decisions_of_model, evidence)
+        return _with_forecast(LoopJudgement(LoopVerdict.EARLY), 2 * FIRST_SPLIT - evidence.decisions_of_model, evidence)
     judged = _judge(evidence, present, ALPHA / 2.0 / ((present.index + 1) * (present.index + 2)))
     needed, before = _rows_needed(judged), evidence.decisions_of_model - judged.decisions
     # The next segment replaces this one when this one has three times as many decisions as came before it.
@@ -90,20 +90,20 @@ def judge_present(evidence: Evidence) -> Judgement:
     return _with_forecast(judged, more, evidence)
 
 
-def _verdict_without_evidence(evidence: Evidence) -> Verdict:
+def _verdict_without_evidence(evidence: LoopEvidence) -> LoopVerdict:
     if evidence.unlimited:
-        return Verdict.UNLIMITED
+        return LoopVerdict.UNLIMITED
     if evidence.without_baseline:
-        return Verdict.NO_BASELINE
-    return Verdict.APPRENTICE if evidence.apprentice else Verdict.EARLY
+        return LoopVerdict.NO_BASELINE
+    return LoopVerdict.APPRENTICE if evidence.apprentice else LoopVerdict.EARLY
 
 
-def _judge(evidence: Evidence, segment: Segment, alpha: float) -> Judgement:
+def _judge(evidence: LoopEvidence, segment: Segment, alpha: float) -> LoopJudgement:
     sequence = segment.sequence()
     low, high = sequence.interval(1.0 - alpha)
     assert evidence.limits is not None
     scale = evidence.limits[1] - evidence.limits[0]
-    return Judgement(
+    return LoopJudgement(
         verdict=_verdict(segment, sequence.mean, low, high),
         decisions=segment.decisions,
         since=segment.first,
@@ -114,16 +114,16 @@ def _judge(evidence: Evidence, segment: Segment, alpha: float) -> Judgement:
     )
 
 
-def _verdict(segment: Segment, mean: float, low: float, high: float) -> Verdict:
+def _verdict(segment: Segment, mean: float, low: float, high: float) -> LoopVerdict:
     if not segment.rewarded and segment.decisions >= MIN_DECISIONS:
-        return Verdict.SILENT
+        return LoopVerdict.SILENT
     if low > 0.0 or high < 0.0:
-        return Verdict.BETTER if low > 0.0 else Verdict.WORSE
+        return LoopVerdict.BETTER if low > 0.0 else LoopVerdict.WORSE
     if segment.unsupported > MAX_UNSUPPORTED * segment.decisions:
-        return Verdict.BLIND
+        return LoopVerdict.BLIND
     wide = high - low > 2.0 * SMALL_EFFECT * _deviation(segment)
     near = rows_to_exclude_zero(segment.decisions, mean, low, high) <= 2 * segment.decisions
-    return Verdict.EARLY if wide or near else Verdict.SAME
+    return LoopVerdict.EARLY if wide or near else LoopVerdict.SAME
 
 
 def _deviation(segment: Segment) -> float:
@@ -135,8 +135,8 @@ def _deviation(segment: Segment) -> float:
     return math.sqrt((max(0.0, squares) + PRIOR_ROWS / 4.0) / (segment.decisions + PRIOR_ROWS))
 
 
-def _rows_needed(judged: Judgement) -> float:
-    if judged.verdict not in (Verdict.EARLY, Verdict.SAME) or judged.decisions < MIN_DECISIONS:
+def _rows_needed(judged: LoopJudgement) -> float:
+    if judged.verdict not in (LoopVerdict.EARLY, LoopVerdict.SAME) or judged.decisions < MIN_DECISIONS:
         return math.nan
     assert judged.difference is not None
     assert judged.low is not None
@@ -144,7 +144,7 @@ def _rows_needed(judged: Judgement) -> float:
     return rows_to_exclude_zero(judged.decisions, judged.difference, judged.low, judged.high)
 
 
-def _with_forecast(judged: Judgement, more: float, evidence: Evidence) -> Judgement:
+def _with_forecast(judged: LoopJudgement, more: float, evidence: LoopEvidence) -> LoopJudgement:
     """Add the forecast of the answer, at the rate of the newest decisions."""
     if not math.isfinite(more):
         return judged

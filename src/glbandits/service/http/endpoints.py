@@ -82,7 +82,7 @@ V1 = (
     Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, v1.LoopConfiguration),
     Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, v1.LoopConfiguration, v1.LoopConfiguration),
     Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, v1.LoopConfiguration, v1.LoopConfiguration),
-    Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.Events, parameters=PAGE),
+    Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.EventPage, parameters=PAGE),
     Endpoint("GET", "/v1/events/{event}", READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
     Endpoint(
         "GET", "/v1/events/{event}/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT
@@ -96,7 +96,7 @@ V1 = (
 )
 
 SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract
-EVALUATION, CONTRACT = config_schemas.Evaluation, config_schemas.EvaluationContract
+EVALUATION, CONTRACT = config_schemas.EvaluationRecord, config_schemas.EvaluationContract
 MODEL, LOGS, REFERENCE = config_schemas.ModelProperties, config_schemas.LogsProperties, config_schemas.PolicyReference
 SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
 SLOTS_REWARD = schemas.MultiSlotRewardRequest
@@ -120,7 +120,7 @@ ALL_VERSIONS = (
     Endpoint("GET", "/model/properties", READ, model_log.model_properties, None, MODEL),
     Endpoint("DELETE", "/logs", ADMIN, model_log.delete_logs, status=204),
     Endpoint("GET", "/logs/properties", READ, model_log.logs_properties, None, LOGS),
-    Endpoint("GET", "/evaluations", READ, evaluation_handlers.list_all, None, list[config_schemas.Evaluation]),
+    Endpoint("GET", "/evaluations", READ, evaluation_handlers.list_all, None, list[config_schemas.EvaluationRecord]),
     Endpoint("POST", "/evaluations", ADMIN, evaluation_handlers.create, CONTRACT, EVALUATION, 201, BAD_EVALUATION),
     Endpoint("GET", EVALUATION_PATH, READ, evaluation_handlers.get, None, EVALUATION),
     Endpoint("DELETE", EVALUATION_PATH, ADMIN, evaluation_handlers.delete, status=204),

@@ -18,7 +18,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.service.http.http_messages import as_datetime
 from glbandits.service.http.personalizer import evaluation_handlers
 from glbandits.service.http.personalizer.config_schemas import (
-    Evaluation,
+    EvaluationRecord,
     PolicyContract,
     PolicyResult,
     PolicyResultSummary,
@@ -223,8 +223,8 @@ class TestAWorkerThatWasKilled:
             yield site
 
     @staticmethod
-    def begin(site: Site, worker: Worker | None) -> Evaluation:
-        pending = Evaluation(
+    def begin(site: Site, worker: Worker | None) -> EvaluationRecord:
+        pending = EvaluationRecord(
             id="theirs",
             name="first",
             start_time=as_datetime(0),

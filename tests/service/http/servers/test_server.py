@@ -19,7 +19,7 @@ import pytest
 
 from glbandits.cli.commands import serve
 from glbandits.service.http.http_messages import as_datetime
-from glbandits.service.http.personalizer.config_schemas import Evaluation
+from glbandits.service.http.personalizer.config_schemas import EvaluationRecord
 from glbandits.service.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
 from glbandits.service.http.server import raise_file_limit
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -213,7 +213,7 @@ def test_evaluations_complete(site: Running) -> None:
 
 def test_evaluations_of_a_killed_server_fail(tmp_path: Path) -> None:
     began = as_datetime(0)
-    left = Evaluation(
+    left = EvaluationRecord(
         id="e", name="e", start_time=began, end_time=began, job_id="e", status="pending", creation_time=began
     )
     with closing(SqliteStore(tmp_path / "store.db")) as store:

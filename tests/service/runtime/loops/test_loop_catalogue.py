@@ -13,7 +13,7 @@ from glbandits.service.domain.catalogues.catalogue_records import CatalogueQuery
 from glbandits.service.domain.errors import VersionConflict
 from glbandits.service.domain.events import Decision, Mode, Reward
 from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.domain.verdict import Verdict, judge_past
+from glbandits.service.domain.verdict import LoopVerdict, judge_past
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -301,7 +301,7 @@ def test_evidence_needs_a_named_baseline(world: World) -> None:
     loop.configure(replace(loop.configuration, reward_range=(-10.0, 10.0)))
     put(loop, dense(named(5)))
     play_rounds(loop, store, clock, 10)
-    assert judge_past(loop.published.evidence).verdict is Verdict.NO_BASELINE
+    assert judge_past(loop.published.evidence).verdict is LoopVerdict.NO_BASELINE
     play_rounds(loop, store, clock, 10, first=10, baseline="arm 1")
     assert loop.published.evidence.past.decisions == 10
     assert loop.published.evidence.without_baseline == 10

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from glbandits.service.domain.evidence import Evidence
+from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.model_snapshots import decode_snapshot, encode_snapshot
-from glbandits.service.domain.verdict import Verdict, judge_past, judge_present
+from glbandits.service.domain.verdict import LoopVerdict, judge_past, judge_present
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.event_store import EventStore
@@ -49,7 +49,7 @@ def test_a_better_model_gets_the_verdict_better(new_world: Callable[[], World]) 
     world = new_world()
     world.play_rounds(400)
     judged = judge_past(world.loop.published.evidence)
-    assert (judged.verdict, judged.decisions) == (Verdict.BETTER, 400)
+    assert (judged.verdict, judged.decisions) == (LoopVerdict.BETTER, 400)
 
 
 def test_restart_and_takeover_keep_the_evidence(new_world: Callable[[], World]) -> None:
@@ -81,7 +81,7 @@ def test_deleting_the_whole_log_resets_the_evidence(new_world: Callable[[], Worl
     world = new_world()
     world.play_rounds(40)
     world.loop.delete_log()
-    assert world.loop.published.evidence == world.another().published.evidence == Evidence()
+    assert world.loop.published.evidence == world.another().published.evidence == LoopEvidence()
 
 
 def test_a_model_reset_resets_the_present(new_world: Callable[[], World], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_snapshot_without_evidence_starts_empty(new_world: Callable[[], World]
     del old["evidence"]
     world.store.save_model("default", saved.sequence, world.clock(), msgspec.msgpack.encode(old))
     again, since = world.another(), world.clock.now
-    assert again.published.evidence == Evidence()
+    assert again.published.evidence == LoopEvidence()
     world.play_rounds(20, again)
     judged = judge_past(again.published.evidence)
     assert judged.decisions == 20

@@ -7,7 +7,7 @@ import msgspec
 
 from glbandits.common.errors import lookup
 from glbandits.service.domain import verdict
-from glbandits.service.domain.decision_totals import DecisionTotals, Estimate
+from glbandits.service.domain.decision_totals import DecisionTotals, MeanWithError
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.http.dashboard.page import page_response
 from glbandits.service.http.dashboard.schemas import (
@@ -75,7 +75,7 @@ def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
     )
 
 
-def _judgement(judged: verdict.Judgement) -> Judgement:
+def _judgement(judged: verdict.LoopJudgement) -> Judgement:
     since, expected_at = (None if at is None else as_datetime(at) for at in (judged.since, judged.expected_at))
     return Judgement(**judged._asdict() | {"since": since, "expected_at": expected_at})
 
@@ -91,7 +91,7 @@ def _counted(kind: type[Point] | type[Statistics], totals: DecisionTotals) -> di
     """Return the fields of a schema that totals have with the same name, and the delays."""
     names = [name for name in kind.__struct_fields__ if hasattr(totals, name) and name not in ("actions", "delays")]
     counted = {name: getattr(totals, name) for name in names}
-    estimates = {name: value._asdict() for name, value in counted.items() if isinstance(value, Estimate)}
+    estimates = {name: value._asdict() for name, value in counted.items() if isinstance(value, MeanWithError)}
     median, p90, p99 = ((totals.delay(share) or 0.0) / SECOND for share in (0.5, 0.9, 0.99))
     delays = Delays(median=median, p90=p90, p99=p99) if totals.delays else None
     return counted | {name: Estimated(**value) for name, value in estimates.items()} | {"delays": delays}

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from glbandits.service.domain.verdict import Verdict
+from glbandits.service.domain.verdict import LoopVerdict
 from glbandits.service.http.v1.schemas import ApiStruct
 from glbandits.service.runtime.loops.loop_statistics import Window
 
@@ -67,7 +67,7 @@ class Learner(ApiStruct, frozen=True, kw_only=True):
 class Judgement(ApiStruct, frozen=True, kw_only=True):
     """A verdict and its evidence. The interval holds at every number of decisions at once."""
 
-    verdict: Verdict
+    verdict: LoopVerdict
     decisions: int
     """The number of decisions that count."""
     since: datetime | None

@@ -120,7 +120,7 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     total_summary: PolicyResultSummary
 
 
-class Evaluation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class EvaluationRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """An evaluation, as it is stored and sent."""
 
     id: str

@@ -17,8 +17,8 @@ from glbandits.service.domain.policy_arguments import parse_arguments
 from glbandits.service.http.http_messages import HttpError, Request, Response, as_datetime
 from glbandits.service.http.personalizer.config_handlers import run_policy
 from glbandits.service.http.personalizer.config_schemas import (
-    Evaluation,
     EvaluationContract,
+    EvaluationRecord,
     PolicyContract,
     PolicyReference,
     PolicyResult,
@@ -70,7 +70,7 @@ class StoredEvaluation(msgspec.Struct, frozen=True):
     """
 
     id: str
-    evaluation: Evaluation | None
+    evaluation: EvaluationRecord | None
     worker: Worker | None = None
     """The process that runs the evaluation; None if none does."""
 
@@ -82,12 +82,12 @@ async def create(site: Site, request: Request, contract: EvaluationContract) -> 
     return Response(201, msgspec.json.encode(evaluation), headers=((b"location", location),))
 
 
-async def create_named(site: Site, request: Request, contract: EvaluationContract) -> Evaluation:
+async def create_named(site: Site, request: Request, contract: EvaluationContract) -> EvaluationRecord:
     """Start an evaluation with a given id, as in 2022-09-01-preview."""
     return await _start(site, request, contract, request.values["evaluation"])
 
 
-async def _start(site: Site, request: Request, contract: EvaluationContract, evaluation_id: str) -> Evaluation:
+async def _start(site: Site, request: Request, contract: EvaluationContract, evaluation_id: str) -> EvaluationRecord:
     loop_name = site.service.loop(request.loop_name).name
     if site.evaluate_log is None:
         raise HttpError(503, "OperationNotAllowed", NO_ESTIMATORS)
@@ -99,7 +99,7 @@ async def _start(site: Site, request: Request, contract: EvaluationContract, eva
     if len(site.tasks) >= MAX_EVALUATIONS:
         message = f"{MAX_EVALUATIONS} evaluations are running or waiting. Retry when one has finished."
         raise HttpError(429, "TooManyRequests", message, ((b"retry-after", b"60"),))
-    evaluation = Evaluation(
+    evaluation = EvaluationRecord(
         id=evaluation_id,
         name=contract.name,
         start_time=contract.start_time,
@@ -126,7 +126,7 @@ async def _finish(
     evaluate_log: EvaluateLog,
     loop_name: str,
     pending: StoredEvaluation,
-    evaluation: Evaluation,
+    evaluation: EvaluationRecord,
     policies: list[PolicyContract],
 ) -> None:
     start, end = (as_microseconds(time) for time in (evaluation.start_time, evaluation.end_time))
@@ -155,12 +155,12 @@ def _evaluate(
         return results
 
 
-def get(site: Site, request: Request) -> Evaluation:
+def get(site: Site, request: Request) -> EvaluationRecord:
     """Return an evaluation, with results if it is completed."""
     return _find(site, request, request.values["evaluation"])
 
 
-def list_all(site: Site, request: Request) -> list[Evaluation]:
+def list_all(site: Site, request: Request) -> list[EvaluationRecord]:
     """Return all evaluations, the oldest first."""
     loop_name = site.service.loop(request.loop_name).name
     return stored_evaluations(site.service.store, loop_name, site.service.clock)
@@ -192,7 +192,7 @@ def _latest(store: EventStore, loop_name: str) -> tuple[dict[str, StoredEvaluati
     return {stored.id: stored for stored in versions}, documents[-1].version if documents else 0
 
 
-def _save_result(site: Site, loop_name: str, pending: StoredEvaluation, finished: Evaluation) -> None:
+def _save_result(site: Site, loop_name: str, pending: StoredEvaluation, finished: EvaluationRecord) -> None:
     """Save the result of a pending evaluation, unless the evaluation was deleted or marked as failed meanwhile."""
     store, body = site.service.store, msgspec.json.encode(StoredEvaluation(pending.id, finished))
     while True:
@@ -203,7 +203,7 @@ def _save_result(site: Site, loop_name: str, pending: StoredEvaluation, finished
             return
 
 
-def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
+def _find(site: Site, request: Request, evaluation_id: str) -> EvaluationRecord:
     for evaluation in list_all(site, request):
         if evaluation.id == evaluation_id:
             return evaluation
@@ -221,7 +221,7 @@ def end_abandoned(store: EventStore, loop_names: Iterable[str], clock: Callable[
 
 def stored_evaluations(
     store: EventStore, loop_name: str, clock: Callable[[], int], *, starting: bool = False
-) -> list[Evaluation]:
+) -> list[EvaluationRecord]:
     """Return the evaluations of a loop, the oldest first.
 
     Pending ones whose process has ended become failed, and those that are older than `LONGEST`. `starting`: the server

@@ -131,7 +131,7 @@ def event(site: Site, request: Request) -> schemas.EventRecord:
     return record_of(logged)
 
 
-def events(site: Site, request: Request) -> schemas.Events:
+def events(site: Site, request: Request) -> schemas.EventPage:
     """Return the newest decisions whose event ids begin with a prefix, a page at a time.
 
     A page of large decisions has fewer than the limit, to bound memory and time.
@@ -148,7 +148,7 @@ def events(site: Site, request: Request) -> schemas.Events:
         before = decisions[-1].sequence if len(decisions) == wanted else None
         if before is None:
             break
-    return schemas.Events(events=page, before=before)
+    return schemas.EventPage(events=page, before=before)
 
 
 async def model(site: Site, request: Request) -> Response:

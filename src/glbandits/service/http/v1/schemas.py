@@ -166,7 +166,7 @@ class EventRecord(ApiStruct, frozen=True, kw_only=True):
     """Set for a decision from the catalogue. `actions` then holds only the baseline and the drawn arm."""
 
 
-class Events(ApiStruct, frozen=True, kw_only=True):
+class EventPage(ApiStruct, frozen=True, kw_only=True):
     """A page of the log, the newest first."""
 
     events: list[EventRecord]

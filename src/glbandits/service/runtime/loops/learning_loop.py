@@ -16,7 +16,7 @@ from glbandits.service.domain.action_selection import allowed_indices, decide, s
 from glbandits.service.domain.catalogues.catalogue_records import CatalogueRequest
 from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
-from glbandits.service.domain.evidence import Evidence
+from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
 from glbandits.service.domain.optimisation_rules import check_optimisable
@@ -482,7 +482,7 @@ class Loop:
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
                 model = self.published._replace(learned_through=max(self.published.learned_through, up_to))
                 if before is None:
-                    model = model._replace(set_aside=0, invalidating=0, evidence=Evidence())
+                    model = model._replace(set_aside=0, invalidating=0, evidence=LoopEvidence())
                 if self._commit(model, drops_older_bases=True):
                     deleted = self._store.delete_log(
                         self.name, up_to, reset_counts=before is None, stop=self._stop.is_set
