@@ -26,15 +26,10 @@ HASHES = 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogSlice(DisplayedLog):
-    """The rows `start` to `stop` - 1 of another log.
-
-    They are not copied: each iteration reads that log.
-    """
+class PartOfLog(DisplayedLog):
+    """Some rows of another log. They are not copied: each iteration reads that log."""
 
     log: Log
-    start: int
-    stop: int
 
     @property
     def dim(self) -> int:
@@ -55,6 +50,14 @@ class LogSlice(DisplayedLog):
     def sparse(self) -> bool:
         """Whether the arms are `SparseArms`."""
         return self.log.sparse
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogSlice(PartOfLog):
+    """The rows `start` to `stop` - 1 of another log."""
+
+    start: int
+    stop: int
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -78,37 +81,13 @@ class LogSlice(DisplayedLog):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusterSlice(DisplayedLog):
-    """The rows of another log whose cluster has a hash in a range.
+class ClusterSlice(PartOfLog):
+    """The rows of another log whose cluster has a hash in a range."""
 
-    Each iteration reads that log.
-    """
-
-    log: Log
     hashes: range
     """Of the values 0 to `HASHES` - 1."""
     rows: int
     """Number of rows."""
-
-    @property
-    def dim(self) -> int:
-        """Number of features of an arm."""
-        return self.log.dim
-
-    @property
-    def arm_names(self) -> tuple[str, ...] | None:
-        """Names of the arms; None if rows have different arms."""
-        return self.log.arm_names
-
-    @property
-    def feature_map(self) -> Features | None:
-        """The map from table columns to features; None if the log was built from numeric features."""
-        return self.log.feature_map
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the arms are `SparseArms`."""
-        return self.log.sparse
 
     def __len__(self) -> int:
         return self.rows
