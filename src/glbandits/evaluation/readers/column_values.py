@@ -16,7 +16,7 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, value_text
 from glbandits.features.kinds.categorical import as_category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
-from glbandits.features.kinds.numeric import FALSE, TRUE, parse_decimal_comma
+from glbandits.features.kinds.numeric import FALSE, TRUE, parse_number
 
 DECIMAL_COMMA, THOUSANDS_COMMA = r"^[+-]?\d*,\d+$", r"^[+-]?[1-9]\d{0,2},\d{3}$"
 MAX_EXACT = 2**53
@@ -131,7 +131,7 @@ def _with_decimal_points(texts: pl.Series) -> pl.Series:
 def _number_advice(text: str) -> str:
     if text.strip().lower() in TRUE | FALSE:
         return "Write 1 for yes and 0 for no"
-    has_decimal_comma = "," in text and parse_decimal_comma(text) is not None
+    has_decimal_comma = "," in text and parse_number(text, decimal_comma=True) is not None
     return "Write numbers with a decimal point, such as 0.12" if has_decimal_comma else NUMBER_ADVICE
 
 

@@ -11,7 +11,6 @@ from glbandits.evaluation.readers.column_values import column_values
 from glbandits.evaluation.readers.columns import Columns
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
-from glbandits.features.feature_map.typical_values import typical_values
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 from glbandits.features.kinds.kind_inference import learn_kinds
 from glbandits.features.kinds.numeric import Number
@@ -115,7 +114,6 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
         expansions=options.get("expansions", ()),
         missing_shares=dict.fromkeys(arm, 0.0)
         | {name: missing_share(values[name], kind) for name, kind in learned.items()},
-        examples=typical_values(values, learned),
     )
 
 

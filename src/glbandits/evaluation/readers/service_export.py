@@ -26,8 +26,8 @@ from glbandits.evaluation.readers.columns import Columns, check_present
 from glbandits.evaluation.readers.export_manifest import Manifest, read_manifest
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors
 from glbandits.features import FeatureMap, Features
-from glbandits.features.natural_order import natural_order
-from glbandits.features.request_rows import request_rows
+from glbandits.features.kinds.categorical import natural_order
+from glbandits.features.table_columns import request_rows
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows

@@ -22,8 +22,7 @@ from glbandits.evaluation.readers.columns import ARM, Columns, check_present, co
 from glbandits.evaluation.readers.log_features import LogOptions, MapRequest, make_feature_map
 from glbandits.features import FeatureMap, Features
 from glbandits.features.feature_map.combination import Entries
-from glbandits.features.kinds.categorical import normalised
-from glbandits.features.natural_order import natural_order
+from glbandits.features.kinds.categorical import natural_order, normalised
 from glbandits.maths.links import Link, find_link
 
 CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
