@@ -146,7 +146,7 @@ def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table["land"] = [f"land {i}" for i in range(90)]
     with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90 rows"):
         read_table(table, Columns(context=("land",)))
-    monkeypatch.setattr("glbandits.evaluation.readers.log_features.MAX_ARMS", 1)
+    monkeypatch.setattr("glbandits.evaluation.readers.table_layout.MAX_ARMS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
         read_table(TABLE, Columns())
 
@@ -269,7 +269,7 @@ def test_commas_that_may_separate_thousands_are_refused() -> None:
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="croses does not apply to a table. Known options: crosses, expansions"):
+    with pytest.raises(InvalidInput, match="croses does not apply to a table. Known options: arm_id"):
         read_table(TABLE, Columns(), croses=())  # type: ignore[call-arg]
 
 

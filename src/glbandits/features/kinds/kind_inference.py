@@ -14,7 +14,7 @@ import numpy as np
 
 from glbandits.common.errors import InvalidInput, lookup, parameter, value_text
 from glbandits.features.kinds.categorical import CODE, Category, Tags, as_category, as_tags, natural_order
-from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, MissingKind, is_missing
+from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import DOTTED_DATE, ISO_DATE, UNREAD_DATE, Date, UtcOffset, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.numeric import BOOLEAN_WORDS, FALSE, TRUE, Boolean, Number, Vector, parse_number
@@ -80,7 +80,7 @@ def learn_kind(
             f"column {name!r}{row}: each value {bad.requirement}; got {_shown(bad.value)}. Correct it, or use "
             f"{_kind(name, 'category')}"
         ) from None
-    if isinstance(learned, MissingKind):
+    if isinstance(learned, Number | Boolean | Category | Date):
         count = missing_count(values, learned)
         if missing == "error" and count:
             raise _missing_values(name, count)

@@ -6,7 +6,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, open_log, read_csv
-from glbandits.evaluation.readers.csv_checks import check_csv
+from glbandits.evaluation.readers.csv_files import check_csv
 from glbandits.features import Category
 from tests.evaluation.readers.table_data import assert_same_log
 
