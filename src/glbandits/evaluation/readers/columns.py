@@ -223,37 +223,18 @@ def _lists(kind: Any) -> tuple[int, pl.DataType]:
     return depth + 1, leaf
 
 
-def common_types(schemas: Mapping[Path, Mapping[str, pl.DataType]], columns: Columns) -> dict[str, pl.DataType] | None:
-    """Types that fit the columns of all files; None if all files have the same types."""
-    (first, known), *others = schemas.items()
-    if all(schema == known for _, schema in others):
-        return None
-    common = dict(known)
-    for file, schema in others:
-        missing = [name for name in columns.single if (name in schema) != (name in common)]
-        if missing:
-            has, lacks = (file, first) if missing[0] in schema else (first, file)
-            raise InvalidInput(f"{lacks} has no column {missing[0]!r}, but {has} has one. Leave out such files")
-        for name, kind in schema.items():
-            wider = _wider(common.get(name, kind), kind) if columns.reads(name) else common.get(name, kind)
-            if wider is None:
-                raise InvalidInput(
-                    f"column {name!r} has type {kind} in {file}, but {common[name]} in earlier files. Use one type in "
-                    "all files"
-                )
-            common[name] = wider
-    return common
+def concat_files(tables: Mapping[Path, pl.LazyFrame], columns: Columns) -> pl.LazyFrame:
+    """Join the tables of several files, by the names of their columns.
 
-
-def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
-    """The type that fits the values of both; None if only one of them is a number or a list."""
-    if one == other or other == pl.Null:
-        return one
-    if one == pl.Null:
-        return other
-    if isinstance(one, pl.List) and isinstance(other, pl.List):
-        inner = _wider(one.inner, other.inner)  # type: ignore[arg-type]  # an instance; polars declares also the class
-        return None if inner is None else pl.List(inner)
-    if one.is_integer() and other.is_integer():
-        return pl.Int64()
-    return pl.Float64() if one.is_numeric() and other.is_numeric() else None
+    Files may differ in columns that are not read, and in the types of numbers. Raises InvalidInput if only some files
+    have a named column.
+    """
+    schemas = {file: table.collect_schema() for file, table in tables.items()}
+    known = dict.fromkeys(name for schema in schemas.values() for name in schema if columns.reads(name))
+    for name in known:
+        absent = [file for file, schema in schemas.items() if name not in schema]
+        if absent and name in columns.single:
+            has = next(file for file, schema in schemas.items() if name in schema)
+            raise InvalidInput(f"{absent[0]} has no column {name!r}, but {has} has one. Leave out such files")
+    parts = [table.select([name for name in known if name in schemas[file]]) for file, table in tables.items()]
+    return pl.concat(parts, how="diagonal_relaxed")

@@ -10,7 +10,7 @@ from typing import IO, cast
 import polars as pl
 
 from glbandits.common.errors import InvalidInput, parameter
-from glbandits.evaluation.readers.columns import Columns, common_types
+from glbandits.evaluation.readers.columns import Columns, concat_files
 from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.features.kinds.numeric import Number
@@ -39,7 +39,8 @@ def declared_texts(options: LogOptions) -> list[str]:
 def scan_csv(files: list[Path], columns: Columns, separator: str = ",", texts: Collection[str] = ()) -> pl.LazyFrame:
     """Return a lazy frame of CSV files.
 
-    Names of arms stay text, so that 01 stays 01. So do the columns `texts`, and context columns with leading zeros.
+    Names of arms stay text, so that 01 stays 01. So do the columns `texts`, context columns with leading zeros,
+    and columns with text in one of the files.
     """
     schemas, as_text = {}, set(texts)
     for file in files:
@@ -47,15 +48,19 @@ def scan_csv(files: list[Path], columns: Columns, separator: str = ",", texts: C
         try:
             _check_names(file, columns, separator)
             schemas[file] = _column_types(file, columns, separator)
+            as_text.update(name for name, kind in schemas[file].items() if kind == pl.String)
             as_text.update(_columns_with_leading_zeros(file, schemas[file], columns.context, separator))
         except pl.exceptions.PolarsError as error:
             raise _csv_error(file, error) from None
     for schema in schemas.values():
         schema.update({name: pl.String() for name in schema if name in as_text})
-    kinds = common_types(schemas, columns) or schemas[files[0]]
     # The types come from all values, so the only texts in a column of numbers are those of MISSING_TEXTS, which become
     # null. In a column of text they stay text, because NA may be Namibia.
-    return pl.scan_csv(files, schema=kinds, ignore_errors=True, separator=separator)
+    tables = {
+        file: pl.scan_csv(file, schema=schema, ignore_errors=True, separator=separator)
+        for file, schema in schemas.items()
+    }
+    return tables[files[0]] if len(files) == 1 else concat_files(tables, columns)
 
 
 def _column_types(file: Path, columns: Columns, separator: str) -> dict[str, pl.DataType]:

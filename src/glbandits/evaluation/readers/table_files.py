@@ -1,6 +1,5 @@
 """Read logs from Parquet, CSV and JSON-lines files, which are streamed."""
 
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, Unpack
@@ -8,7 +7,7 @@ from typing import TypeAlias, Unpack
 import polars as pl
 
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.readers.columns import Columns, check_columns, common_types
+from glbandits.evaluation.readers.columns import Columns, check_columns, concat_files
 from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv
 from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.evaluation.readers.table_log import TableLog, convert_polars_errors, read_arm_table
@@ -89,25 +88,10 @@ def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
     files = files_of(source, "parquet")
     hive = not Path(source).is_file() and all("=" in str(file.parent) for file in files)
     with convert_polars_errors():
-        common = common_types({file: pl.read_parquet_schema(file) for file in files}, columns)
-        if common is None:
+        schema, *others = map(pl.read_parquet_schema, files)
+        if all(other == schema for other in others):
             return pl.scan_parquet(files, hive_partitioning=hive)
-        tables = [pl.scan_parquet(file, hive_partitioning=hive) for file in files]
-        return pl.concat([_as_common(table, common, columns) for table in tables], how="vertical_relaxed")
-
-
-def _as_common(table: pl.LazyFrame, common: Mapping[str, pl.DataType], columns: Columns) -> pl.LazyFrame:
-    """The columns of one file in the common order and types.
-
-    Columns that are not read become null.
-    """
-    present = table.collect_schema().names()
-    hive_columns = [name for name in present if name not in common]
-    changed = [
-        pl.col(name).cast(kind) if name in present and columns.reads(name) else pl.lit(None).alias(name)
-        for name, kind in common.items()
-    ]
-    return table.select(*changed, *hive_columns)
+        return concat_files({file: pl.scan_parquet(file, hive_partitioning=hive) for file in files}, columns)
 
 
 def files_of(source: Source, *suffixes: str) -> list[Path]:

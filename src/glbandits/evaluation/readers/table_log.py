@@ -111,7 +111,7 @@ def convert_polars_errors() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"the table could not be read: {error}") from None
+        raise InvalidInput(f"the table could not be read: {str(error).partition(chr(10))[0]}") from None
 
 
 @contextmanager
