@@ -230,7 +230,9 @@ def concat_files(tables: Mapping[Path, pl.LazyFrame], columns: Columns) -> pl.La
     have a named column.
     """
     schemas = {file: table.collect_schema() for file, table in tables.items()}
-    known = dict.fromkeys(name for schema in schemas.values() for name in schema if columns.reads(name))
+    names = list(dict.fromkeys(name for schema in schemas.values() for name in schema))
+    check_present(columns.without_absent_defaults(names).single, names, advice=NAME_THEM)
+    known = list(filter(columns.reads, names))
     for name in known:
         absent = [file for file, schema in schemas.items() if name not in schema]
         if absent and name in columns.single:
