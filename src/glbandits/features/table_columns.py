@@ -10,7 +10,7 @@ from scipy import sparse
 from glbandits.common.errors import InvalidInput, value_text
 
 Table: TypeAlias = Any
-"""A data frame of pandas or polars, an Arrow table, a list of dicts, a dict of columns, or a structured array."""
+"""A data frame of pandas or polars, an Arrow table, a list of dicts, or a dict of columns."""
 Values: TypeAlias = Any
 """The values of a column: a list, or an array of numbers with NaN for missing values."""
 
@@ -25,8 +25,6 @@ def is_table(table: object) -> bool:
         return True
     if isinstance(table, list | tuple):
         return bool(table) and isinstance(table[0], Mapping)
-    if isinstance(table, np.ndarray):
-        return table.dtype.names is not None
     return any(hasattr(table, name) for name in ("iloc", "get_columns", "to_pydict"))
 
 
@@ -58,8 +56,6 @@ def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str,
         columns = {str(name): table.iloc[:, index].tolist() for index, name in enumerate(table.columns)}
     elif hasattr(table, "get_columns"):
         columns = {column.name: column.to_list() for column in table.get_columns()}
-    elif isinstance(table, np.ndarray) and table.dtype.names is not None:
-        columns = {name: table[name].tolist() for name in table.dtype.names}
     else:
         raise InvalidInput(
             "a table must be a list of dicts, a dict of columns, or a data frame of pandas, polars or Arrow; got "

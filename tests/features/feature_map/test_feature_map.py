@@ -90,8 +90,6 @@ def test_arrays_with_column_names_are_accepted() -> None:
     features = FeatureMap.learn(named_table(array, ["x", "y"]), context=("x", "y"))
     expected = [[-1.0, 1.0], [1.0, -1.0]]
     assert features.transform(named_table(sparse.csr_array(array), ["x", "y"])).tolist() == expected
-    structured = np.array([(1.0, 2.0), (3.0, 0.0)], dtype=[("x", "f8"), ("y", "f8")])
-    assert features.transform(structured).tolist() == expected
     with pytest.raises(InvalidInput, match="array must have 2 dimensions and 1 columns, one for each name"):
         named_table(array, ["x"])
 

@@ -1,5 +1,6 @@
 """FeatureMap: encodes columns of tables, or fields of JSON objects, as features."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
@@ -299,10 +300,14 @@ class FeatureMap:
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FeatureMap) and _ordered(self.document()) == _ordered(other.document())
+        return isinstance(other, FeatureMap) and self._encoding() == other._encoding()
 
     def __hash__(self) -> int:
         return hash(self.names)
+
+    def _encoding(self) -> str:
+        """The document without what does not change features, as a text that preserves the order of columns."""
+        return json.dumps({**self.document(), "missing_shares": None})
 
     def __repr__(self) -> str:
         return f"FeatureMap({', '.join(self.kinds)}; {self.dim} features)"
@@ -349,12 +354,3 @@ def closed_category(name: str, values: Values) -> Category:
 def missing_share(values: Values, kind: ColumnKind) -> float:
     """The share of missing values."""
     return missing_count(values, kind) / max(1, len(values))
-
-
-def _ordered(document: dict[str, Any]) -> Any:
-    """The document without what does not change features, as lists that preserve the order of columns."""
-    return [
-        (name, list(value.items()) if isinstance(value, dict) else value)
-        for name, value in document.items()
-        if name != "missing_shares"
-    ]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -269,14 +270,6 @@ def _number(values: Values, missing: Missing) -> Number:
     return _number_with_comma(values, missing, decimal_comma=meaning == "decimal_comma")
 
 
-def _decimal_comma(values: Values, missing: Missing) -> Number:
-    return _number_with_comma(values, missing, decimal_comma=True)
-
-
-def _thousands_comma(values: Values, missing: Missing) -> Number:
-    return _number_with_comma(values, missing, decimal_comma=False)
-
-
 def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool) -> Number:
     from_text = not isinstance(values, np.ndarray) and any(isinstance(value, str) for value in values)
     percent = from_text and any(isinstance(value, str) and value.rstrip().endswith("%") for value in values)
@@ -356,8 +349,8 @@ def _vector(values: Sequence[Any], missing: Missing) -> Vector:  # noqa: ARG001 
 LEARNERS: dict[str, Callable[[Any, Missing], ColumnKind]] = {
     "number": _number,
     "raw": _raw,
-    "decimal_comma": _decimal_comma,
-    "thousands_comma": _thousands_comma,
+    "decimal_comma": partial(_number_with_comma, decimal_comma=True),
+    "thousands_comma": partial(_number_with_comma, decimal_comma=False),
     "boolean": _boolean,
     "category": _category,
     "hashed": _hashed,
