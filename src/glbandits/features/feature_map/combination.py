@@ -31,6 +31,12 @@ class Entries(NamedTuple):
     columns: Ints
     values: Floats
 
+    @classmethod
+    def of(cls, array: Floats) -> "Entries":
+        """The non-zero entries of an array, (n, width)."""
+        at_rows, at_columns = np.nonzero(array)
+        return cls(at_rows, at_columns, array[at_rows, at_columns])
+
     def within(self, part: Part) -> "Entries":
         """The entries in a range of columns, with columns counted from the start of the range."""
         here = (self.columns >= part.start) & (self.columns < part.stop)
