@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import Columns, read_csv
-from glbandits.features import FeatureMap
-from glbandits.service.export.log_source import LogSource
+from glbandits.evaluation import Columns, open_log, read_csv
+from glbandits.features import FeatureMap, Hashing
+from glbandits.service.export.log_source import open_log_or_store
 from tests.cli.in_process import glb
 
 TABLE = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 1.5], "near_a": [1, 2]}
@@ -29,7 +29,7 @@ ARMS = ("--arm-table", "arms.csv")
 def test_errors_of_a_log_name_parameters_of_python(tmp_path: Path, columns: Columns, message: str) -> None:
     pl.DataFrame(TABLE).write_parquet(tmp_path / "log.parquet")
     with pytest.raises(InvalidInput, match=message):
-        list(LogSource(address=str(tmp_path / "log.parquet"), columns=columns).open().blocks())
+        list(open_log(tmp_path / "log.parquet", columns).blocks())
 
 
 def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None:
@@ -45,28 +45,27 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
     (open_bandit := tmp_path / "open_bandit").mkdir()
     (open_bandit / "item_context.csv").write_text("")
     store, context = tmp_path / "events.sqlite", Columns(context=("age",))
-    for source, name in (
-        (LogSource(address=str(table), hash_width=8), "hashing"),
-        (LogSource(address=str(dsjson), options={"missing": "error"}), "missing"),
-        (LogSource(address=str(dsjson), separator=";"), "separator"),
-        (LogSource(address=str(export), options={"missing": "error"}), "missing"),
-        (LogSource(address=str(export), columns=context), "Columns.context=...."),
-        (LogSource(address=str(export), separator=";"), "separator"),
-        (LogSource(address=str(export), hash_width=8), "hashing"),
-        (LogSource(address=str(open_bandit), options={"sparse": True}), "sparse"),
-        (LogSource(address=str(store), options={"crosses": ()}), "crosses"),
-        (LogSource(address=str(store), columns=context), "Columns.context=...."),
-        (LogSource(address=str(store), columns=Columns(reward="click")), "Columns.reward=...."),
+    for address, columns, settings, name in (
+        (table, Columns(), {"hashing": Hashing(8)}, "hashing"),
+        (dsjson, Columns(), {"missing": "error"}, "missing"),
+        (dsjson, Columns(), {"separator": ";"}, "separator"),
+        (export, Columns(), {"missing": "error"}, "missing"),
+        (export, context, {}, "Columns.context=...."),
+        (export, Columns(), {"hashing": Hashing(8)}, "hashing"),
+        (open_bandit, Columns(), {"sparse": True}, "sparse"),
+        (store, Columns(), {"crosses": ()}, "crosses"),
+        (store, Columns(reward="click"), {}, "Columns.reward=...."),
     ):
         with pytest.raises(InvalidInput, match=f"{name} does not apply to"):
-            source.open()
+            open_log_or_store(str(address), columns, **settings)
 
 
 def test_separator_of_an_arm_table_may_differ_from_the_log(tmp_path: Path) -> None:
     pl.DataFrame(TABLE | {"propensity": [0.5, 0.5]}).write_parquet(tmp_path / "log.parquet")
     (tmp_path / "arms.csv").write_text("name;price\na;1\nb;2\n")
-    source = LogSource(address=str(tmp_path / "log.parquet"), arm_table=tmp_path / "arms.csv", separator=";")
-    assert source.open().dim == source.open("parquet").dim == 1
+    for name in ("auto", "parquet"):
+        log = open_log(tmp_path / "log.parquet", format=name, arm_table=tmp_path / "arms.csv", separator=";")
+        assert log.dim == 1
 
 
 def test_decimal_commas_of_an_arm_table_equal_those_of_read_csv(tmp_path: Path) -> None:
@@ -74,8 +73,8 @@ def test_decimal_commas_of_an_arm_table_equal_those_of_read_csv(tmp_path: Path) 
     log.write_text("arm;reward;propensity\na;0;0.5\nb;1;0.5\n")
     arms.write_text("name;price\na;1.234\nb;2.500\n")
     kinds = {"price": "decimal_comma"}
-    source = LogSource(address=str(log), arm_table=arms, separator=";", options={"kinds": kinds})
-    for opened in (source.open(), read_csv(log, Columns(), arm_table=arms, separator=";", kinds=kinds)):
+    for read in (open_log, read_csv):
+        opened = read(log, Columns(), arm_table=arms, separator=";", kinds=kinds)
         assert isinstance(opened.feature_map, FeatureMap)
         assert getattr(opened.feature_map.kinds["price"], "mean", None) == (1234 + 2500) / 2
 

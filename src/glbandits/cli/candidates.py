@@ -9,7 +9,7 @@ from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import ARM, as_target
 from glbandits.evaluation.logs.logged_data import link_of
 from glbandits.evaluation.policy_comparison import Candidate
-from glbandits.evaluation.readers.log_features import LogOptions
+from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.features import FeatureMap
 from glbandits.policies.contract import Policy
 from glbandits.policies.parsing import parse_policy

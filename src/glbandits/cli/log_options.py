@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 from rich.console import Console
@@ -14,11 +14,11 @@ from rich.console import Console
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation import Columns, Log, estimate_propensities
-from glbandits.evaluation.readers.log_features import LogOptions
+from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.evaluation.replay.learning_curve import Learn
-from glbandits.features import Hashed, Text
+from glbandits.features import Hashed, Hashing, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
-from glbandits.service.export.log_source import FORMATS, LogSource
+from glbandits.service.export.log_source import FORMATS, open_log_or_store
 
 LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all": "all"})
 SIZED_KINDS: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})
@@ -177,28 +177,30 @@ def open_log_of_options(
     """
     is_estimated = propensities is not None and propensities.estimate_propensities
     given = None if propensities is None or is_estimated else propensities
-    source = LogSource(
-        address=file.log,
-        columns=Columns(
-            arm=file.arm,
-            reward=file.reward,
-            propensity=None if given is None else given.propensity,
-            probabilities=None if given is None or not given.probabilities else given.probabilities,
-            context=split_names(columns.context),
-            per_arm=split_names(columns.per_arm),
-            cluster=columns.cluster,
-            arms=columns.arms,
-            features=columns.features,
-        ),
-        arm_table=columns.arm_table,
-        link=file.link,
-        loop=file.loop,
-        separator=file.field_separator,
-        options=options or {},
-        hash_width=hash_width,
-    )
+    settings: dict[str, Any] = {**(options or {})}
+    given_settings = {"link": file.link, "arm_table": columns.arm_table}
+    settings |= {name: value for name, value in given_settings.items() if value is not None}
+    if hash_width is not None:
+        settings["hashing"] = Hashing(hash_width)
     with console.status("reading the log"):
-        log = source.open(file.file_format)
+        log = open_log_or_store(
+            file.log,
+            Columns(
+                arm=file.arm,
+                reward=file.reward,
+                propensity=None if given is None else given.propensity,
+                probabilities=None if given is None or not given.probabilities else given.probabilities,
+                context=split_names(columns.context),
+                per_arm=split_names(columns.per_arm),
+                cluster=columns.cluster,
+                arms=columns.arms,
+                features=columns.features,
+            ),
+            format=file.file_format,
+            loop=file.loop,
+            separator=file.field_separator,
+            **settings,
+        )
         return _estimate_propensities(log) if is_estimated else OpenedLog(log, [])
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from glbandits.common.errors import InvalidInput, value_text
 
 Table: TypeAlias = Any
-"""A data frame of pandas or polars, an Arrow table, a list of dicts, a dict of columns, or a structured array."""
+"""A data frame of pandas or polars, an Arrow table, a list of dicts, or a dict of columns."""
 Values: TypeAlias = Any
 """The values of a column: a list, or an array of numbers with NaN for missing values."""
 
@@ -25,8 +25,6 @@ def is_table(table: object) -> bool:
         return True
     if isinstance(table, list | tuple):
         return bool(table) and isinstance(table[0], Mapping)
-    if isinstance(table, np.ndarray):
-        return table.dtype.names is not None
     return any(hasattr(table, name) for name in ("iloc", "get_columns", "to_pydict"))
 
 
@@ -58,8 +56,6 @@ def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str,
         columns = {str(name): table.iloc[:, index].tolist() for index, name in enumerate(table.columns)}
     elif hasattr(table, "get_columns"):
         columns = {column.name: column.to_list() for column in table.get_columns()}
-    elif isinstance(table, np.ndarray) and table.dtype.names is not None:
-        columns = {name: table[name].tolist() for name in table.dtype.names}
     else:
         raise InvalidInput(
             "a table must be a list of dicts, a dict of columns, or a data frame of pandas, polars or Arrow; got "
@@ -133,14 +129,56 @@ def _nested_value(row: Any, path: Sequence[str]) -> Any:
     return row
 
 
-def check_present(required: Iterable[str], present: Iterable[str]) -> None:
-    """Raise InvalidInput if a table lacks a required column.
+def check_present(wanted: Iterable[str], found: Iterable[str], what: str = "the table", advice: str = "") -> None:
+    """Raise InvalidInput if a table lacks wanted columns. The error suggests columns with similar names.
 
-    The error suggests a column with a similar name.
+    Args:
+        wanted: the names of the columns that the table must have.
+        found: the names of its columns.
+        what: names the table in the message.
+        advice: a sentence that tells the user what to do.
     """
-    names = list(present)
-    for name in required:
-        if name not in names:
-            similar = get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f" (did you mean {similar[0]!r}?)" if similar else ""
-            raise InvalidInput(f"the table has no column {name!r}{hint}. It has: {', '.join(names[:40])}")
+    wanted, found = list(wanted), list(found)
+    missing = [name for name in wanted if name not in found]
+    if not missing:
+        return
+    guesses = {name: get_close_matches(name, found, n=1, cutoff=0.5) for name in missing}
+    hints = [f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name) for name, near in guesses.items()]
+    ending = f". {advice}" if advice else ""
+    raise InvalidInput(
+        f"{what} has no column {', '.join(hints)}. Expected: {_few(wanted)}. Found: {_few(found) or 'none'}{ending}"
+    )
+
+
+def _few(names: Sequence[str]) -> str:
+    """At most 40 names, to keep the message readable."""
+    return ", ".join([*names[:40], f"and {len(names) - 40} more"] if len(names) > 40 else names)
+
+
+def request_rows(features: object, shared: Any, actions: Sequence[Any], ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a row of a table for each action of a request: the fields of the request and of the action.
+
+    If each arm of the feature map has a block of features of its own, the id of an action is the name of its arm,
+    unless its fields name the arm.
+
+    Raises InvalidInput if the fields are not objects.
+    """
+    context, block = merged_fields("the shared features", shared), getattr(features, "per_arm_block", None)
+    return [
+        {
+            **context,
+            **({} if block is None else {block: name}),
+            **merged_fields(f"the features of action {index}", action),
+        }
+        for index, (action, name) in enumerate(zip(actions, ids, strict=True))
+    ]
+
+
+def merged_fields(owner: str, objects: Any) -> dict[str, Any]:
+    """Merge the fields of an object or of a list of objects. `owner` names them in messages."""
+    fields: dict[str, Any] = {}
+    for part in objects if isinstance(objects, list | tuple) else [objects]:
+        if not isinstance(part, Mapping):
+            raise InvalidInput(f"{owner} must be an object or a list of objects; got {value_text(objects)}")
+        fields |= part
+    return fields

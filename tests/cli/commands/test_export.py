@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
+from glbandits.evaluation import Columns
 from glbandits.service.domain.events import Mode, Reward
-from glbandits.service.export.log_source import LogSource
+from glbandits.service.export.log_source import open_log_or_store
 from glbandits.service.runtime.service import microseconds
 from tests.cli.in_process import glb
 from tests.service.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
@@ -60,7 +61,7 @@ def test_export_of_a_store_is_removed_with_its_log(
 ) -> None:
     (temporary := tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    log = LogSource(address=str(store)).open()
+    log = open_log_or_store(str(store), Columns())
     rows = log.blocks()
     assert len(list(temporary.iterdir())) == 1
     del log
@@ -69,7 +70,7 @@ def test_export_of_a_store_is_removed_with_its_log(
     del rows
     gc.collect()
     with pytest.raises(InvalidInput, match="no settled decision"):
-        LogSource(address=str(store), loop="other").open()
+        open_log_or_store(str(store), Columns(), loop="other")
     assert not list(temporary.iterdir())
 
 

@@ -100,23 +100,18 @@ def test_rounded_probabilities_are_accepted(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"_label_cost": None}, "_label_cost must be a finite number at least -1e.50; got None"),
-    ({"_label_cost": -1e51}, "_label_cost must be a finite number at least -1e.50; got -1e.51"),
-    (
-        {"a": [4, 1], "_label_Action": 4},
-        "the chosen action, the first of a, must be a whole number of at least 1 and at",
-    ),
-    ({"a": [1, 2]}, "_label_Action must be the first action of a, 1; got 2"),
-    ({"p": [0.0, 1.0]}, "the propensity, the first of p, must be a finite number above 0 and at most 1; got 0.0"),
-    ({"p": [0.8, 0.2]}, "p must have a probability for each of the 3 actions of a; got 2"),
+    ({"_label_cost": None}, "_label_cost must be a number between .*; got None"),
+    ({"_label_cost": -1e51}, "_label_cost must be a number between .*; got -1e.51"),
+    ({"a": [4, 1], "_label_Action": 4}, "the first of a must be an action from 1 to 3; got 4"),
+    ({"a": [1, 2, 3]}, "_label_Action must be the first of a, 1; got 2"),
+    ({"p": [0.0, 1.0]}, "the first of p must be a probability above 0 and at most 1; got 0.0"),
+    ({"p": [0.8, 0.2]}, "a and p must have as many entries.*; got 3 and 2"),
     ({"p": [0.8, 0.1, 0.2]}, r"p must sum to 1 over the 3 actions; got .0.8, 0.1, 0.2."),
     ({"a": [2, 1, 1]}, "a must rank each of the 3 actions once"),
-    ({"c": {"_multi": [{}, {}]}}, "a must rank the 2 actions of _multi; got 3 of them"),
-    ({"_label_probability": 0.80001}, "_label_probability must be the first probability of p, 0.8; got 0.80001"),
-    ({"_label_probability": "0.8"}, "_label_probability must be a finite number ?; got '0.8'"),
-    ({"a": ["2", "1", "3"]}, "the chosen action, the first of a, must be a whole number of at least 1; got '2'"),
+    ({"c": {"_multi": [{}, {}]}}, "at most the 2 actions of _multi"),
+    ({"_label_probability": 0.80001}, "_label_probability must be the first of p, 0.8; got 0.80001"),
+    ({"a": ["2", "1", "3"]}, r"Expected `int`, got `str` - at `\$.a"),
     ({"c": {"x": 1}}, "c must be an object with a non-empty list of actions"),
-    ({"c": []}, "c must be an object with a non-empty list of actions"),
     ({"c": {"_multi": [{}], "_slots": []}, "a": [1], "_label_Action": 1}, "a decision for several slots"),
     ({"_label_cost": 3}, "a reward under the logistic link must be"),
     ({"pdrop": 0.5}, "pdrop must be the same on all lines.* got 0.5 after 0.0"),
@@ -139,7 +134,7 @@ def test_invalid_features_are_reported_on_reading(tmp_path: Path) -> None:
 def test_invalid_json_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps(EVENT) + "\n\n" + json.dumps(EVENT)[:40])
-    with pytest.raises(InvalidInput, match="line 3 of log.json: the line must be a JSON object; got .*truncated"):
+    with pytest.raises(InvalidInput, match="line 3 of log.json: the line must be a JSON object .*truncated"):
         open_log(path)
     path.write_text("[1]\n")
     with pytest.raises(InvalidInput, match="line 1 of log.json: the line must be a JSON object"):

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import CrossedArms, open_log, read_open_bandit
+from glbandits.evaluation import Columns, CrossedArms, open_log, read_open_bandit
 from tests.evaluation.readers.open_bandit_data import sample
 
 ROWS = """,timestamp,item_id,position,click,propensity_score,\
@@ -54,8 +54,8 @@ def test_affinities_may_be_missing(folder: Path) -> None:
 
 
 def test_other_folders_are_rejected(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="columns must be None"):
-        open_log(folder, columns="x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="Columns.reward=.* does not apply to"):
+        open_log(folder, Columns(reward="x"))
     (folder / "women.csv").write_text(ROWS)
     with pytest.raises(
         InvalidInput, match="one file of rows, such as men.csv; found: item_context.csv, men.csv, women"

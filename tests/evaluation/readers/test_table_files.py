@@ -124,7 +124,7 @@ def test_csv_types_come_from_all_files(tmp_path: Path) -> None:
         (tmp_path / f"{part:02}.csv").write_text(f"arm,reward,propensity\na,{reward},0.5\n")
     assert read_csv(tmp_path, Columns()).read().rewards.tolist() == [1.0] * 11 + [1.5]
     (tmp_path / "12.csv").write_text("arm,reward,propensity\n01,much,0.5\n")
-    with pytest.raises(InvalidInput, match="column 'reward' has type String in .*12.csv, but Float64 in earlier files"):
+    with pytest.raises(InvalidInput, match="column 'reward', row 12: .*; got 'much'"):
         read_csv(tmp_path, Columns())
 
 
@@ -171,12 +171,10 @@ def test_parquet_files_may_have_different_types(tmp_path: Path) -> None:
 
 
 def test_incompatible_parquet_files_are_rejected(tmp_path: Path) -> None:
-    text = ROW | {"reward": ["1"]}
+    text = ROW | {"reward": [[1]]}
     short = {name: values for name, values in ROW.items() if name != "propensity"}
     folder = parts(tmp_path, ROW, text, short)
-    with pytest.raises(
-        InvalidInput, match="column 'reward' has type String in .*02/x.parquet, but Int64 in earlier files"
-    ):
+    with pytest.raises(InvalidInput, match="the table could not be read: .*i64 and list"):
         read_parquet(folder / "day=*[12]" / "x.parquet", Columns())
     with pytest.raises(InvalidInput, match="03/x.parquet has no column 'propensity', but .*01/x.parquet has"):
         read_parquet(folder / "day=*[13]" / "x.parquet", Columns())

@@ -1,14 +1,10 @@
 """Logs from tables: arms, features, context and clusters."""
 
-from time import perf_counter
-
 import numpy as np
-import polars as pl
 import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, CrossedArms, FixedArms, RowArms, read_table
-from glbandits.evaluation.readers.table_layout import read_arms
 from glbandits.features import FeatureMap
 from tests.evaluation.readers.table_data import ARMS, LISTS, TABLE, changed
 
@@ -188,13 +184,3 @@ def test_arms_are_in_natural_order() -> None:
 
 def test_single_name_is_accepted_for_context() -> None:
     assert Columns(context="age").context == ("age",)  # type: ignore[arg-type]
-
-
-def test_many_arms_are_sorted_quickly() -> None:
-    """A linear search for each name would take 10 seconds; a dict lookup takes less than one."""
-    names = [f"item {number}" for number in reversed(range(40_000))]
-    start = perf_counter()
-    arm_names, arm_values, _ = read_arms(pl.DataFrame({"name": names, "price": np.arange(40_000.0)}))
-    assert perf_counter() - start < 4.0
-    assert arm_names[:2] == ("item 0", "item 1")
-    assert arm_values["price"][:2].tolist() == [39_999.0, 39_998.0]

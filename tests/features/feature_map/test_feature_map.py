@@ -90,8 +90,6 @@ def test_arrays_with_column_names_are_accepted() -> None:
     features = FeatureMap.learn(named_table(array, ["x", "y"]), context=("x", "y"))
     expected = [[-1.0, 1.0], [1.0, -1.0]]
     assert features.transform(named_table(sparse.csr_array(array), ["x", "y"])).tolist() == expected
-    structured = np.array([(1.0, 2.0), (3.0, 0.0)], dtype=[("x", "f8"), ("y", "f8")])
-    assert features.transform(structured).tolist() == expected
     with pytest.raises(InvalidInput, match="array must have 2 dimensions and 1 columns, one for each name"):
         named_table(array, ["x"])
 
@@ -223,7 +221,6 @@ GOOD = FeatureMap.learn(TABLE, context=("age",), per_arm_block="offer").document
         {**GOOD, "expansions": [{"columns": ["age"], "features": 10**9}]},
         {**GOOD, "expansions": [{"columns": ["nobody"]}]},
         {**GOOD, "missing_shares": [1]},
-        {**GOOD, "examples": [1]},
         {**GOOD, "arm": {}, "context": {}, "per_arm_block": None},
     ],
 )
@@ -242,7 +239,6 @@ def test_invalid_documents_are_refused(document: Any) -> None:
             r"column 'x' is a list without settings. Use Tags\(\('a', 'b'\)\) with its values",
         ),
         ({"context": {"x": "vector"}}, r"column 'x' is a vector without settings. Use Vector\(16\) with its size"),
-        ({"context": {"x": "int"}}, "unknown kind of a column 'int'; did you mean 'number'"),
         ({"context": {"age": "numbr"}}, "unknown kind of a column 'numbr'; did you mean 'number'"),
         (
             {"context": {"age": "raw"}, "arm": {"age": "raw"}},
@@ -257,7 +253,7 @@ def test_invalid_documents_are_refused(document: Any) -> None:
                 "context": {"q": Text(2**24), "product": Hashed(2**24), "day": Hashed(128)},
                 "per_arm_block": "arm",
             },
-            "got 536,872,976. These widths of hashed columns would fit: kinds={'q': Text\\(262144\\), 'product': ",
+            "got 536,872,976. Change its columns",
         ),
     ],
 )
@@ -283,7 +279,6 @@ def test_times_with_and_without_an_offset_are_not_mixed(learned: Any, refused: s
             same.transform([{"when": refused}])
     declared = FeatureMap(context={"when": "date"})
     declared.transform([{"when": learned}, {"when": refused}])
-    assert "utc_offset" not in str(declared.document())  # readable by earlier versions
 
 
 def test_random_fourier_features_approximate_the_gaussian_kernel() -> None:

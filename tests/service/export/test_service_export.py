@@ -18,14 +18,12 @@ from scipy.sparse import csr_array
 from glbandits import Bandit, InvalidInput, Optimist, UnknownName
 from glbandits.evaluation import Columns, ServiceExport, evaluate, open_log, read_export, read_parquet, train
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
-from glbandits.evaluation.readers.export_manifest import MANIFEST, ExportedFile, Manifest
-from glbandits.evaluation.readers.service_export import FIELDS, is_export
+from glbandits.evaluation.readers.service_export import FIELDS, MANIFEST, ExportedFile, Manifest, is_export
 from glbandits.features import Category, FeatureMap, Number
 from glbandits.service.domain.events import DecisionRequest, Reward
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.domain.request_features import DENSE, encode_json_request
-from glbandits.service.export.log_source import LogSource
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -282,11 +280,11 @@ def test_columns_of_an_export_are_fixed(folder: Path) -> None:
         assert isinstance(open_log(folder / "log", columns), ServiceExport)
     clustered = open_log(folder / "log", Columns(cluster="event_id"))
     assert next(iter(clustered.blocks())).clusters is not None
-    with pytest.raises(InvalidInput, match=r"Columns\(reward=...\) does not apply to .*log, an export of the service"):
+    with pytest.raises(InvalidInput, match=r"Columns\(reward=...\) does not apply to .*log, whose format"):
         open_log(folder / "log", Columns(reward="click"))
     with pytest.raises(InvalidInput, match="has no column 'user'"):
         open_log(folder / "log", Columns(cluster="user"))
-    table = LogSource(address=str(folder / "log"), columns=Columns(features="features")).open("parquet")
+    table = open_log(folder / "log", Columns(features="features"), format="parquet")
     assert not isinstance(table, ServiceExport)
 
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, parameter, value_text
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.evaluation.readers.columns import check_present
 from glbandits.evaluation.readers.table_log import read_arm_table
+from glbandits.features.table_columns import check_present
 
 EmbeddingsLike: TypeAlias = Mapping[str, Any] | ArrayLike
 """A category, or a tuple of categories, for each arm: by name, or as an array (arms,) or (arms, dimensions). If rows

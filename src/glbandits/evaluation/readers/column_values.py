@@ -3,10 +3,7 @@
 Errors name the column and the row of an invalid value.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from numbers import Number
-from types import NoneType
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,9 +11,8 @@ import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, value_text
-from glbandits.features.kinds.categorical import as_category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
-from glbandits.features.kinds.numeric import FALSE, TRUE, parse_decimal_comma
+from glbandits.features.kinds.numeric import FALSE, TRUE, parse_number
 
 DECIMAL_COMMA, THOUSANDS_COMMA = r"^[+-]?\d*,\d+$", r"^[+-]?[1-9]\d{0,2},\d{3}$"
 MAX_EXACT = 2**53
@@ -27,46 +23,6 @@ NUMBER_ADVICE = "Write it as a plain number, 0.12 for 12%"
 
 RowNumbers: TypeAlias = int | Ints
 """Row numbers for error messages: of the first value, or of each value."""
-
-
-def make_column(name: str, values: Iterable[Any]) -> pl.Series:
-    """Return a column of numbers, text, or (nested) lists or arrays of them."""
-    plain = _with_lists(list(values))
-    types = _type_names(plain)
-    if types == {"numbers", "text"} and not any(isinstance(value, list) for value in plain):
-        plain, types = list(map(as_category, plain)), {"text"}  # the feature map interprets the text
-    if len(types) > 1:
-        raise InvalidInput(
-            f"column {name!r} must have values of one type; got {' and '.join(sorted(types))}. Convert all of them to "
-            "numbers, or all to text"
-        )
-    try:
-        # strict=True rejects 0 before 1.5, and reads [1.5] after [0] as [1].
-        return pl.Series(name, plain, strict=False)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"column {name!r} could not be read: {error}") from None
-
-
-def _with_lists(values: list[Any]) -> list[Any]:
-    """Convert arrays and tuples to lists, recursively."""
-    if not any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, values))):
-        return values
-    lists = (value.tolist() if isinstance(value, np.ndarray) else value for value in values)
-    return [_with_lists(list(value)) if isinstance(value, list | tuple) else value for value in lists]
-
-
-def _type_names(values: list[Any]) -> set[str]:
-    """Types of the values that are not None, as words; of the elements if all values are lists."""
-    types = {_type_name(kind) for kind in set(map(type, values)) - {NoneType}}
-    if types != {"lists"}:
-        return types
-    return _type_names(list(chain.from_iterable(value for value in values if value is not None)))
-
-
-def _type_name(kind: type) -> str:
-    if issubclass(kind, Number | np.bool_):
-        return "numbers"
-    return "text" if issubclass(kind, str) else "lists" if issubclass(kind, list) else kind.__name__
 
 
 def is_text(dtype: pl.DataType) -> bool:
@@ -131,7 +87,7 @@ def _with_decimal_points(texts: pl.Series) -> pl.Series:
 def _number_advice(text: str) -> str:
     if text.strip().lower() in TRUE | FALSE:
         return "Write 1 for yes and 0 for no"
-    has_decimal_comma = "," in text and parse_decimal_comma(text) is not None
+    has_decimal_comma = "," in text and parse_number(text, decimal_comma=True) is not None
     return "Write numbers with a decimal point, such as 0.12" if has_decimal_comma else NUMBER_ADVICE
 
 

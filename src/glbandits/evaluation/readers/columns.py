@@ -1,12 +1,17 @@
-"""Columns: the meaning of the columns of a table."""
+"""Columns: the meaning of the columns of a table, and the check of their types."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from glbandits.common.arrays import set_validated
 from glbandits.common.errors import InvalidInput, parameter
+from glbandits.evaluation.readers.column_values import is_number, is_text
+from glbandits.features.table_columns import check_present
 
 ARM = "{arm}"
 """Placeholder for the name of an arm, in `Columns.per_arm` and `Columns.probabilities`."""
@@ -98,6 +103,16 @@ class Columns:
             return replace(self, propensity=None)
         return self
 
+    @property
+    def renamed(self) -> list[str]:
+        """The fields, such as "Columns.reward", that name a column and differ from their default."""
+        default = Columns()
+        return [
+            f"Columns.{field.name}"
+            for field in fields(self)
+            if getattr(self, field.name) not in (None, (), getattr(default, field.name))
+        ]
+
     def reads(self, name: str) -> bool:
         """Whether a column of this name may be read: it is named here, or it matches a pattern."""
         named = (*self.per_arm, *filter(None, [self.probability_of_arm]))
@@ -136,28 +151,92 @@ def check_columns(columns: object) -> Columns:
     return columns
 
 
+CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
+"""Types of context columns, besides numbers and text."""
+OTHER_PROBABILITIES = f"If it holds something else, set {parameter('Columns.probabilities', None)}"
 NAME_THEM = (
     f"Name the columns with {parameter('Columns.arm')}, {parameter('Columns.reward')} and "
     f"{parameter('Columns.propensity')}; if the propensities are not known, set {parameter('Columns.propensity', None)}"
 )
 
 
-def check_present(
-    wanted: Iterable[str], found: Sequence[str], what: str = "the table", *, advice: str = NAME_THEM
-) -> None:
-    """Raise InvalidInput if wanted columns are missing. The message suggests similar names."""
-    wanted = list(wanted)
-    missing = [name for name in wanted if name not in found]
-    if not missing:
-        return
-    guesses = {name: get_close_matches(name, found, n=1, cutoff=0.5) for name in missing}
-    hints = [f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name) for name, near in guesses.items()]
-    raise InvalidInput(
-        f"{what} has no column {', '.join(hints)}. Expected: {', '.join(_few(wanted))}. Found: "
-        f"{', '.join(_few(found)) or 'none'}. {advice}"
-    )
+def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+    """Check the types of the columns, and cast names of arms to text and arrays to lists."""
+    schema = table.collect_schema()
+    check_present(columns.single, schema.names(), advice=NAME_THEM)
+    changes = []
+    if columns.arms is not None or columns.features is None:
+        if schema[columns.arm].is_float() or schema[columns.arm].is_nested():
+            raise InvalidInput(
+                f"column {columns.arm!r} must name the chosen arm by text or a whole number; got "
+                f"{schema[columns.arm]}. Cast it first"
+            )
+        changes.append(pl.col(columns.arm).cast(pl.String))
+    for name, kind in ((columns.arms, pl.List(pl.String)), (columns.features, pl.List(pl.List(pl.Float64)))):
+        if name is not None:
+            depth, leaf = _lists(schema[name])
+            if depth != _lists(kind)[0] or (depth == 2 and not is_number(leaf)):
+                wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
+                raise InvalidInput(f"column {name!r} must have a list of {wanted} in each row; got {schema[name]}")
+            changes.append(pl.col(name).cast(kind))
+    changes += _probability_lists(columns, schema)
+    for name in columns.context:
+        if not (is_text(schema[name]) or is_number(schema[name]) or isinstance(schema[name], CONTEXT_TYPES)):
+            raise InvalidInput(
+                f"column {name!r} of the context must have numbers, booleans, text, dates or lists; got "
+                f"{schema[name]}. Cast it first"
+            )
+    return table.with_columns(changes)
 
 
-def _few(names: Sequence[str]) -> list[str]:
-    """At most 40 names, to keep the message readable."""
-    return [*names[:40], f"and {len(names) - 40} more"] if len(names) > 40 else list(names)
+def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
+    """The cast of the column of probabilities.
+
+    Raises InvalidInput unless its type has a value for each arm.
+    """
+    name = columns.probabilities
+    if name is None or columns.probability_of_arm is not None:
+        return []
+    kind = schema[name]
+    if columns.arms is None and columns.features is None:
+        # Fields of a schema have instances as types; polars declares also the class.
+        if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
+            raise InvalidInput(
+                f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
+                f"Or give each arm a column of its own, such as {parameter('Columns.probabilities', f'p_{ARM}')}. "
+                f"{OTHER_PROBABILITIES}"
+            )
+        return []
+    depth, leaf = _lists(kind)
+    if depth != 1 or not is_number(leaf):
+        raise InvalidInput(
+            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. {OTHER_PROBABILITIES}"
+        )
+    return [pl.col(name).cast(pl.List(pl.Float64))]
+
+
+def _lists(kind: Any) -> tuple[int, pl.DataType]:
+    """Nesting depth of a list type, and the type of its elements."""
+    if not isinstance(kind, pl.List | pl.Array):
+        return 0, kind
+    depth, leaf = _lists(kind.inner)
+    return depth + 1, leaf
+
+
+def concat_files(tables: Mapping[Path, pl.LazyFrame], columns: Columns) -> pl.LazyFrame:
+    """Join the tables of several files, by the names of their columns.
+
+    Files may differ in columns that are not read, and in the types of numbers. Raises InvalidInput if only some files
+    have a named column.
+    """
+    schemas = {file: table.collect_schema() for file, table in tables.items()}
+    names = list(dict.fromkeys(name for schema in schemas.values() for name in schema))
+    check_present(columns.without_absent_defaults(names).single, names, advice=NAME_THEM)
+    known = list(filter(columns.reads, names))
+    for name in known:
+        absent = [file for file, schema in schemas.items() if name not in schema]
+        if absent and name in columns.single:
+            has = next(file for file, schema in schemas.items() if name in schema)
+            raise InvalidInput(f"{absent[0]} has no column {name!r}, but {has} has one. Leave out such files")
+    parts = [table.select([name for name in known if name in schemas[file]]) for file, table in tables.items()]
+    return pl.concat(parts, how="diagonal_relaxed")

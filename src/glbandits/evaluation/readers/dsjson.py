@@ -1,17 +1,17 @@
 """Read logs in Vowpal Wabbit's dsjson format, which has one JSON object per line."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, TypeAlias
 
+import msgspec
 import numpy as np
 
 from glbandits.common.arrays import Ints
-from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int
+from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArms
 from glbandits.evaluation.logs.logged_data import (
     BLOCK,
@@ -43,16 +43,89 @@ class DsjsonCounts:
     """Decisions that were not shown to a user (`_skipLearn`)."""
 
 
-class _Decision(NamedTuple):
-    shared: dict[str, Any]
-    actions: list[dict[str, Any]]
-    chosen: int
-    reward: float
-    propensity: float
-    probabilities: list[float] | None
-    """Probability of each action, in the order of `actions`; None if the line does not have all."""
-    dropped: float
-    """`pdrop`: the probability with which such a row was dropped from the log."""
+Probability: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class _Event(msgspec.Struct, frozen=True):
+    """A line of the file: a decision if it has a context, or else another event."""
+
+    context: dict[str, Any] | None = msgspec.field(name="c", default=None)
+    ranking: list[int] = msgspec.field(name="a", default_factory=list)
+    """Actions, counted from 1. The first is the chosen one."""
+    probabilities: list[Probability] = msgspec.field(name="p", default_factory=list)
+    """The probability of each action of the ranking."""
+    label_action: int | None = msgspec.field(name="_label_Action", default=None)
+    label_probability: float | None = msgspec.field(name="_label_probability", default=None)
+    cost: float | None = msgspec.field(name="_label_cost", default=None)
+    outcomes: Any = msgspec.field(name="_outcomes", default=None)
+    """The decisions for several slots."""
+    dropped: Probability = msgspec.field(name="pdrop", default=0.0)
+    """The probability with which such a row was dropped from the log."""
+    skip_learn: Any = msgspec.field(name="_skipLearn", default=False)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the line is a decision that was shown to a user."""
+        return self.context is not None and not self.skip_learn
+
+    @property
+    def actions(self) -> list[Any]:
+        return (self.context or {})["_multi"]  # type: ignore[no-any-return]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        return {name: value for name, value in (self.context or {}).items() if name != "_multi"}
+
+    @property
+    def chosen(self) -> int:
+        """The chosen action, counted from 0."""
+        return (self.ranking[0] if self.ranking else self.label_action or 0) - 1
+
+    @property
+    def propensity(self) -> float:
+        return self.probabilities[0] if self.probabilities else self.label_probability or 0.0
+
+    @property
+    def reward(self) -> float:
+        return 0.0 - (self.cost or 0.0)  # -x would turn 0.0 into -0.0
+
+    @property
+    def has_all_probabilities(self) -> bool:
+        """Whether the line has the probability of each action."""
+        return len(self.ranking) == len(self.probabilities) == len(self.actions)
+
+    def check(self, link: Link) -> None:
+        """Raise InvalidInput unless this is a valid decision for one slot."""
+        actions = (self.context or {}).get("_multi")
+        if not isinstance(actions, list) or not actions:
+            raise InvalidInput("c must be an object with a non-empty list of actions, _multi")
+        if "_slots" in (self.context or {}) or self.outcomes is not None:
+            raise InvalidInput("the line has a decision for several slots; only one slot is supported. Delete the line")
+        if not 0 <= self.chosen < len(actions):
+            raise InvalidInput(f"the first of a must be an action from 1 to {len(actions)}; got {self.chosen + 1}")
+        if not 0.0 < self.propensity <= 1.0:
+            raise InvalidInput(f"the first of p must be a probability above 0 and at most 1; got {self.propensity}")
+        if self.cost is None or abs(self.cost) > MAX_ABS:
+            raise InvalidInput(f"_label_cost must be a number between -{MAX_ABS:g} and {MAX_ABS:g}; got {self.cost}")
+        link.check_reward(self.reward)
+        if self.label_action not in (None, self.chosen + 1):
+            raise InvalidInput(f"_label_Action must be the first of a, {self.chosen + 1}; got {self.label_action}")
+        label = self.propensity if self.label_probability is None else self.label_probability
+        if abs(self.propensity - label) > PROPENSITY_TOLERANCE:
+            raise InvalidInput(f"_label_probability must be the first of p, {self.propensity}; got {label}")
+        if len(self.ranking) > len(actions) or (self.ranking and 0 < len(self.probabilities) != len(self.ranking)):
+            raise InvalidInput(
+                f"a and p must have as many entries, at most the {len(actions)} actions of _multi; got "
+                f"{len(self.ranking)} and {len(self.probabilities)}"
+            )
+        if self.has_all_probabilities:
+            if set(self.ranking) != set(range(1, len(actions) + 1)):
+                raise InvalidInput(f"a must rank each of the {len(actions)} actions once; got {self.ranking}")
+            if abs(sum(self.probabilities) - 1.0) > ROUNDING:
+                raise InvalidInput(f"p must sum to 1 over the {len(actions)} actions; got {self.probabilities}")
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
 
 
 class DsjsonLog(DisplayedLog):
@@ -85,7 +158,7 @@ class DsjsonLog(DisplayedLog):
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """Yield all decisions in order, in blocks of at most `size` rows."""
         size = block_size(size, self._max_arms, 0 if self.sparse else self.dim)
-        decisions: list[_Decision] = []
+        decisions: list[_Event] = []
         features: list[Any] = []
         numbers = 0
         for decision, arms in self._decisions():
@@ -98,15 +171,14 @@ class DsjsonLog(DisplayedLog):
         if decisions:
             yield self._logged(decisions, features)
 
-    def _decisions(self) -> Iterator[tuple[_Decision, Any]]:
+    def _decisions(self) -> Iterator[tuple[_Event, Any]]:
         """Decisions that were shown, and the features of their actions, dense or sparse."""
         hash_features = self._hashing.rows if self.sparse else self._hashing.vectors
-        for line, event in _objects(self._path):
-            if _is_shown(event):
+        for line, event in _events(self._path):
+            if event.is_shown:
                 with _locate_errors(self._path, line):
-                    decision = _decision(event)
-                    features = hash_features(decision.shared, decision.actions)
-                yield decision, features
+                    features = hash_features(event.shared, event.actions)
+                yield event, features
 
     def _arms(self, features: list[Any], counts: Ints) -> ArmFeatures:
         if self.sparse:
@@ -116,12 +188,12 @@ class DsjsonLog(DisplayedLog):
             arms[row, : len(vectors)] = vectors
         return RowArms(arms, counts)
 
-    def _logged(self, decisions: list[_Decision], features: list[Any]) -> LoggedData:
+    def _logged(self, decisions: list[_Event], features: list[Any]) -> LoggedData:
         counts = np.array([len(decision.actions) for decision in decisions])
         probabilities = np.zeros((len(decisions), self._max_arms)) if self._has_probabilities else None
         if probabilities is not None:
             for row, decision in enumerate(decisions):
-                probabilities[row, : len(decision.actions)] = decision.probabilities
+                probabilities[row, np.array(decision.ranking) - 1] = decision.probabilities
         return LoggedData(
             chosen=np.array([decision.chosen for decision in decisions]),
             rewards=np.array([decision.reward for decision in decisions]),
@@ -160,31 +232,30 @@ def read_dsjson(
 def is_dsjson(path: Path) -> bool:
     """Whether the first object of a file is a line of a dsjson log: a decision or a later reward."""
     try:
-        event = next((event for _, event in _objects(path)), {})
-    except (OSError, InvalidInput):
+        with path.open("rb") as file:
+            event = msgspec.json.decode(next((line for line in file if line.strip()), b"{}"))
+    except (OSError, msgspec.DecodeError):
+        return False
+    if not isinstance(event, dict):
         return False
     context = event.get("c")
     is_reward = "EventId" in event and "RewardValue" in event and "reward" not in event
     return is_reward or (isinstance(context, dict) and "_multi" in context)
 
 
-def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of the lines, with line numbers that start at 1."""
+def _events(path: Path) -> Iterator[tuple[int, _Event]]:
+    """The events of the lines, with line numbers that start at 1."""
     with path.open("rb") as file:
         for line, text in enumerate(file, start=1):
             if not text.strip():
                 continue
-            with _locate_errors(path, line):
-                try:
-                    event = json.loads(text)
-                except (ValueError, RecursionError) as error:
-                    raise InvalidInput(
-                        f"the line must be a JSON object; got {text[:60]!r}: {error}. Delete the line if it is "
-                        "truncated"
-                    ) from None
-                if not isinstance(event, dict):
-                    raise InvalidInput(f"the line must be a JSON object; got {text[:60]!r}")
-            yield line, event
+            try:
+                yield line, _decode_event(text)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise InvalidInput(
+                    f"line {line} of {path.name}: the line must be a JSON object in dsjson format; got {text[:60]!r}: "
+                    f"{error}. Delete the line if it is truncated"
+                ) from None
 
 
 @contextmanager
@@ -196,11 +267,6 @@ def _locate_errors(path: Path, line: int) -> Iterator[None]:
         raise InvalidInput(f"line {line} of {path.name}: {error.template}") from None
 
 
-def _is_shown(event: dict[str, Any]) -> bool:
-    """Whether the line is a decision that was shown to a user."""
-    return "c" in event and not event.get("_skipLearn")
-
-
 def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool]:
     """Validate all lines.
 
@@ -209,89 +275,22 @@ def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool]:
     decisions = others = not_activated = max_arms = 0
     complete = True
     first_pdrop = None
-    for line, event in _objects(path):
-        if not _is_shown(event):
-            not_activated += "c" in event
-            others += "c" not in event
+    for line, event in _events(path):
+        if not event.is_shown:
+            not_activated += event.context is not None
+            others += event.context is None
             continue
         with _locate_errors(path, line):
-            decision = _decision(event)
-            link.check_reward(decision.reward)
-            if first_pdrop is not None and decision.dropped != first_pdrop:
+            event.check(link)
+            if first_pdrop is not None and event.dropped != first_pdrop:
                 raise InvalidInput(
-                    f"pdrop must be the same on all lines, because rows have no weights; got {decision.dropped} after "
+                    f"pdrop must be the same on all lines, because rows have no weights; got {event.dropped} after "
                     f"{first_pdrop}. Evaluate the lines of each pdrop separately"
                 )
-        first_pdrop, max_arms, decisions = decision.dropped, max(max_arms, len(decision.actions)), decisions + 1
-        complete &= decision.probabilities is not None
+        first_pdrop, max_arms, decisions = event.dropped, max(max_arms, len(event.actions)), decisions + 1
+        complete &= event.has_all_probabilities
     if not decisions:
         raise InvalidInput(
             f"{path} must have decisions; got {others} other lines and {not_activated} decisions that were not shown"
         )
     return DsjsonCounts(decisions=decisions, others=others, not_activated=not_activated), max_arms, complete
-
-
-def _decision(event: dict[str, Any]) -> _Decision:
-    context = event["c"]
-    actions = context.get("_multi") if isinstance(context, dict) else None
-    if not isinstance(actions, list) or not actions:
-        raise InvalidInput("c must be an object with a non-empty list of actions, _multi")
-    if "_slots" in context or "_outcomes" in event:
-        raise InvalidInput("the line has a decision for several slots; only one slot is supported. Delete the line")
-    ranked = _first(event, "a", "_label_Action")
-    chosen = check_int("the chosen action, the first of a,", ranked, at_least=1, at_most=len(actions))
-    first_of_p = _first(event, "p", "_label_probability")
-    propensity = check_float("the propensity, the first of p,", first_of_p, above=0.0, at_most=1.0)
-    _check_ranking(event, len(actions), chosen, propensity)
-    return _Decision(
-        shared={name: value for name, value in context.items() if name != "_multi"},
-        actions=actions,
-        chosen=chosen - 1,
-        reward=0.0
-        - check_float("_label_cost", event.get("_label_cost"), at_least=-MAX_ABS),  # -x would turn 0.0 into -0.0
-        propensity=propensity,
-        probabilities=_probabilities(event, len(actions)),
-        dropped=check_float("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
-    )
-
-
-def _check_ranking(event: dict[str, Any], actions: int, chosen: int, propensity: float) -> None:
-    """Raise InvalidInput if ranking, probabilities, actions and labels disagree."""
-    label, labelled = event.get("_label_Action"), event.get("_label_probability")
-    if label is not None and chosen != label:
-        raise InvalidInput(f"_label_Action must be the first action of a, {chosen}; got {label}")
-    if (
-        labelled is not None
-        and not abs(propensity - check_float("_label_probability", labelled)) <= PROPENSITY_TOLERANCE
-    ):
-        raise InvalidInput(f"_label_probability must be the first probability of p, {propensity}; got {labelled}")
-    ranked, probabilities = event.get("a"), event.get("p")
-    if isinstance(ranked, list) and len(ranked) > actions:
-        raise InvalidInput(f"a must rank the {actions} actions of _multi; got {len(ranked)} of them")
-    if isinstance(ranked, list) and isinstance(probabilities, list) and len(ranked) != len(probabilities):
-        raise InvalidInput(
-            f"p must have a probability for each of the {len(ranked)} actions of a; got {len(probabilities)}"
-        )
-
-
-def _probabilities(event: dict[str, Any], actions: int) -> list[float] | None:
-    """The probability of each action, in the order of `_multi`.
-
-    Returns None unless `a` and `p` list all actions.
-    """
-    ranked, listed = event.get("a"), event.get("p")
-    if not isinstance(ranked, list) or not isinstance(listed, list) or len(ranked) != actions:
-        return None
-    indices = [check_int("an action of a", action, at_least=1, at_most=actions) - 1 for action in ranked]
-    values = [check_float("a probability of p", probability, at_least=0, at_most=1) for probability in listed]
-    if len(set(indices)) < actions:
-        raise InvalidInput(f"a must rank each of the {actions} actions once; got {ranked}")
-    if not abs(sum(values) - 1.0) <= ROUNDING:
-        raise InvalidInput(f"p must sum to 1 over the {actions} actions; got {listed}")
-    return [values[index] for index in np.argsort(indices)]
-
-
-def _first(event: dict[str, Any], ranking: str, label: str) -> Any:
-    """The first entry of a ranking, or the label if there is no ranking."""
-    ranked = event.get(ranking)
-    return ranked[0] if isinstance(ranked, list) and ranked else event.get(label)

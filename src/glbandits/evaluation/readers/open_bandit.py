@@ -7,9 +7,10 @@ from pathlib import Path
 import polars as pl
 
 from glbandits.common.errors import InvalidInput, check_int
-from glbandits.evaluation.readers.columns import ARM, Columns, check_present
-from glbandits.evaluation.readers.table_files import scan_csv
+from glbandits.evaluation.readers.columns import ARM, Columns
+from glbandits.evaluation.readers.csv_files import scan_csv
 from glbandits.evaluation.readers.table_log import TableLog
+from glbandits.features.table_columns import check_present
 from glbandits.maths.links import Link
 
 ITEMS = "item_context.csv"
@@ -40,7 +41,7 @@ def read_open_bandit(
         link: defines the valid rewards.
         cross: whether to multiply user features with item features: thousands of features, because all are categories.
     """
-    rows, items = _files(Path(folder))
+    rows, items = _files(Path(folder).absolute())
     columns = Columns(
         arm="item_id",
         reward="click",
@@ -49,7 +50,7 @@ def read_open_bandit(
         per_arm=(AFFINITY,),
         probabilities=None,
     )
-    table, arms = scan_csv(rows, columns), pl.read_csv(items, infer_schema_length=None)
+    table, arms = scan_csv([rows], columns), pl.read_csv(items, infer_schema_length=None)
     names = table.collect_schema().names()
     advice = "For other tables use read_csv, with the names of their columns"
     check_present([*columns.single, "position"], names, rows.name, advice=advice)

@@ -1,44 +1,58 @@
-"""open_log: open a log from a data frame, a file or a folder, with the reader of its format.
+"""open_log: open a log from a data frame, a file or a folder. The only place that decides the format of a log."""
 
-The command line has its own table of formats in `service_logs.log_source`, which also opens stores of the service.
-"""
-
+from collections.abc import Callable, Mapping
+from inspect import signature
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from glbandits.common.errors import InvalidInput, parameter
+from glbandits.common.errors import InvalidInput, lookup, parameter
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.readers.columns import Columns
+from glbandits.evaluation.readers.columns import Columns, check_columns
+from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.dsjson import is_dsjson, read_dsjson
 from glbandits.evaluation.readers.open_bandit import is_open_bandit, read_open_bandit
-from glbandits.evaluation.readers.service_export import is_export, read_export, renamed_columns
+from glbandits.evaluation.readers.service_export import is_export, read_export
 from glbandits.evaluation.readers.table_files import read_csv, read_json_lines, read_parquet
-from glbandits.evaluation.readers.table_log import read_table
+from glbandits.evaluation.readers.table_log import read_arm_table, read_table
 
+TABLES: Mapping[str, Callable[..., Log]] = MappingProxyType(
+    {"parquet": read_parquet, "csv": read_csv, "json-lines": read_json_lines}
+)
+"""Readers of formats in which the user names the columns, by format."""
+FIXED: Mapping[str, Callable[..., Log]] = MappingProxyType(
+    {"export": read_export, "open-bandit": read_open_bandit, "dsjson": read_dsjson}
+)
+"""Readers of formats that define their columns and arms, by format."""
 SUFFIXES = {
     "parquet": (".parquet",),
     "csv": (".csv", ".csv.gz"),
     "dsjson": (".dsjson",),
-    "json": (".json", ".jsonl", ".ndjson"),
+    "json-lines": (".json", ".jsonl", ".ndjson"),
 }
 """Suffixes of file names by format."""
 
 
-def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Log:
+def open_log(
+    source: Any,
+    columns: Columns | None = None,
+    *,
+    format: str = "auto",  # noqa: A002  (the name of the option of `glb`)
+    separator: str = ",",
+    **settings: Any,
+) -> Log:
     """Open a log from a data frame, a file or a folder.
 
-    The suffix of a file determines its format.
-
-    | source | read by |
-    |---|---|
-    | a polars, pandas or Arrow data frame, a list of dicts, a dict of columns | `read_table` |
-    | .parquet, a folder or a pattern of such files | `read_parquet` |
-    | .csv, .csv.gz, a folder or a pattern of such files | `read_csv` |
-    | a folder with item_context.csv | `read_open_bandit` |
-    | a folder that `glb export` wrote | `read_export` |
-    | .dsjson; .json, .jsonl, .ndjson in dsjson format | `read_dsjson` |
-    | other .json, .jsonl, .ndjson with one object per line | `read_json_lines` |
+    | source | format | read by |
+    |---|---|---|
+    | a polars, pandas or Arrow data frame, a list of dicts, a dict of columns | | `read_table` |
+    | .parquet, a folder or a pattern of such files | parquet | `read_parquet` |
+    | .csv, .csv.gz, a folder or a pattern of such files | csv | `read_csv` |
+    | a folder with item_context.csv | open-bandit | `read_open_bandit` |
+    | a folder that `glb export` wrote | export | `read_export` |
+    | .dsjson; .json, .jsonl, .ndjson in dsjson format | dsjson | `read_dsjson` |
+    | other .json, .jsonl, .ndjson with one object per line | json-lines | `read_json_lines` |
 
     >>> open_log("log.xlsx")
     Traceback (most recent call last):
@@ -46,42 +60,69 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
 
     Args:
         source: a table, or the path of a file or a folder.
-        columns: the meaning of the columns; by default those of `Columns`. Must be None for the Open Bandit format and
-            for dsjson, which have fixed columns. For an export of the service, only `cluster` can be set.
+        columns: the meaning of the columns; by default those of `Columns`. The formats open-bandit and dsjson have
+            fixed columns. For an export of the service, only `cluster` can be set.
+        format: the format of a file or a folder. "auto" recognises it.
+        separator: the character between the fields of CSV files.
         settings: arguments of the function that reads the log, such as arm_table and link.
     """
+    columns = Columns() if columns is None else check_columns(columns)
     if not isinstance(source, str | PathLike):
-        return read_table(source, columns or Columns(), **settings)
+        return read_table(source, columns, **settings)
     path = Path(source)
-    if path.is_dir() and is_export(path):
-        renamed = renamed_columns(columns or Columns())
-        if renamed:
-            raise InvalidInput(
-                f"{parameter(renamed[0])} does not apply to {path}, an export of the service, which has fixed columns. "
-                "Leave it out, or read the files with read_parquet"
-            )
-        return read_export(path, cluster=None if columns is None else columns.cluster, **settings)
-    kind = file_kind(path)
-    if kind == "json":
-        kind = "dsjson" if columns is None and is_dsjson(path) else "json lines"
-    if kind == "json lines":
-        return read_json_lines(path, columns or Columns(), **settings)
-    if kind in ("open bandit", "dsjson"):
-        if columns is not None:
-            raise InvalidInput(f"columns must be None for {path}, because its format has fixed columns; got {columns}")
-        return read_open_bandit(path, **settings) if kind == "open bandit" else read_dsjson(path, **settings)
-    return (read_parquet if kind == "parquet" else read_csv)(path, columns or Columns(), **settings)
+    name = lookup("format", format, {each: each for each in ("auto", *TABLES, *FIXED)})
+    if name == "auto":
+        name = _format_of(path, columns)
+    if name in FIXED:
+        return FIXED[name](path, **fixed_settings(name, path, columns, separator, settings))
+    if isinstance(settings.get("arm_table"), str | PathLike):
+        settings["arm_table"] = read_arm_table(settings["arm_table"], separator, declared_texts(settings))  # type: ignore[arg-type]
+    if name == "csv":
+        settings["separator"] = separator
+    return TABLES[name](path, columns, **settings)
 
 
-def file_kind(path: Path) -> str:
-    """Return the format of a file or folder by its name: a key of SUFFIXES, or "open bandit"."""
-    if path.is_dir() and is_open_bandit(path):
-        return "open bandit"
-    names = [file.name for file in path.rglob("*")] if path.is_dir() else [path.name]
-    for kind, suffixes in SUFFIXES.items():
-        if any(name.endswith(suffixes) for name in names) and not (path.is_dir() and kind in ("dsjson", "json")):
-            return kind
-    raise InvalidInput(
-        f"{path} must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or .ndjson, or be a folder with "
-        "files of the first three or of the Open Bandit format"
-    )
+def fixed_settings(
+    name: str, source: object, columns: Columns, separator: str, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a reader of FIXED. Raises InvalidInput for settings that do not apply to its format.
+
+    Args:
+        name: the format.
+        source: the address of the log, for messages.
+        columns: the meaning of the columns.
+        separator: the character between the fields of CSV files.
+        settings: other arguments.
+    """
+    known, arguments = signature(FIXED[name]).parameters, dict(settings)
+    refused = [*settings.keys() - known.keys(), *(["separator"] if separator != "," else [])]
+    for field in columns.renamed:
+        if field == "Columns.cluster" and "cluster" in known:
+            arguments["cluster"] = columns.cluster
+        elif not (name == "export" and columns.features == "features" and field == "Columns.features"):
+            refused.append(field)
+    if refused:
+        setting = "a feature map" if min(refused) == "features" else parameter(min(refused))
+        raise InvalidInput(
+            f"{setting} does not apply to {source}, whose format defines its columns and arms. Leave it out"
+        )
+    return arguments
+
+
+def _format_of(path: Path, columns: Columns) -> str:
+    """Recognise the format of a file or a folder. Named columns mean that JSON is not in dsjson format."""
+    if path.is_dir():
+        if is_export(path):
+            return "export"
+        if is_open_bandit(path):
+            return "open-bandit"
+        names = [file.name for file in path.rglob("*")]
+        formats = [name for name in ("parquet", "csv") if any(file.endswith(SUFFIXES[name]) for file in names)]
+    else:
+        formats = [name for name, suffixes in SUFFIXES.items() if path.name.endswith(suffixes)]
+    if not formats:
+        raise InvalidInput(
+            f"{path} must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or .ndjson, or be a folder with "
+            "files of the first three or of the Open Bandit format"
+        )
+    return "dsjson" if formats[0] == "json-lines" and not columns.renamed and is_dsjson(path) else formats[0]

@@ -6,11 +6,12 @@ that another feature map can encode them.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -22,18 +23,17 @@ from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Dis
 from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import cluster_ids, name_indices
-from glbandits.evaluation.readers.columns import Columns, check_present
-from glbandits.evaluation.readers.export_manifest import Manifest, read_manifest
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors
 from glbandits.features import FeatureMap, Features
-from glbandits.features.natural_order import natural_order
-from glbandits.features.request_rows import request_rows
+from glbandits.features.kinds.categorical import natural_order
+from glbandits.features.table_columns import check_present, request_rows
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 
 Mask: TypeAlias = NDArray[np.bool_]
 
+MANIFEST = "manifest.json"
 DENSE: tuple[str, ...] = ("features",)
 """The column with the features of the actions as numbers."""
 SPARSE: tuple[str, ...] = ("feature_counts", "feature_indices", "feature_values")
@@ -46,6 +46,42 @@ LISTED_COLUMNS = 10
 """Maximum number of columns that a message lists."""
 
 
+class ExportedFile(msgspec.Struct, frozen=True):
+    """An entry of the manifest: a file with its number of rows and the hash of its content."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The list of exported files. It is written last, so an export with a manifest is complete."""
+
+    loop: str
+    rows: int
+    left_out: int
+    """Decisions without a reward or features, such as deferred ones that were never activated."""
+    last_sequence: int = msgspec.field(name="last_number")
+    """The sequence number of the last decision that was read; 0 if there was none."""
+    open: int = 0
+    """Decisions that were not read, from the first one on whose reward window was open."""
+    files: list[ExportedFile]
+    sparse_width: int | None = None
+    """The number of possible features, if the rows are sparse."""
+    feature_map: dict[str, Any] | None = None
+    """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of an export. Raises InvalidInput if there is none, or if it is damaged."""
+    try:
+        return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{folder} has no complete export of `glb export` ({type(error).__name__}: {error}). Export the log again"
+        ) from None
+
+
 def is_export(folder: Path) -> bool:
     """Whether a folder has a complete export, maybe without decisions. An export of a catalogue is not one of these."""
     try:
@@ -53,16 +89,6 @@ def is_export(folder: Path) -> bool:
         return not files or "actions" in pl.read_parquet_schema(files[0])
     except (InvalidInput, OSError, pl.exceptions.PolarsError):
         return False
-
-
-def renamed_columns(columns: Columns) -> list[str]:
-    """Return the fields of `Columns`, such as "Columns.reward", that name columns which no export has."""
-    exported = Columns(features="features")
-    return [
-        f"Columns.{field.name}"
-        for field in fields(Columns)
-        if field.name != "cluster" and getattr(columns, field.name) not in (None, (), getattr(exported, field.name))
-    ]
 
 
 def read_export(

@@ -13,8 +13,8 @@ from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.readers.column_values import float_values, reward_values
-from glbandits.evaluation.readers.columns import check_present
 from glbandits.evaluation.readers.table_log import as_frame
+from glbandits.features.table_columns import check_present
 
 SlateTarget: TypeAlias = Floats | Sequence[Sequence[float]] | Callable[["SlateLog"], Floats]
 """Target probability of the logged arm of each slot, given earlier slots, (n, L); or a function of the log."""

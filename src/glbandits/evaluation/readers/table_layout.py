@@ -1,36 +1,53 @@
-"""TableLayout: the arms of a table and the encoding of its columns, found by a first pass."""
+"""TableLayout: the arms of a table and its feature map, found by a first pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import MAX_ABS, InvalidInput, parameter
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
 from glbandits.evaluation.logs.reward_checks import check_rewards
-from glbandits.evaluation.readers.column_values import (
-    column_error,
-    column_values,
-    is_number,
-    is_text,
-    reward_values,
-)
-from glbandits.evaluation.readers.columns import ARM, Columns, check_present, columns_of
-from glbandits.evaluation.readers.log_features import LogOptions, MapRequest, make_feature_map
-from glbandits.features import FeatureMap, Features
+from glbandits.evaluation.readers.column_values import column_error, column_values, is_number, reward_values
+from glbandits.evaluation.readers.columns import Columns, columns_of
+from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.combination import Entries
-from glbandits.features.kinds.categorical import normalised
-from glbandits.features.natural_order import natural_order
+from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
+from glbandits.features.kinds.categorical import natural_order, normalised
+from glbandits.features.kinds.column_kind import ColumnKind, checked_missing
+from glbandits.features.kinds.kind_inference import learn_kinds
+from glbandits.features.table_columns import check_present
+from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import Link, find_link
 
-CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
-"""Types of context columns, besides numbers and text."""
+LEARN_ROWS = 100_000
+"""Maximum number of rows from which a feature map is learned, evenly spaced over the log."""
+MAX_ARMS = 1000
+"""Maximum number of arms with their own block of features. A log with more arms needs an arm table."""
 ONE_FOR_EACH = f"{parameter('Columns.per_arm')} needs a column for every arm"
 PROBABILITY_FOR_EACH = f"{parameter('Columns.probabilities')} needs a column for every arm"
-OTHER_PROBABILITIES = f"If it holds something else, set {parameter('Columns.probabilities', None)}"
+
+
+class LogOptions(MapOptions, total=False):
+    """Optional arguments of all functions that read a log from a table."""
+
+    arm_table: Any
+    """A table, or a CSV or Parquet file, with one row for each arm: features of the arms, and arms that were never
+    chosen. Without it, each arm has its own block of features."""
+    arm_id: str | None
+    """The column of `arm_table` with the names of the arms. By default the first one. All others are features."""
+    link: str | Link
+    """Defines the valid rewards. By default "identity": any finite number."""
+    features: Any
+    """A feature map or a fitted scikit-learn transformer. By default a map is learned from the log."""
+    per_arm_block: bool
+    """Whether each arm has its own block of features. Default: yes, unless an arm table describes the arms."""
+    sparse: bool | None
+    """Whether arms are sparse rows, `SparseArms`. Default: yes, with more than 4,096 features."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,77 +124,8 @@ class TableLayout:
         return self.columns.arms is None and self.columns.features is None
 
 
-def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
-    """Check the types of the columns, and cast names of arms to text and arrays to lists."""
-    schema = table.collect_schema()
-    check_present(columns.single, schema.names())
-    changes = []
-    if columns.arms is not None or columns.features is None:
-        if schema[columns.arm].is_float() or schema[columns.arm].is_nested():
-            raise InvalidInput(
-                f"column {columns.arm!r} must name the chosen arm by text or a whole number; got "
-                f"{schema[columns.arm]}. Cast it first"
-            )
-        changes.append(pl.col(columns.arm).cast(pl.String))
-    for name, kind in ((columns.arms, pl.List(pl.String)), (columns.features, pl.List(pl.List(pl.Float64)))):
-        if name is not None:
-            depth, leaf = _lists(schema[name])
-            if depth != _lists(kind)[0] or (depth == 2 and not is_number(leaf)):
-                wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
-                raise InvalidInput(f"column {name!r} must have a list of {wanted} in each row; got {schema[name]}")
-            changes.append(pl.col(name).cast(kind))
-    changes += _probability_lists(columns, schema)
-    for name in columns.context:
-        if not (is_text(schema[name]) or is_number(schema[name]) or isinstance(schema[name], CONTEXT_TYPES)):
-            raise InvalidInput(
-                f"column {name!r} of the context must have numbers, booleans, text, dates or lists; got "
-                f"{schema[name]}. Cast it first"
-            )
-    return table.with_columns(changes)
-
-
-def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
-    """The cast of the column of probabilities.
-
-    Raises InvalidInput unless its type has a value for each arm.
-    """
-    name = columns.probabilities
-    if name is None or columns.probability_of_arm is not None:
-        return []
-    kind = schema[name]
-    if columns.arms is None and columns.features is None:
-        # Fields of a schema have instances as types; polars declares also the class.
-        if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
-            raise InvalidInput(
-                f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as {parameter('Columns.probabilities', f'p_{ARM}')}. "
-                f"{OTHER_PROBABILITIES}"
-            )
-        return []
-    depth, leaf = _lists(kind)
-    if depth != 1 or not is_number(leaf):
-        raise InvalidInput(
-            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. {OTHER_PROBABILITIES}"
-        )
-    return [pl.col(name).cast(pl.List(pl.Float64))]
-
-
-def _lists(kind: Any) -> tuple[int, pl.DataType]:
-    """Nesting depth of a list type, and the type of its elements."""
-    if not isinstance(kind, pl.List | pl.Array):
-        return 0, kind
-    depth, leaf = _lists(kind.inner)
-    return depth + 1, leaf
-
-
 def inspect_table(
-    table: pl.LazyFrame,
-    columns: Columns,
-    *,
-    arm_table: pl.DataFrame | None = None,
-    arm_id: str | None = None,
-    link: str | Link = "identity",
-    options: LogOptions,
+    table: pl.LazyFrame, columns: Columns, arm_table: pl.DataFrame | None, options: LogOptions
 ) -> TableLayout:
     """Find the arms and sizes of a prepared table, and learn its feature map unless given."""
     if columns.features is not None and arm_table is not None:
@@ -185,33 +133,28 @@ def inspect_table(
             f"the features of arms come from the column of features or from {parameter('arm_table')}. "
             "Leave out one of them"
         )
-    schema = table.collect_schema()
+    schema, link = table.collect_schema(), options.get("link", "identity")
     sizes = _scan_table(table, columns, find_link(link), named=arm_table is None)
     if not sizes["rows"]:
         raise InvalidInput("the table has no rows. A log needs at least one decision")
     if not sizes["valid_rewards"]:
         _check_all_rewards(table, columns.reward, find_link(link))
-    kind = schema.get(columns.probabilities or "")
-    struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
-    if arm_table is not None and arm_id is None and columns.arm in arm_table.columns[1:]:
-        raise InvalidInput(
-            f"{parameter('arm_table')} must have the names of the arms in its first column, which is "
-            f"{arm_table.columns[0]!r}. Move the column {columns.arm!r} to the front, or set "
-            f"{parameter('arm_id', columns.arm)}"
-        )
     if arm_table is not None:
-        names, arm_values, arm_rows = read_arms(arm_table, arm_id)
+        names, arm_values, arm_rows = _read_arms(arm_table, options.get("arm_id"), columns.arm)
     else:
-        names, arm_values = natural_order({*sizes.get("names", []), *struct_names}), {}
+        kind = schema.get(columns.probabilities or "")
+        struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+        names, arm_values = natural_order({*sizes["names"], *struct_names}), {}
         arm_rows = list(range(len(names)))
     per_arm = [name for group in columns.of_arms(names) for name in group]
     check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
     if columns.probability_of_arm is not None:
         check_present(columns_of(columns.probability_of_arm, names), schema.names(), advice=PROBABILITY_FOR_EACH)
     _check_arm_names(columns, names)
-    request = MapRequest(columns, names, arm_values, sizes.get("width"), sizes["rows"])
+    features = _given_features(columns, arm_values, options)
+    if features is None:
+        features = _learned_features(table, columns, names, arm_values, sizes, options)
     sparse = options.get("sparse")
-    features = make_feature_map(table, request, _without_sparse(options))
     return TableLayout(
         columns=columns,
         link=link,
@@ -247,12 +190,6 @@ def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
                 f"{parameter('context')} must not contain {name!r}, the probability of an arm. Leave it out of the "
                 "context"
             )
-
-
-def _without_sparse(options: LogOptions) -> LogOptions:
-    rest = options.copy()
-    rest.pop("sparse", None)
-    return rest
 
 
 def checked_rewards(series: pl.Series, link: Link, first_row: int) -> Floats:
@@ -297,11 +234,19 @@ def _scan_table(table: pl.LazyFrame, columns: Columns, link: Link, *, named: boo
     return first.row(0, named=True) | {"names": names}
 
 
-def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str, ...], dict[str, Any], list[int]]:
+def _read_arms(
+    table: pl.DataFrame, arm_id: str | None, arm_column: str
+) -> tuple[tuple[str, ...], dict[str, Any], list[int]]:
     """Return the names of the arms of an arm table, sorted, and in that order its other columns and row numbers.
 
-    The names are in the column `arm_id`, by default the first one.
+    The names are in the column `arm_id`, by default the first one. `arm_column` is the column of arms in the log.
     """
+    if arm_id is None and arm_column in table.columns[1:]:
+        raise InvalidInput(
+            f"{parameter('arm_table')} must have the names of the arms in its first column, which is "
+            f"{table.columns[0]!r}. Move the column {arm_column!r} to the front, or set "
+            f"{parameter('arm_id', arm_column)}"
+        )
     if not len(table):
         raise InvalidInput(f"{parameter('arm_table')} must have a row for each arm; got none")
     arm_id = table.columns[0] if arm_id is None else arm_id
@@ -317,3 +262,96 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str
     rows = [indices[name] for name in names]
     in_order = table[rows]
     return names, {name: column_values(in_order[name]) for name in table.columns if name != arm_id}, rows
+
+
+def _given_features(columns: Columns, arm_values: Mapping[str, Any], options: LogOptions) -> Features | None:
+    """Return the feature map of the options after checking it against the log; None if there is none."""
+    given = options.get("features")
+    if given is None:
+        return None
+    features = as_features(given)
+    for other in (*MapOptions.__optional_keys__, "per_arm_block"):
+        if other in options:
+            raise InvalidInput(
+                f"a model or `features` already has a feature map, so {parameter(other)} cannot be used. Leave out "
+                f"{parameter(other)}, or the feature map"
+            )
+    if isinstance(features, TransformerFeatures) and columns.features is not None:
+        raise InvalidInput(
+            "a transformer cannot be used on a log with a column of features. Leave out Columns(features=...)"
+        )
+    known = {*columns.context, *columns.per_arm_names, *arm_values, columns.arm, columns.features}
+    missing = [name for name in getattr(features, "kinds", ()) if name not in known]
+    if missing:
+        raise InvalidInput(
+            f"the feature map needs column {missing[0]!r}, which is neither in the context of the log nor in its "
+            f"table of arms. Name it in {parameter('Columns.context')}, or give {parameter('arm_table')}"
+        )
+    return features
+
+
+def _arm_kinds(
+    columns: Columns, names: Sequence[str], width: int | None, options: LogOptions, *, described: bool
+) -> tuple[dict[str, ColumnKind], str | None]:
+    """The kinds of arm columns that are not learned, and the column by which each arm has its own block.
+
+    `described` means that an arm table has features of the arms.
+    """
+    if columns.features is not None:
+        return {columns.features: Vector(width or 0)}, None
+    if described and not options.get("per_arm_block", False):
+        return {}, None
+    if len(names) > MAX_ARMS:
+        raise InvalidInput(
+            f"column {columns.arms or columns.arm!r} names {len(names)} different arms. If it is the right column, "
+            f"give features of the arms as {parameter('arm_table')}; without, each arm has features of its own, for "
+            f"{MAX_ARMS} at most"
+        )
+    has_block = options.get("per_arm_block", options.get("crosses", "all") == "all")
+    return {columns.arm: closed_category(columns.arm, names)}, columns.arm if has_block else None
+
+
+def _sample(table: pl.LazyFrame, columns: Columns, arm_names: Sequence[str], step: int) -> dict[str, Any]:
+    """Values of each context column, and of all columns of each `per_arm` pattern together, in every `step`-th row."""
+    groups = columns.of_arms(arm_names)
+    names = list(dict.fromkeys([*columns.context, *(name for group in groups for name in group)]))
+    if not names:
+        return {}
+    rows = table.select(names).gather_every(step).collect(engine="streaming")
+    values = {name: column_values(rows[name]) for name in columns.context}
+    for own, group in zip(columns.per_arm_names, groups, strict=True):
+        parts = [column_values(rows[name]) for name in group]
+        are_arrays = all(isinstance(part, np.ndarray) for part in parts)
+        values[own] = np.concatenate(parts) if are_arrays else [value for part in parts for value in part]
+    return values
+
+
+def _learned_features(
+    table: pl.LazyFrame,
+    columns: Columns,
+    arm_names: Sequence[str],
+    arm_values: Mapping[str, Any],
+    sizes: Mapping[str, Any],
+    options: LogOptions,
+) -> FeatureMap:
+    """Learn a feature map from the columns of the arm table and a sample of the log."""
+    arm, block = _arm_kinds(columns, arm_names, sizes.get("width"), options, described=bool(arm_values))
+    step = -(-sizes["rows"] // LEARN_ROWS)
+    values, kinds = {**arm_values, **_sample(table, columns, arm_names, step)}, dict(options.get("kinds", {}))
+    unknown = [name for name in kinds if name not in values]
+    if unknown:
+        raise InvalidInput(
+            f"kinds has {unknown[0]!r}, which is not a column of features. Columns of features: {', '.join(values)}"
+        )
+    missing = checked_missing(options.get("missing", "indicator"))
+    learned = learn_kinds(values, kinds, missing, dict.fromkeys(columns.context, step))
+    shares = {name: missing_share(values[name], kind) for name, kind in learned.items()}
+    return FeatureMap(
+        arm={**arm, **{name: learned[name] for name in arm_values if name in learned}},
+        context={name: learned[name] for name in columns.context if name in learned},
+        own={name: learned[name] for name in columns.per_arm_names if name in learned},
+        crosses=options.get("crosses", "all"),
+        per_arm_block=block,
+        expansions=options.get("expansions", ()),
+        missing_shares={**dict.fromkeys(arm, 0.0), **shares},
+    )

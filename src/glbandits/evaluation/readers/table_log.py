@@ -2,10 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
+from numbers import Number
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Any, Unpack
 
 import numpy as np
@@ -13,15 +16,13 @@ import polars as pl
 
 from glbandits.common.errors import InvalidInput, parameter
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
-from glbandits.evaluation.readers.column_values import make_column
-from glbandits.evaluation.readers.columns import Columns, check_columns
-from glbandits.evaluation.readers.csv_checks import check_csv, columns_with_leading_zeros
-from glbandits.evaluation.readers.log_features import LogOptions, declared_texts
-from glbandits.evaluation.readers.table_layout import inspect_table, prepare_table
+from glbandits.evaluation.readers.columns import Columns, check_columns, prepare_table
+from glbandits.evaluation.readers.csv_files import declared_texts, read_csv_frame
+from glbandits.evaluation.readers.table_layout import LogOptions, inspect_table
 from glbandits.evaluation.readers.table_rows import read_rows
 from glbandits.features import Features
+from glbandits.features.kinds.categorical import as_category
 from glbandits.features.table_columns import is_table, table_columns
-from glbandits.maths.links import Link
 
 SPARSE_FEATURES = 256
 """Assumed number of nonzero features of a sparse row, for the number of rows of a block."""
@@ -38,15 +39,7 @@ class TableLog(DisplayedLog):
     """
 
     def __init__(
-        self,
-        table: pl.LazyFrame,
-        columns: Columns,
-        *,
-        arm_table: Any = None,
-        arm_id: str | None = None,
-        link: str | Link = "identity",
-        random_access: bool = False,
-        **options: Unpack[LogOptions],
+        self, table: pl.LazyFrame, columns: Columns, *, random_access: bool = False, **options: Unpack[LogOptions]
     ) -> None:
         unknown = sorted(set(options) - LogOptions.__optional_keys__)
         if unknown:
@@ -54,11 +47,12 @@ class TableLog(DisplayedLog):
                 f"{parameter(unknown[0])} does not apply to a table. Known options: "
                 f"{', '.join(sorted(LogOptions.__optional_keys__))}"
             )
+        arm_table = options.get("arm_table")
         arms = None if arm_table is None else read_arm_table(arm_table, texts=declared_texts(options))
         with convert_polars_errors(), explain_row_numbers():
             columns = check_columns(columns).without_absent_defaults(table.collect_schema().names())
             table = prepare_table(table, columns)
-            self._layout = inspect_table(table, columns, arm_table=arms, arm_id=arm_id, link=link, options=options)
+            self._layout = inspect_table(table, columns, arms, options)
         self._table, self._random_access = table.select(self._layout.wanted), random_access
 
     @property
@@ -117,7 +111,7 @@ def convert_polars_errors() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"the table could not be read: {error}") from None
+        raise InvalidInput(f"the table could not be read: {str(error).partition(chr(10))[0]}") from None
 
 
 @contextmanager
@@ -131,15 +125,7 @@ def explain_row_numbers() -> Iterator[None]:
         raise InvalidInput(f"{error.template}. Rows are counted from 0, without the header") from None
 
 
-def read_table(
-    frame: Any,
-    columns: Columns,
-    *,
-    arm_table: Any = None,
-    arm_id: str | None = None,
-    link: str | Link = "identity",
-    **options: Unpack[LogOptions],
-) -> LoggedData:
+def read_table(frame: Any, columns: Columns, **options: Unpack[LogOptions]) -> LoggedData:
     """Read a log from a polars, pandas or Arrow frame, a list of dicts, or a dict of columns.
 
     >>> table = {"arm": ["a", "b", "b"], "reward": [0, 1, 0], "propensity": [0.5, 0.5, 0.5], "age": [3, 4, 5]}
@@ -150,16 +136,12 @@ def read_table(
     Args:
         frame: one row for each decision.
         columns: the meaning of its columns.
-        arm_table: a table, or a CSV or Parquet file, with one row for each arm: features of the arms, and arms that
-            were never chosen. The first column (or `arm_id`) has the names, all others are features. Without it, each
-            arm has its own block of features.
-        arm_id: the column of arm_table with the names.
-        link: defines the valid rewards.
-        options: how columns are encoded (see `LogOptions` and `FeatureMap.learn`): `kinds`, `missing`, `crosses`,
-            `per_arm_block`, `expansions`; or `features`, an existing map; and `sparse`.
+        options: an arm table and how columns are encoded, see `LogOptions` and `FeatureMap.learn`: `arm_table`,
+            `arm_id`, `link`, `kinds`, `missing`, `crosses`, `per_arm_block`, `expansions`; or `features`, an existing
+            map; and `sparse`.
     """
     table = as_frame(frame, check_columns(columns).reads).lazy()
-    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options).read()
+    return TableLog(table, columns, **options).read()
 
 
 def read_arm_table(table: Any, separator: str = ",", texts: Collection[str] = ()) -> pl.DataFrame:
@@ -177,15 +159,9 @@ def read_arm_table(table: Any, separator: str = ",", texts: Collection[str] = ()
         raise InvalidInput(
             f"{parameter('arm_table')} must be a Parquet or CSV file with a row for each arm; {path} is not a file"
         )
-    is_csv = path.name.endswith((".csv", ".csv.gz"))
-    if is_csv:
-        check_csv(path, separator)
     try:
-        if is_csv:
-            types = pl.scan_csv(path, infer_schema_length=None, separator=separator).collect_schema()
-            as_text = [*texts, *columns_with_leading_zeros(path, types, types, separator)]
-            overrides = {name: pl.String() for name in as_text if name in types}
-            return pl.read_csv(path, infer_schema_length=None, separator=separator, schema_overrides=overrides)
+        if path.name.endswith((".csv", ".csv.gz")):
+            return read_csv_frame(path, separator, texts)
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{parameter('arm_table')}: {path} could not be read: {error}") from None
@@ -238,7 +214,47 @@ def _column(name: str, values: Any, wanted: bool) -> Any:
         if numeric:
             return values.to_numpy()
         missing = values.isna().tolist()
-        return make_column(name, [None if no else value for value, no in zip(values.tolist(), missing, strict=True)])
+        return _make_column(name, [None if no else value for value, no in zip(values.tolist(), missing, strict=True)])
     if isinstance(values, np.ndarray) and not numeric:
         values = values.tolist()
-    return make_column(name, values) if isinstance(values, list | tuple | range) else values
+    return _make_column(name, values) if isinstance(values, list | tuple | range) else values
+
+
+def _make_column(name: str, values: Iterable[Any]) -> pl.Series:
+    """Return a column of numbers, text, or (nested) lists or arrays of them."""
+    plain = _with_lists(list(values))
+    types = _type_names(plain)
+    if types == {"numbers", "text"} and not any(isinstance(value, list) for value in plain):
+        plain, types = list(map(as_category, plain)), {"text"}  # the feature map interprets the text
+    if len(types) > 1:
+        raise InvalidInput(
+            f"column {name!r} must have values of one type; got {' and '.join(sorted(types))}. Convert all of them to "
+            "numbers, or all to text"
+        )
+    try:
+        # strict=True rejects 0 before 1.5, and reads [1.5] after [0] as [1].
+        return pl.Series(name, plain, strict=False)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"column {name!r} could not be read: {error}") from None
+
+
+def _with_lists(values: list[Any]) -> list[Any]:
+    """Convert arrays and tuples to lists, recursively."""
+    if not any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, values))):
+        return values
+    lists = (value.tolist() if isinstance(value, np.ndarray) else value for value in values)
+    return [_with_lists(list(value)) if isinstance(value, list | tuple) else value for value in lists]
+
+
+def _type_names(values: list[Any]) -> set[str]:
+    """Types of the values that are not None, as words; of the elements if all values are lists."""
+    types = {_type_name(kind) for kind in set(map(type, values)) - {NoneType}}
+    if types != {"lists"}:
+        return types
+    return _type_names(list(chain.from_iterable(value for value in values if value is not None)))
+
+
+def _type_name(kind: type) -> str:
+    if issubclass(kind, Number | np.bool_):
+        return "numbers"
+    return "text" if issubclass(kind, str) else "lists" if issubclass(kind, list) else kind.__name__

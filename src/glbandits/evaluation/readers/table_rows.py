@@ -19,7 +19,8 @@ from glbandits.evaluation.readers.column_values import (
     int_values,
     name_indices,
 )
-from glbandits.evaluation.readers.table_layout import OTHER_PROBABILITIES, TableLayout, checked_rewards
+from glbandits.evaluation.readers.columns import OTHER_PROBABILITIES
+from glbandits.evaluation.readers.table_layout import TableLayout, checked_rewards
 from glbandits.features import FeatureMap
 from glbandits.features.feature_map.combination import Combination, Entries
 from glbandits.maths.links import find_link
@@ -161,7 +162,7 @@ def _sparse_arms(
     if layout.columns.features is not None:
         width = features.arm.kinds[layout.columns.features].width
         vectors = features.arm.with_expansions(_features(rows[layout.columns.features], width, first_row + at_rows))
-        at_arms, arm = np.arange(len(at_rows)), entries_of(vectors)  # each pair has features of its own
+        at_arms, arm = np.arange(len(at_rows)), Entries.of(vectors)  # each pair has features of its own
     else:
         arm = layout.arm_entries
     own = _per_arm_entries(rows, layout, at_rows, at_arms, first_row)
@@ -174,7 +175,7 @@ def _per_arm_entries(rows: pl.DataFrame, layout: TableLayout, at_rows: Ints, at_
     own = _per_arm_features(rows, layout, first_row)
     if own is None:
         return Entries(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
-    return entries_of(own[at_rows, at_arms])
+    return Entries.of(own[at_rows, at_arms])
 
 
 def _transformed(rows: pl.DataFrame, layout: TableLayout, arm_indices: Ints) -> Floats:
@@ -312,9 +313,3 @@ def _select_rows(entries: Entries, rows: Ints) -> Entries:
     pointers = np.searchsorted(entries.rows, np.arange(last + 1))
     selected = SparseRows(pointers, entries.columns, entries.values).take(rows)
     return Entries(np.repeat(np.arange(len(rows)), np.diff(selected.indptr)), selected.indices, selected.values)
-
-
-def entries_of(array: Floats) -> Entries:
-    """The nonzero entries of an array, (n, width)."""
-    at_rows, at_columns = np.nonzero(array)
-    return Entries(at_rows, at_columns, array[at_rows, at_columns])

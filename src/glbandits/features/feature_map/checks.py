@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from glbandits.common.errors import InvalidInput, value_text
+from glbandits.common.errors import InvalidInput, lookup, value_text
 from glbandits.features.kinds.categorical import Category
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.features.kinds.dates import Date
 from glbandits.features.kinds.hashed_text import Hashed, Text
-from glbandits.features.kinds.kind_names import lookup_kind
 from glbandits.features.kinds.numeric import Boolean, Number
 
 DECLARED: dict[str, ColumnKind] = {
@@ -54,7 +53,7 @@ def declared_kinds(name: str, columns: object) -> dict[str, ColumnKind]:
             raise InvalidInput(f"names of columns must be text; got {value_text(column)}")
         if isinstance(kind, str) and kind in WITH_SETTINGS:
             raise InvalidInput(f"column {column!r} is a {kind} without settings. Use {WITH_SETTINGS[kind]}")
-        kinds[column] = kind if isinstance(kind, ColumnKind) else lookup_kind(kind, DECLARED)
+        kinds[column] = kind if isinstance(kind, ColumnKind) else lookup("kind of a column", kind, DECLARED)
     return kinds
 
 
@@ -104,10 +103,10 @@ def check_row(row: Mapping[str, Any], groups: Mapping[str, Collection[str]], kin
             similar = similar_field(name, row, kinds)
             if similar is not None:
                 raise InvalidInput(
-                    f"row {index} has the unknown field {similar!r}; did you mean {name!r}? {_advice(name)}"
+                    f"row {index} has the unknown field {similar!r}; did you mean {name!r}? {send_null(name)}"
                 )
             if not kinds[name].takes_missing:
-                raise InvalidInput(f"row {index} has no column {name!r}. {_advice(name)}")
+                raise InvalidInput(f"row {index} has no column {name!r}. {send_null(name)}")
         has_objects = any(name.partition(".")[0] in row for name in names)
         if absent and len(absent) == len(names) and group != "own" and not has_objects:
             raise InvalidInput(
@@ -116,21 +115,8 @@ def check_row(row: Mapping[str, Any], groups: Mapping[str, Collection[str]], kin
             )
 
 
-def check_table(columns: Collection[str], kinds: Kinds) -> None:
-    """Raise InvalidInput if a table lacks a column of the map.
-
-    Args:
-        columns: the names of the columns of the table.
-        kinds: the kinds of all columns of the map.
-    """
-    for name in kinds:
-        if name not in columns:
-            similar = similar_field(name, columns, kinds)
-            hint = "" if similar is None else f", but {similar!r}; did you mean {name!r}?"
-            raise InvalidInput(f"the table has no column {name!r}{hint or '.'} {_advice(name)}")
-
-
-def _advice(name: str) -> str:
+def send_null(name: str) -> str:
+    """Advice on an absent column."""
     return f"Send {name!r}, with null if its value is unknown"
 
 

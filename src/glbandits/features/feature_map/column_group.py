@@ -79,14 +79,12 @@ class ColumnGroup:
     def encode_sparse(self, columns: Mapping[str, Values], rows: int, row_numbers: RowNumbers = 0) -> Entries:
         """As `encode`, but returns only the non-zero features."""
         if self.expansions:
-            features = self.encode(columns, rows, row_numbers)
-            at_rows, at_columns = np.nonzero(features)
-            return Entries(at_rows, at_columns, features[at_rows, at_columns])
+            return Entries.of(self.encode(columns, rows, row_numbers))
         indices, numbers, dense = self._encode_columns(columns, rows, row_numbers, {})
         for start, block in dense:
-            at_row, at_column = np.nonzero(block)
-            indices += (at_row * self._column_width + start + at_column).tolist()
-            numbers += block[at_row, at_column].tolist()
+            at_rows, at_columns, entries = Entries.of(block)
+            indices += (at_rows * self._column_width + start + at_columns).tolist()
+            numbers += entries.tolist()
         at, inverse = np.unique(np.asarray(indices, dtype=np.int64), return_inverse=True)
         values: Any = np.bincount(inverse, weights=numbers, minlength=len(at)).astype(np.float64, copy=False)
         width = max(1, self._column_width)

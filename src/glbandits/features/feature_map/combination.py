@@ -1,13 +1,14 @@
 """Combination: combine features of arms and context, and their products."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput
 
 
 class Part(NamedTuple):
@@ -29,6 +30,12 @@ class Entries(NamedTuple):
     rows: Ints
     columns: Ints
     values: Floats
+
+    @classmethod
+    def of(cls, array: Floats) -> "Entries":
+        """The non-zero entries of an array, (n, width)."""
+        at_rows, at_columns = np.nonzero(array)
+        return cls(at_rows, at_columns, array[at_rows, at_columns])
 
     def within(self, part: Part) -> "Entries":
         """The entries in a range of columns, with columns counted from the start of the range."""
@@ -61,6 +68,13 @@ class Combination:
         """The number of features."""
         alone = self.arm + self.own + self.context * self.context_alone
         return alone + sum(left.width * right.width for left, right in self.products)
+
+    def summary(self) -> str:
+        """The number of features, and of those of each part."""
+        context = self.context * self.context_alone
+        products = self.dim - self.arm - self.own - context
+        counts = {"of arms": self.arm, "of the context": context, "products": products, "of a row and an arm": self.own}
+        return f"{self.dim:,} features: {', '.join(f'{count:,} {what}' for what, count in counts.items() if count)}"
 
     def combine(self, arm: Floats, context: Floats, own: Floats | None) -> Floats:
         """All features, (..., dim)."""
@@ -110,6 +124,34 @@ class Combination:
             first, second = ((context if part.of_context else arm)[part.start : part.stop] for part in (left, right))
             yield from (f"{left_name} * {right_name}" for left_name in first for right_name in second)
         yield from own
+
+
+Spans: TypeAlias = Mapping[str, tuple[int, int]]
+"""The range of features, start and stop, of each column."""
+
+
+def products_of(
+    crosses: Literal["all"] | Sequence[tuple[str, str]], context: Spans, arm: Spans, per_arm_block: str | None
+) -> tuple[tuple[Part, Part], ...]:
+    """The products that the arguments `crosses` and `per_arm_block` of a feature map select.
+
+    Raises InvalidInput if `crosses` has an unknown column.
+    """
+    context_width, arm_width = (max((stop for _, stop in spans.values()), default=0) for spans in (context, arm))
+    all_context = Part(True, 0, context_width)
+    if crosses == "all":
+        return ((all_context, Part(False, 0, arm_width)),) if context_width and arm_width else ()
+    products = [] if per_arm_block is None or not context_width else [(all_context, Part(False, *arm[per_arm_block]))]
+    for pair in crosses:
+        unknown = [name for name in pair if name not in context and name not in arm]
+        if unknown:
+            raise InvalidInput(
+                f"crosses contains {unknown[0]!r}, which is no column of the map. The columns are: "
+                f"{', '.join([*context, *arm])}"
+            )
+        left, right = (Part(True, *context[name]) if name in context else Part(False, *arm[name]) for name in pair)
+        products.append((right, left) if right.of_context and not left.of_context else (left, right))
+    return tuple(products)
 
 
 def _row_products(left: Entries, right: Entries, rows: int, width: int) -> Entries:

@@ -1,36 +1,37 @@
 """FeatureMap: encodes columns of tables, or fields of JSON objects, as features."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
-import numpy as np
-
-from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, lookup, parameter
+from glbandits.common.errors import GlbanditsError, InvalidInput, lookup
 from glbandits.features.feature_map.checks import (
     Crosses,
     check_names,
     check_row,
-    check_table,
     checked_crosses,
     declared_kinds,
+    send_null,
+    similar_field,
 )
 from glbandits.features.feature_map.column_group import ColumnGroup, split_expansions
-from glbandits.features.feature_map.combination import Combination, Part
-from glbandits.features.feature_map.document import VERSION, check_version, constructor_arguments, document_errors
+from glbandits.features.feature_map.combination import Combination, products_of
 from glbandits.features.feature_map.random_fourier import RandomFourier
-from glbandits.features.feature_map.summary import columns_text, summary_text
-from glbandits.features.feature_map.typical_values import typical_values
-from glbandits.features.kinds.categorical import Category, as_category
-from glbandits.features.kinds.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, is_missing
+from glbandits.features.kinds.categorical import Category, Tags, as_category, natural_order
+from glbandits.features.kinds.column_kind import ColumnKind, Missing, checked_missing
+from glbandits.features.kinds.dates import Date
 from glbandits.features.kinds.hashed_text import Hashed, Text
-from glbandits.features.kinds.kind_inference import Kinds, learn_kinds
-from glbandits.features.natural_order import natural_order
+from glbandits.features.kinds.kind_inference import Kinds, learn_kinds, missing_count
+from glbandits.features.kinds.numeric import Boolean, Number, Vector
 from glbandits.features.table_columns import Table, Values, check_present, table_columns
 
+VERSION = 1
+"""The version of the JSON object that `FeatureMap.document` returns."""
+KINDS: dict[str, type[ColumnKind]] = {
+    kind.kind: kind for kind in (Number, Boolean, Vector, Date, Category, Hashed, Text, Tags)
+}
 LARGEST_DIM = 2**24
 """The largest number of features."""
 
@@ -66,7 +67,6 @@ class FeatureMap:
             and the context. The kind of the column must be a Category with `other=False`.
         expansions: random Fourier features of some columns.
         missing_shares: the share of missing values of some columns, for `print` only.
-        examples: typical values of some columns, for examples of requests only.
 
     >>> from glbandits.features import Category, FeatureMap, Number
     >>> features = FeatureMap(
@@ -89,7 +89,6 @@ class FeatureMap:
         per_arm_block: str | None = None,
         expansions: Sequence[RandomFourier] = (),
         missing_shares: Mapping[str, float] | None = None,
-        examples: Mapping[str, Any] | None = None,
     ) -> None:
         groups = {
             "arm": declared_kinds("arm", arm),
@@ -104,39 +103,18 @@ class FeatureMap:
         self.per_arm_block = per_arm_block
         self.missing_shares = dict(missing_shares or {})
         """The share of missing values of each column in the table from which the map was learned."""
-        self.examples = dict(examples or {})
-        """Typical values of columns in the table from which the map was learned."""
-        self.combination = self._combine()
-        if not 0 < self.combination.dim <= LARGEST_DIM:
-            raise InvalidInput(
-                f"a feature map must have 1 to {LARGEST_DIM:,} features; got {self.combination.dim:,}. "
-                f"{self._advice_on_width()}"
-            )
-
-    def _combine(self) -> Combination:
-        return Combination(
+        self.combination = Combination(
             arm=self.arm.width,
             context=self.context.width,
             own=self.own.width,
-            context_alone=self.per_arm_block is None,
-            products=tuple(self._products()),
+            context_alone=per_arm_block is None,
+            products=products_of(self.crosses, self.context.spans, self.arm.spans, per_arm_block),
         )
-
-    def _advice_on_width(self) -> str:
-        """What to do about too many features: which width of the hashed columns fits."""
-        hashed = {name: kind for name, kind in self.kinds.items() if isinstance(kind, Hashed | Text)}
-        widest = max((kind.size for kind in hashed.values()), default=0)
-        for width in (1 << bits for bits in range(widest.bit_length() - 1, 7, -1)):
-            narrow = {name: replace(kind, size=min(kind.size, width)) for name, kind in hashed.items()}
-            trial = copy(self)
-            for group in ("arm", "context", "own"):
-                columns: ColumnGroup = getattr(self, group)
-                kinds = {name: narrow.get(name, kind) for name, kind in columns.kinds.items()}
-                setattr(trial, group, ColumnGroup(kinds, columns.expansions))
-            if trial._combine().dim <= LARGEST_DIM:
-                widths = parameter("kinds", {name: f"{kind.kind}:{kind.size}" for name, kind in narrow.items()})
-                return f"These widths of hashed columns would fit: {widths}. Or use fewer columns or crosses"
-        return "Change its columns or crosses"
+        if not 0 < self.combination.dim <= LARGEST_DIM:
+            raise InvalidInput(
+                f"a feature map must have 1 to {LARGEST_DIM:,} features; got {self.combination.dim:,}. Change its "
+                "columns or crosses, or the width of hashed columns: Text(4096), or text:4096 on the command line"
+            )
 
     @classmethod
     def learn(
@@ -179,7 +157,7 @@ class FeatureMap:
         Raises:
             InvalidInput: if the table lacks a column, or the kind of a column is ambiguous.
         """
-        kinds, missing = kinds or {}, lookup("way to treat missing values", missing, MISSING)
+        kinds, missing = kinds or {}, checked_missing(missing)
         blocks = [] if per_arm_block is None else [per_arm_block]
         names = [*blocks, *(name for name in arm if name not in blocks), *context, *own]
         columns = table_columns(table, names)
@@ -197,7 +175,6 @@ class FeatureMap:
             per_arm_block=per_arm_block,
             expansions=expansions,
             missing_shares={name: missing_share(columns[name], kind) for name, kind in learned.items()},
-            examples=typical_values(columns, learned),
         )
 
     @classmethod
@@ -210,9 +187,28 @@ class FeatureMap:
         >>> FeatureMap.from_document(FeatureMap(context={"age": "number"}).document()).names
         ('age', 'age is missing')
         """
-        check_version(document)
-        with document_errors():
-            return cls(**constructor_arguments(document))
+        version = document.get("version") if isinstance(document, dict) else None
+        if version != VERSION:
+            raise InvalidInput(
+                f"the feature map has format version {version!r}; this version of glbandits reads {VERSION}. "
+                "Upgrade glbandits"
+            )
+        try:
+            groups = {group: _kinds(document[group]) for group in ("arm", "context", "own")}
+            crosses, block = document["crosses"], document["per_arm_block"]
+            if block is not None and not isinstance(block, str):
+                raise InvalidInput(f"per_arm_block must be the name of a column; got {block!r}")
+            return cls(
+                **groups,
+                crosses=crosses if crosses == "all" else [(left, right) for left, right in crosses],
+                per_arm_block=block,
+                expansions=[RandomFourier(**expansion) for expansion in document["expansions"]],
+                missing_shares={str(name): float(share) for name, share in document["missing_shares"].items()},
+            )
+        except GlbanditsError as error:
+            raise InvalidInput(f"the feature map is not valid: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InvalidInput(f"the feature map is damaged: {type(error).__name__} {error}") from None
 
     @property
     def dim(self) -> int:
@@ -231,12 +227,8 @@ class FeatureMap:
         return self.arm.kinds | self.context.kinds | self.own.kinds
 
     def example(self, column: str) -> Any:
-        """A JSON value that a column may hold, typical of the table from which the map was learned.
-
-        >>> FeatureMap.learn({"city": ["Rome", "Oslo", "Rome"]}, context=("city",)).example("city")
-        'Rome'
-        """
-        return self.examples[column] if column in self.examples else self.kinds[column].example
+        """A JSON value that a column may hold, for examples of requests."""
+        return self.kinds[column].example
 
     def transform(self, rows: Table, *, sparse: bool = False) -> Any:
         """The features of each row, (n, dim): a float64 array, or a scipy.sparse CSR array.
@@ -270,7 +262,11 @@ class FeatureMap:
         """Raise InvalidInput if a row or a table lacks columns that it must have."""
         if not isinstance(rows, list | tuple):
             if len(columns) < len(self.kinds):
-                check_table(list(table_columns(rows)), self.kinds)
+                present = list(table_columns(rows))
+                name = next(name for name in self.kinds if name not in present)
+                similar = similar_field(name, present, self.kinds)
+                hint = "." if similar is None else f", but {similar!r}; did you mean {name!r}?"
+                raise InvalidInput(f"the table has no column {name!r}{hint} {send_null(name)}")
             return
         for index, row in enumerate(rows):
             if not row.keys() >= self.kinds.keys():
@@ -301,42 +297,50 @@ class FeatureMap:
                 for expansion in (*self.arm.expansions, *self.context.expansions)
             ],
             "missing_shares": self.missing_shares,
-            "examples": self.examples,
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FeatureMap) and _ordered(self.document()) == _ordered(other.document())
+        return isinstance(other, FeatureMap) and self._encoding() == other._encoding()
 
     def __hash__(self) -> int:
         return hash(self.names)
+
+    def _encoding(self) -> str:
+        """The document without what does not change features, as a text that preserves the order of columns."""
+        return json.dumps({**self.document(), "missing_shares": None})
 
     def __repr__(self) -> str:
         return f"FeatureMap({', '.join(self.kinds)}; {self.dim} features)"
 
     def __str__(self) -> str:
-        groups = {"arm": self.arm, "context": self.context, "row and arm": self.own}
-        return f"{columns_text(groups, self.missing_shares)}\n{summary_text(self.combination, self.per_arm_block)}"
-
-    def _products(self) -> Iterable[tuple[Part, Part]]:
-        if self.crosses == "all":
-            if self.context.width and self.arm.width:
-                yield Part(True, 0, self.context.width), Part(False, 0, self.arm.width)
-            return
-        if self.per_arm_block is not None and self.context.width:
-            start, stop = self.arm.spans[self.per_arm_block]
-            yield Part(True, 0, self.context.width), Part(False, start, stop)
-        for pair in self.crosses:
-            left, right = (self._part(name) for name in pair)
-            yield (right, left) if right.of_context and not left.of_context else (left, right)
-
-    def _part(self, name: str) -> Part:
-        for of_context, group in ((True, self.context), (False, self.arm)):
-            if name in group.spans:
-                return Part(of_context, *group.spans[name])
-        known = [*self.context.spans, *self.arm.spans]
-        raise InvalidInput(
-            f"crosses contains {name!r}, which is no column of the map. The columns are: {', '.join(known)}"
+        lines = [("column", "of", "kind", "features", "missing")]
+        for label, group in (("arm", self.arm), ("context", self.context), ("row and arm", self.own)):
+            for name, kind in group.kinds.items():
+                share = f"{self.missing_shares[name]:.0%}" if name in self.missing_shares else ""
+                lines.append((name, label, kind.kind, f"{kind.width}", share))
+            lines += [(each.name, label, "fourier", f"{each.features}", "") for each in group.expansions]
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        table = "\n".join(
+            "  ".join(
+                cell.rjust(width) if column > 2 else cell.ljust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
         )
+        block = "" if self.per_arm_block is None else " Each arm has a block of its own."
+        return f"{table}\n{self.combination.summary()}.{block}"
+
+
+def _kinds(document: dict[str, Any]) -> dict[str, ColumnKind]:
+    """The kinds of a group of columns in a document."""
+    kinds: dict[str, ColumnKind] = {}
+    for name, settings in document.items():
+        kind = lookup("kind of a column", settings["kind"], KINDS)
+        known = {"kind", *(field.name for field in fields(kind) if field.init)}
+        if known != set(settings):
+            raise InvalidInput(f"a column of kind {kind.kind} has the settings {sorted(known)}; got {sorted(settings)}")
+        kinds[name] = kind(**{setting: value for setting, value in settings.items() if setting != "kind"})
+    return kinds
 
 
 def closed_category(name: str, values: Values) -> Category:
@@ -348,19 +352,5 @@ def closed_category(name: str, values: Values) -> Category:
 
 
 def missing_share(values: Values, kind: ColumnKind) -> float:
-    """The share of missing values. Texts such as "NA" count as missing, except in categories."""
-    if isinstance(values, np.ndarray):
-        absent: Floats = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values))
-        return float(absent.mean()) if len(values) else 0.0
-    texts = frozenset[str]() if isinstance(kind, Category) else MISSING_TEXTS
-    count = sum(is_missing(value) or (type(value) is str and value.strip() in texts) for value in values)
-    return count / max(1, len(values))
-
-
-def _ordered(document: dict[str, Any]) -> Any:
-    """The document without what does not change features, as lists that preserve the order of columns."""
-    return [
-        (name, list(value.items()) if isinstance(value, dict) else value)
-        for name, value in document.items()
-        if name not in ("missing_shares", "examples")
-    ]
+    """The share of missing values."""
+    return missing_count(values, kind) / max(1, len(values))

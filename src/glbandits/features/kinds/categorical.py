@@ -10,14 +10,14 @@ from unicodedata import normalize
 import numpy as np
 
 from glbandits.common.arrays import set_validated
-from glbandits.common.errors import InvalidInput, lookup, value_text
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.features.kinds.column_kind import (
     LARGEST_WIDTH,
-    MISSING,
     NOT_MISSING,
     BadValue,
     ColumnKind,
     Missing,
+    MissingKind,
     is_missing,
 )
 
@@ -46,6 +46,21 @@ def as_category(value: Any) -> str | None:
     return normalised(str(value)) or None
 
 
+def natural_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Sort names so that numbers in them are compared as numbers.
+
+    >>> natural_order(["item 10", "item 9", "a"])
+    ('a', 'item 9', 'item 10')
+    """
+
+    def parts(name: str) -> tuple[list[tuple[bool, int, str]], str]:
+        pieces = re.split(r"([0-9]{1,18})", name)
+        numbered = [(False, int(p), "") if p.isdecimal() and p.isascii() else (True, 0, p) for p in pieces if p]
+        return numbered, name
+
+    return tuple(sorted(names, key=parts))
+
+
 def normalised(text: str) -> str:
     r"""The text without spaces at both ends, in the Unicode form NFC.
 
@@ -59,7 +74,7 @@ def normalised(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Category(ColumnKind):
+class Category(MissingKind):
     """One of a few known values, with a 0-or-1 feature for each of them (one-hot encoding).
 
     If unknown values are no errors, a number is also the code with leading zeros that has its value, if there is
@@ -79,23 +94,21 @@ class Category(ColumnKind):
     _slots_of_numbers: dict[str | None, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        missing = lookup("way to treat missing values", self.missing, MISSING)
+        self._check_missing()
         values, other = _texts("values", self.values), bool(self.other)
         slots: dict[str | None, int] = dict(_slots(values).items())
-        slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[missing]
+        slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[
+            self.missing
+        ]
         codes = {value: value.lstrip("0") or "0" for value in values if other and CODE.fullmatch(value)}
         counts = Counter(codes.values())
         of_codes = {number: slots[code] for code, number in codes.items() if counts[number] == 1}
-        set_validated(self, values=values, other=other, missing=missing, _slots=slots)
+        set_validated(self, values=values, other=other, _slots=slots)
         set_validated(self, _slots_of_numbers={**of_codes, **slots} if of_codes else slots)
 
     @property
     def width(self) -> int:
         return len(self.values) + self.other + self.takes_missing
-
-    @property
-    def takes_missing(self) -> bool:
-        return self.missing == "indicator"
 
     @property
     def example(self) -> Any:
@@ -185,7 +198,7 @@ def _texts(name: str, values: Any) -> tuple[str, ...]:
 def _slots(values: Sequence[str]) -> dict[str, int]:
     """The index of each value and of its normalised form.
 
-    Maps of earlier versions have values that are not normalised.
+    A user may declare values that are not normalised.
     """
     slots = {value: slot for slot, value in enumerate(values)}
     return {normalised(value): slot for value, slot in reversed(slots.items()) if normalised(value)} | slots

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from glbandits.common.errors import InvalidInput, value_text
+from glbandits.common.arrays import set_validated
+from glbandits.common.errors import InvalidInput, lookup, parameter, value_text
 
 Missing: TypeAlias = Literal["indicator", "impute", "error"]
 MISSING: dict[str, Missing] = {"indicator": "indicator", "impute": "impute", "error": "error"}
@@ -43,6 +44,7 @@ class BadValue(Exception):
 
 NOT_MISSING = "must not be missing"
 """The requirement of a `BadValue` if missing values are errors."""
+FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,6 @@ class ColumnKind(ABC):
 
     kind: ClassVar[str]
     """The name of the kind in model files and in `FeatureMap.learn(kinds=...)`."""
-    optional: ClassVar[frozenset[str]] = frozenset()
-    """Fields that a model file stores only if they differ from their default."""
 
     @property
     @abstractmethod
@@ -92,10 +92,33 @@ class ColumnKind(ABC):
 
     def document(self) -> dict[str, Any]:
         """The fields, as a model file stores them."""
-        settings = {field.name: (getattr(self, field.name), field.default) for field in fields(self) if field.init}
-        return {"kind": self.kind} | {
-            name: value for name, (value, default) in settings.items() if name not in self.optional or value != default
-        }
+        return {"kind": self.kind} | {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+
+
+class MissingKind(ColumnKind):
+    """A kind with the setting `missing`. With "indicator", its last feature is 1 for missing values."""
+
+    missing: Missing
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.missing == "indicator"
+
+    def _check_missing(self) -> None:
+        set_validated(self, missing=checked_missing(self.missing))
+
+    def _encode_missing(self, row: int, at: int, indices: list[int], numbers: list[float]) -> None:
+        """Append the features of a missing value, whose first feature has the index `at`."""
+        if self.missing == "error":
+            raise BadValue(row, NOT_MISSING, None, FILL_IN)
+        if self.missing == "indicator":
+            indices.append(at + self.width - 1)
+            numbers.append(1.0)
+
+
+def checked_missing(missing: object) -> Missing:
+    """Return a way to treat missing values. Raises UnknownName if there is no such way."""
+    return lookup("way to treat missing values", missing, MISSING)
 
 
 def is_missing(value: object) -> bool:

@@ -11,36 +11,28 @@ import numpy as np
 
 from glbandits.common.arrays import set_validated
 from glbandits.common.errors import check_float, lookup
-from glbandits.features.kinds.column_kind import (
-    MISSING,
-    MISSING_TEXTS,
-    NOT_MISSING,
-    BadValue,
-    ColumnKind,
-    Missing,
-    is_missing,
-)
-from glbandits.features.kinds.numeric import FILL_IN
+from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, Missing, MissingKind, is_missing
 
 UtcOffset: TypeAlias = Literal["optional", "required", "refused"]
 UTC_OFFSETS: dict[str, UtcOffset] = {"optional": "optional", "required": "required", "refused": "refused"}
 """Rules for the UTC offsets of the times of a column."""
 DAYS_PER_YEAR = 365.2425
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 DOTTED_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: (\d{2}:\d{2}.*))?")
 """Day, month and year with points, such as 31.01.2025 or 31.01.2025 18:00."""
-MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?( ?[ap]\.?m\.?)?", re.IGNORECASE)
-"""A time without a date, such as 18:00 or 6:00 PM."""
-OTHER_DATE = re.compile(
-    rf"([a-z]+,? )?(\d{{1,2}}([/-])\d{{1,2}}\3\d{{2,4}}|\d{{4}}/\d{{1,2}}/\d{{1,2}}|\d{{1,2}}\.\d{{1,2}}\.\d{{2}}"
-    rf"|\d{{1,2}}[ -]{MONTH}[ -]\d{{2,4}}|{MONTH} \d{{1,2}},? \d{{4}})([T ,]+{TIME_OF_DAY.pattern}.*)?",
+MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+UNREAD_DATE = re.compile(
+    rf"(\d{{1,2}}([/.-])\d{{1,2}}\2\d{{2}}|\d{{1,2}}([/-])\d{{1,2}}\3\d{{4}}|\d{{4}}/\d{{1,2}}/\d{{1,2}}"
+    rf"|([a-z]+, )?\d{{1,2}}[ -]{MONTH}[ -]\d{{2,4}}|{MONTH} \d{{1,2}}, \d{{4}})([T ,]+\d{{1,2}}:\d{{2}}.*)?"
+    r"|\d{1,2}:\d{2}(:\d{2})?( ?[ap]m)?",
     re.IGNORECASE,
 )
-"""A date in a format that `parse_date` does not read, such as 01/31/2025, 31.01.25 or 31 Jan 2025."""
+"""A date or a time in a format that `parse_date` does not read: 01/31/2025, 31.01.25, 31 Jan 2025, 6:00 PM."""
+AS_OTHERS = "as the others of the column"
 
 
 @dataclass(frozen=True)
-class Date(ColumnKind):
+class Date(MissingKind):
     """A date or a time.
 
     The features are the years since `centre`, and a sine and a cosine for each of the cycles of year, week and day.
@@ -62,31 +54,22 @@ class Date(ColumnKind):
     utc_offset: UtcOffset = "optional"
     """Whether values must have a UTC offset ("required") or must have none ("refused"). `FeatureMap.learn` sets one of
     these, because the hours of the two kinds of times cannot be compared."""
-    optional: ClassVar[frozenset[str]] = frozenset({"utc_offset"})
 
     def __post_init__(self) -> None:
         set_validated(self, utc_offset=lookup("rule for UTC offsets", self.utc_offset, UTC_OFFSETS))
         set_validated(self, centre=check_float("centre", self.centre), hours=bool(self.hours))
-        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
+        self._check_missing()
 
     @property
     def width(self) -> int:
         return 5 + 2 * self.hours + (self.missing == "indicator")
 
     @property
-    def takes_missing(self) -> bool:
-        return self.missing == "indicator"
-
-    @property
     def example(self) -> Any:
         year = min(max(int(self.centre), 1), 9999)
         days = min(int((self.centre - year) * DAYS_PER_YEAR), 364) if self.centre > year else 0
         zone = UTC if self.utc_offset == "required" else None
-        return self.text_of(datetime(year, 1, 1, 12, tzinfo=zone) + timedelta(days=days))
-
-    def text_of(self, moment: datetime) -> str:
-        """A date or a time as a text that the column may hold."""
-        has_time = self.hours or self.utc_offset == "required"
+        moment, has_time = datetime(year, 1, 1, 12, tzinfo=zone) + timedelta(days=days), self.hours or zone is not None
         return moment.isoformat(timespec="minutes") if has_time else moment.date().isoformat()
 
     def feature_names(self, column: str) -> list[str]:
@@ -105,19 +88,15 @@ class Date(ColumnKind):
                 numbers.extend(features)
             elif moment is None:
                 raise BadValue(row, "must be a date such as 2025-01-31 or 2025-01-31T18:00", value)
-            elif self.missing == "error":
-                raise BadValue(row, NOT_MISSING, None, FILL_IN)
-            elif self.missing == "indicator":
-                indices.append(at + self.width - 1)
-                numbers.append(1.0)
+            else:
+                self._encode_missing(row, at, indices, numbers)
 
     def _check_offset(self, row: int, value: object, moment: datetime) -> None:
         if moment.tzinfo is None and self.utc_offset == "required":
-            advice = "Add it, as in 2025-01-31T18:00+01:00"
-            raise BadValue(row, "must have a UTC offset, as the others of the column", value, advice)
+            raise BadValue(row, f"must have a UTC offset, {AS_OTHERS}", value, "Add it, as in 2025-01-31T18:00+01:00")
         if moment.tzinfo is not None and self.utc_offset == "refused":
             advice = "Write the time without it, in the time zone of the training data"
-            raise BadValue(row, "must have no UTC offset, as the others of the column", value, advice)
+            raise BadValue(row, f"must have no UTC offset, {AS_OTHERS}", value, advice)
 
     def _features(self, moment: datetime) -> list[float]:
         day = (moment.hour + moment.minute / 60.0) / 24.0

@@ -62,7 +62,6 @@ class Hashed(_HashedKind):
     kind: ClassVar[str] = "hashed"
     digits: int = 0
     """The number of digits of codes with leading zeros, such as 5: the number 4109 is then the code "04109"."""
-    optional: ClassVar[frozenset[str]] = frozenset({"digits"})
 
     def __post_init__(self) -> None:
         super().__post_init__()

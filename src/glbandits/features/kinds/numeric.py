@@ -9,36 +9,38 @@ from typing import Any, ClassVar
 import numpy as np
 
 from glbandits.common.arrays import Floats, set_validated
-from glbandits.common.errors import MAX_ABS, check_float, check_int, lookup, parameter
+from glbandits.common.errors import MAX_ABS, check_float, check_int
 from glbandits.features.kinds.column_kind import (
+    FILL_IN,
     LARGEST_WIDTH,
-    MISSING,
     MISSING_TEXTS,
     NOT_MISSING,
     BadValue,
     ColumnKind,
     Missing,
+    MissingKind,
     is_missing,
 )
 
-FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
 AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
-COMMA_AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
 SWAPPED = str.maketrans(",.", ".,")
+AS_OTHERS = "Write it without signs and separators, in the unit of the other values"
 BOOLEAN_WORDS = ({"true", "false"}, {"t", "f"}, {"yes", "no"}, {"y", "n"}, {"on", "off"})
 """Pairs of texts that make a column boolean if it has both."""
 TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1", "on"}), frozenset({"false", "f", "no", "n", "0", "off"})
 
 
-def parse_number(text: str) -> float | None:
+def parse_number(text: str, *, decimal_comma: bool = False) -> float | None:
     """Parse a number with thousands separators, a currency or a percent sign.
 
-    Returns None if the text is no number.
+    With `decimal_comma`, points separate thousands. Returns None if the text is no number.
 
     >>> [parse_number(text) for text in ("12", "12%", "1,234.5", "$3", "1e3", "a12", "1,23")]
     [12.0, 0.12, 1234.5, 3.0, 1000.0, None, None]
+    >>> [parse_number(text, decimal_comma=True) for text in ("12", "5,78", "1.234,5", "1.234", "1,234,567", "12.5")]
+    [12.0, 5.78, 1234.5, 1234.0, None, None]
     """
-    match = AMOUNT.fullmatch(text.strip())
+    match = AMOUNT.fullmatch(text.strip().translate(SWAPPED) if decimal_comma else text.strip())
     if match is None or not any(char.isdigit() for char in text):
         return None
     sign, digits, decimals, exponent, unit = (part or "" for part in match.groups())
@@ -46,24 +48,8 @@ def parse_number(text: str) -> float | None:
     return amount / 100.0 if unit == "%" else amount
 
 
-def parse_decimal_comma(text: str) -> float | None:
-    """Parse a number with a decimal comma, as `parse_number` does with a decimal point. Points separate thousands.
-
-    Returns None if the text is no such number.
-
-    >>> [parse_decimal_comma(text) for text in ("12", "5,78", "1,5%", "1.234,5", "1.234", "1,234,567", "12.5", "0.123")]
-    [12.0, 5.78, 0.015, 1234.5, 1234.0, None, None, None]
-    """
-    match = COMMA_AMOUNT.fullmatch(text.strip())
-    if match is None or not any(char.isdigit() for char in text):
-        return None
-    sign, digits, decimals, exponent, unit = (part or "" for part in match.groups())
-    amount = float(f"{sign}{digits.replace('.', '')}{decimals.replace(',', '.')}{exponent}")
-    return amount / 100.0 if unit == "%" else amount
-
-
 @dataclass(frozen=True)
-class Number(ColumnKind):
+class Number(MissingKind):
     """A number, centred and scaled.
 
     >>> numbers = Number(mean=40.0, scale=10.0, missing="indicator")
@@ -83,21 +69,16 @@ class Number(ColumnKind):
     percent: bool = False
     """Whether texts have a percent sign: "12%" is 0.12, and "12" is an error. If False, "12%" is an error. The text "0"
     and values that are numbers need no sign: 0.12 is 12%."""
-    optional: ClassVar[frozenset[str]] = frozenset({"decimal_comma", "percent"})
 
     def __post_init__(self) -> None:
         scale = check_float("scale", self.scale, above=0)
         set_validated(self, mean=check_float("mean", self.mean), scale=scale, from_text=bool(self.from_text))
         set_validated(self, decimal_comma=bool(self.decimal_comma), percent=bool(self.percent))
-        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
+        self._check_missing()
 
     @property
     def width(self) -> int:
         return 2 if self.missing == "indicator" else 1
-
-    @property
-    def takes_missing(self) -> bool:
-        return self.missing == "indicator"
 
     @property
     def example(self) -> Any:
@@ -111,11 +92,7 @@ class Number(ColumnKind):
         for row, value in enumerate(values):
             amount = value if type(value) is float or type(value) is int else self._convert(row, value)
             if amount is None or amount != amount:
-                if self.missing == "error":
-                    raise BadValue(row, NOT_MISSING, None, FILL_IN)
-                if self.missing == "indicator":
-                    indices.append(start + row * stride + 1)
-                    numbers.append(1.0)
+                self._encode_missing(row, start + row * stride, indices, numbers)
             elif -MAX_ABS <= amount <= MAX_ABS:
                 indices.append(start + row * stride)
                 numbers.append((amount - mean) / scale)
@@ -140,17 +117,15 @@ class Number(ColumnKind):
             text = value.strip()
             if text in MISSING_TEXTS:
                 return None
-            amount = (
-                parse_decimal_comma(text)
-                if self.decimal_comma
-                else parse_number(text)
-                if self.from_text or self.percent
-                else _parse_float(text)
-            )
+            is_amount = self.from_text or self.percent or self.decimal_comma
+            amount = parse_number(text, decimal_comma=self.decimal_comma) if is_amount else _parse_float(text)
             if amount is None:
                 raise self._bad_text(row, value, text)
-            if amount and has_percent_sign(text) != self.percent:
-                raise self._bad_percent(row, value)
+            if amount and text.endswith("%") != self.percent:
+                have, write = (
+                    ("a", f"If it is a percentage, write {text + '%'!r}") if self.percent else ("no", AS_OTHERS)
+                )
+                raise BadValue(row, f"must have {have} percent sign, as the others of the column", value, write)
             return amount
         if is_missing(value):
             return None
@@ -160,32 +135,18 @@ class Number(ColumnKind):
             return float(value)
         raise BadValue(row, "must be a number", value)
 
-    def _bad_percent(self, row: int, value: str) -> BadValue:
-        """The error of a text with a percent sign in a column without them, or the reverse."""
-        if self.percent:
-            advice = f"If it is a percentage, write {value.strip() + '%'!r}"
-            return BadValue(row, "must have a percent sign, as the others of the column", value, advice)
-        advice = "Write it without the sign, in the unit of the other values"
-        return BadValue(row, "must have no percent sign, as the others of the column", value, advice)
-
     def _bad_text(self, row: int, value: str, text: str) -> BadValue:
         """The error of a text that is no number, or one in a format that the column does not have."""
         if not (self.from_text or self.percent) and parse_number(text) is not None:
-            advice = "Send it without signs and separators, in the unit of the other values"
-            return BadValue(row, "must be a plain number, such as 12.5", value, advice)
-        if self.decimal_comma and parse_number(text) is not None:
+            return BadValue(row, "must be a plain number, such as 12.5", value, AS_OTHERS)
+        if parse_number(text, decimal_comma=not self.decimal_comma) is not None:
             advice = f"Send a number instead of text, or write it as {text.translate(SWAPPED)!r}"
-            return BadValue(row, "must be a number with a decimal comma, as the column has", value, advice)
-        if not self.decimal_comma and parse_decimal_comma(text) is not None:
-            advice = f"Send a number instead of text, or write it as {text.translate(SWAPPED)!r}"
-            return BadValue(row, "must be a number with a decimal point", value, advice)
-        advice = "Correct it, leave it empty, or declare the column as a category"
-        return BadValue(row, "must be a number", value, advice)
-
-
-def has_percent_sign(text: str) -> bool:
-    """Whether a text ends with a percent sign."""
-    return text.rstrip().endswith("%")
+            return BadValue(
+                row, f"must be a number with a decimal {'comma' if self.decimal_comma else 'point'}", value, advice
+            )
+        return BadValue(
+            row, "must be a number", value, "Correct it, leave it empty, or declare the column as a category"
+        )
 
 
 def _parse_float(text: str) -> float | None:
@@ -196,7 +157,7 @@ def _parse_float(text: str) -> float | None:
 
 
 @dataclass(frozen=True)
-class Boolean(ColumnKind):
+class Boolean(MissingKind):
     """True or false. Also accepts 1 and 0, and text such as "yes" and "no"."""
 
     kind: ClassVar[str] = "boolean"
@@ -204,15 +165,11 @@ class Boolean(ColumnKind):
     """A missing value is replaced by false. With "indicator", a second feature is 1 for missing values."""
 
     def __post_init__(self) -> None:
-        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
+        self._check_missing()
 
     @property
     def width(self) -> int:
         return 2 if self.missing == "indicator" else 1
-
-    @property
-    def takes_missing(self) -> bool:
-        return self.missing == "indicator"
 
     @property
     def example(self) -> Any:
@@ -226,11 +183,7 @@ class Boolean(ColumnKind):
             if value is True or value is False:
                 number = 1.0 if value else 0.0
             elif is_missing(value) or (isinstance(value, str) and value.strip() in MISSING_TEXTS):
-                if self.missing == "error":
-                    raise BadValue(row, NOT_MISSING, None, FILL_IN)
-                if self.missing == "indicator":
-                    indices.append(start + row * stride + 1)
-                    numbers.append(1.0)
+                self._encode_missing(row, start + row * stride, indices, numbers)
                 continue
             else:
                 number = _parse_boolean(row, value)

@@ -18,8 +18,7 @@ from glbandits.features import FeatureMap, Hashing
 from glbandits.features.feature_map.checks import check_row, similar_field
 from glbandits.features.feature_map.column_group import ColumnGroup
 from glbandits.features.kinds.categorical import Category, as_category
-from glbandits.features.request_rows import merged_fields, request_rows
-from glbandits.features.table_columns import table_columns
+from glbandits.features.table_columns import merged_fields, request_rows, table_columns
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.service.domain.events import Decision, DecisionRequest
 

@@ -6,7 +6,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, open_log, read_csv
-from glbandits.evaluation.readers.csv_checks import check_csv
+from glbandits.evaluation.readers.csv_files import check_csv
 from glbandits.features import Category
 from tests.evaluation.readers.table_data import assert_same_log
 
@@ -109,3 +109,15 @@ def test_points_in_csv_separate_thousands_if_declared(tmp_path: Path, kind: str,
 
 def _learned(source: Path, column: str, kind: str) -> Any:
     return read_csv(source, Columns(context=(column,)), kinds={column: kind}).feature_map
+
+
+def test_columns_of_several_files_are_joined_by_name(tmp_path: Path) -> None:
+    written(tmp_path, "arm,reward,propensity,size\na,1,0.5,1.50\n", "0.csv")
+    written(tmp_path, "size,propensity,reward,arm\nbig,0.25,0,b\n", "1.csv")
+    log = read_csv(tmp_path, Columns(context=("size",)), kinds={"size": "category"}).read()
+    assert log.rewards.tolist() == [1.0, 0.0]
+    assert log.propensities is not None
+    assert log.propensities.tolist() == [0.5, 0.25]
+    assert log.feature_map is not None
+    assert log.feature_map.names[:2] == ("arm=a", "arm=b")
+    assert "size=1.50 * arm=a" in log.feature_map.names

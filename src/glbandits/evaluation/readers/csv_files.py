@@ -1,14 +1,19 @@
-"""Checks of CSV files before they are read: encoding, separator, and the number of fields of each row."""
+"""Read CSV files as tables, after checks of encoding, separator, header, and the number of fields of each row."""
 
 import csv
 import gzip
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import IO, cast
 
 import polars as pl
 
 from glbandits.common.errors import InvalidInput, parameter
+from glbandits.evaluation.readers.columns import Columns, concat_files
+from glbandits.evaluation.readers.table_layout import LogOptions
+from glbandits.features.kinds.column_kind import MISSING_TEXTS
+from glbandits.features.kinds.numeric import Number
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 GZIP = b"\x1f\x8b"
@@ -16,6 +21,74 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 UTF_8_SIGNATURE = b"\xef\xbb\xbf"
 LEADING_ZERO = r"^\s*0\d+\s*$"
 """Digits that may be a code, such as the postal code 01067."""
+
+
+def declared_texts(options: LogOptions) -> list[str]:
+    """The columns whose declared kind needs the text of a CSV file.
+
+    "1.234" is 1234 with decimal commas, and "12" is an error in a column of percentages.
+    """
+    kinds = {**getattr(options.get("features"), "kinds", {}), **options.get("kinds", {})}
+    return [
+        name
+        for name, kind in kinds.items()
+        if kind == "decimal_comma" or (isinstance(kind, Number) and (kind.decimal_comma or kind.percent))
+    ]
+
+
+def scan_csv(files: list[Path], columns: Columns, separator: str = ",", texts: Collection[str] = ()) -> pl.LazyFrame:
+    """Return a lazy frame of CSV files.
+
+    Names of arms stay text, so that 01 stays 01. So do the columns `texts`, context columns with leading zeros,
+    and columns with text in one of the files.
+    """
+    schemas, as_text = {}, set(texts)
+    for file in files:
+        check_csv(file, separator)
+        try:
+            _check_names(file, columns, separator)
+            schemas[file] = _column_types(file, columns, separator)
+            as_text.update(name for name, kind in schemas[file].items() if kind == pl.String)
+            as_text.update(_columns_with_leading_zeros(file, schemas[file], columns.context, separator))
+        except pl.exceptions.PolarsError as error:
+            raise _csv_error(file, error) from None
+    for schema in schemas.values():
+        schema.update({name: pl.String() for name in schema if name in as_text})
+    # The types come from all values, so the only texts in a column of numbers are those of MISSING_TEXTS, which become
+    # null. In a column of text they stay text, because NA may be Namibia.
+    tables = {
+        file: pl.scan_csv(file, schema=schema, ignore_errors=True, separator=separator)
+        for file, schema in schemas.items()
+    }
+    return tables[files[0]] if len(files) == 1 else concat_files(tables, columns)
+
+
+def _column_types(file: Path, columns: Columns, separator: str) -> dict[str, pl.DataType]:
+    """The types of the columns, inferred from all values."""
+    nulls = sorted(MISSING_TEXTS)
+    schema = pl.scan_csv(file, infer_schema_length=None, null_values=nulls, separator=separator).collect_schema()
+    names = (columns.arm, columns.cluster)
+    return {name: pl.String() if name in names else kind for name, kind in schema.items()}
+
+
+def _check_names(file: Path, columns: Columns, separator: str) -> None:
+    """Raise InvalidInput for duplicate names of columns that are read.
+
+    Polars would rename one of them.
+    """
+    names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False, separator=separator).row(0)
+    for name, times in Counter(names).items():
+        if times > 1 and columns.reads(name):
+            raise InvalidInput(f"{file.name} has {times} columns {name!r}. Drop or rename all but one of them")
+
+
+def read_csv_frame(file: Path, separator: str = ",", texts: Collection[str] = ()) -> pl.DataFrame:
+    """Read a small CSV file. The columns `texts` stay text, and so do columns with leading zeros."""
+    check_csv(file, separator)
+    types = pl.scan_csv(file, infer_schema_length=None, separator=separator).collect_schema()
+    as_text = [*texts, *_columns_with_leading_zeros(file, types, types, separator)]
+    overrides = {name: pl.String() for name in as_text if name in types}
+    return pl.read_csv(file, infer_schema_length=None, separator=separator, schema_overrides=overrides)
 
 
 def check_csv(file: Path, separator: str = ",") -> None:
@@ -44,7 +117,7 @@ def check_csv(file: Path, separator: str = ",") -> None:
     except UnicodeDecodeError:
         raise _not_utf_8(file) from None
     except (gzip.BadGzipFile, EOFError) as error:
-        raise csv_error(file, error) from None
+        raise _csv_error(file, error) from None
 
 
 def _open(file: Path) -> IO[bytes]:
@@ -111,14 +184,14 @@ def _not_utf_8(file: Path) -> InvalidInput:
     )
 
 
-def csv_error(file: Path, error: Exception) -> InvalidInput:
+def _csv_error(file: Path, error: Exception) -> InvalidInput:
     """The error for a CSV file that polars cannot read."""
     if "utf-8" in str(error).lower():
         return _not_utf_8(file)
     return InvalidInput(f"{file} could not be read as CSV: {error}")
 
 
-def columns_with_leading_zeros(
+def _columns_with_leading_zeros(
     file: Path, types: Mapping[str, pl.DataType], names: Iterable[str], separator: str
 ) -> list[str]:
     """Those of the named columns that have a numeric type, but also values such as 00015, which may be codes."""
