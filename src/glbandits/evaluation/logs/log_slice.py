@@ -9,6 +9,7 @@ clusters to the parts.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +24,14 @@ STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9
 """Constants of the hash splitmix64."""
 HASHES = 2**20
 """Number of hash values of clusters in a split by clusters."""
+
+
+@runtime_checkable
+class SkippingLog(Protocol):
+    """A log that can begin to read in the middle."""
+
+    def blocks_from(self, start: int, size: int) -> Iterator[tuple[int, LoggedData]]:
+        """Yield the blocks of `blocks` from the one with row `start` on, each with the index of its first row."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,13 +76,21 @@ class LogSlice(PartOfLog):
         if isinstance(self.log, LoggedData):
             yield from self.log[self.start : self.stop].blocks(size)
             return
-        first_row = 0
-        for block in self.log.blocks(max(size, BLOCK)):  # small blocks would make skipping to `start` slow
+        for first_row, block in self._blocks(max(size, BLOCK)):  # small blocks would make skipping to `start` slow
             inside = block[max(self.start - first_row, 0) : max(self.stop - first_row, 0)]
             yield from inside.blocks(size)
-            first_row += len(block)
-            if first_row >= self.stop:
+            if first_row + len(block) >= self.stop:
                 return
+
+    def _blocks(self, size: int) -> Iterator[tuple[int, LoggedData]]:
+        """Blocks of the log, each with the index of its first row; from row `start` on if the log can skip rows."""
+        if isinstance(self.log, SkippingLog):
+            yield from self.log.blocks_from(self.start, size)
+            return
+        first_row = 0
+        for block in self.log.blocks(size):
+            yield first_row, block
+            first_row += len(block)
 
     def select(self, values: Floats) -> Floats:
         """Return the entries of this slice from an array with one entry for each row of the log."""

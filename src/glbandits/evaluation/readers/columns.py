@@ -238,5 +238,12 @@ def concat_files(tables: Mapping[Path, pl.LazyFrame], columns: Columns) -> pl.La
         if absent and name in columns.single:
             has = next(file for file, schema in schemas.items() if name in schema)
             raise InvalidInput(f"{absent[0]} has no column {name!r}, but {has} has one. Leave out such files")
+        text = next((file for file, schema in schemas.items() if schema.get(name) == pl.String), None)
+        number = next((file for file, schema in schemas.items() if name in schema and schema[name].is_numeric()), None)
+        if text is not None and number is not None:
+            raise InvalidInput(
+                f"column {name!r} is text in {text}, but {schemas[number][name]} in {number}. Write one type to all "
+                "files"
+            )
     parts = [table.select([name for name in known if name in schemas[file]]) for file, table in tables.items()]
     return pl.concat(parts, how="diagonal_relaxed")

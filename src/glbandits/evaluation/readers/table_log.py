@@ -80,21 +80,33 @@ class TableLog(DisplayedLog):
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """Yield all rows in order, in blocks of at most `size` rows."""
-        size, first_row = self._block_size(size), 0
-        with convert_polars_errors(), explain_row_numbers():
-            for part in self._parts():
-                for rows in part.collect_batches(chunk_size=size, maintain_order=True):
-                    yield read_rows(rows, self._layout, first_row)
-                    first_row += len(rows)
+        return (block for _, block in self.blocks_from(0, size))
 
-    def _parts(self) -> Iterator[pl.LazyFrame]:
-        """The table in parts of a few blocks, to bound the memory, if it has random access."""
+    def blocks_from(self, start: int, size: int = BLOCK) -> Iterator[tuple[int, LoggedData]]:
+        """Yield the blocks of `blocks` from the one with row `start` on, each with the index of its first row.
+
+        Earlier rows are not decoded.
+        """
+        size = self._block_size(size)
+        with convert_polars_errors(), explain_row_numbers():
+            for first_row, part in self._parts(start):
+                row = first_row
+                for rows in part.collect_batches(chunk_size=size, maintain_order=True):
+                    if row + len(rows) > start:
+                        yield row, read_rows(rows, self._layout, row)
+                    row += len(rows)
+
+    def _parts(self, start: int) -> Iterator[tuple[int, pl.LazyFrame]]:
+        """The table in parts of a few blocks, to bound the memory, if it has random access.
+
+        Parts before row `start` are left out.
+        """
         if not self._random_access:
-            yield self._table
+            yield 0, self._table
             return
         step = READ_AHEAD * self._block_size(BLOCK)
-        for first_row in range(0, len(self), step):
-            yield self._table.slice(first_row, step)
+        for first_row in range(start - start % step, len(self), step):
+            yield first_row, self._table.slice(first_row, step)
 
     def _block_size(self, size: int) -> int:
         return block_size(size, self._layout.max_arms, SPARSE_FEATURES if self.sparse else self.dim)
