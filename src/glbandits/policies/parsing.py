@@ -95,7 +95,7 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     try:
         return rebuild(kind, settings)
     except GlbanditsError as error:
-        error.name_parameters(lambda parameter: parameter.name)  # a setting is not the option of the same name
+        error.field = None  # a setting is not the option of the same name
         raise
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from glbandits import InvalidInput
 from glbandits.cli.app import app
 from glbandits.service.domain.events import Mode, Reward
-from glbandits.service.export.log_source import LogSource
+from glbandits.service.export.log_source import open_any_log
 from glbandits.service.runtime.service import microseconds
 from tests.cli.in_process import glb
 from tests.service.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
@@ -60,7 +60,7 @@ def test_export_of_a_store_is_removed_with_its_log(
 ) -> None:
     (temporary := tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    log = LogSource(address=str(store)).open()
+    log = open_any_log(str(store))
     rows = log.blocks()
     assert len(list(temporary.iterdir())) == 1
     del log
@@ -69,7 +69,7 @@ def test_export_of_a_store_is_removed_with_its_log(
     del rows
     gc.collect()
     with pytest.raises(InvalidInput, match="no settled decision"):
-        LogSource(address=str(store), loop="other").open()
+        open_any_log(str(store), loop="other")
     assert not list(temporary.iterdir())
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from glbandits import InvalidInput, LinUcb
 from glbandits.evaluation import Columns, CrossedArms, open_log, read_json_lines, train
-from glbandits.service.export.log_source import LogSource
+from glbandits.service.export.log_source import open_any_log
 
 ROWS = [
     {"arm": "a", "reward": 0, "propensity": 0.5, "user": {"age": 20, "tags": ["new"]}},
@@ -42,7 +42,7 @@ def test_open_log_reads_json_lines_of_a_table(tmp_path: Path, columns: Columns |
 
 @pytest.mark.parametrize("file_format", ["auto", "json-lines"])
 def test_the_command_line_reads_json_lines(tmp_path: Path, file_format: str) -> None:
-    assert len(LogSource(address=str(written(tmp_path))).open(file_format)) == 3
+    assert len(open_any_log(str(written(tmp_path)), file_format=file_format)) == 3
 
 
 def test_unknown_fields_of_json_lines_are_refused(tmp_path: Path) -> None:

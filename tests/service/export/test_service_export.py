@@ -25,7 +25,7 @@ from glbandits.service.domain.events import DecisionRequest, Reward
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.domain.request_features import DENSE, encode_json_request
-from glbandits.service.export.log_source import LogSource
+from glbandits.service.export.log_source import open_any_log
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -286,7 +286,7 @@ def test_columns_of_an_export_are_fixed(folder: Path) -> None:
         open_log(folder / "log", Columns(reward="click"))
     with pytest.raises(InvalidInput, match="has no column 'user'"):
         open_log(folder / "log", Columns(cluster="user"))
-    table = LogSource(address=str(folder / "log"), columns=Columns(features="features")).open("parquet")
+    table = open_any_log(str(folder / "log"), Columns(features="features"), file_format="parquet")
     assert not isinstance(table, ServiceExport)
 
 

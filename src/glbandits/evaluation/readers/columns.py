@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 
 from glbandits.common.arrays import set_validated
-from glbandits.common.errors import InvalidInput, parameter
+from glbandits.common.errors import InvalidInput
 
 ARM = "{arm}"
 """Placeholder for the name of an arm, in `Columns.per_arm` and `Columns.probabilities`."""
@@ -72,8 +72,9 @@ class Columns:
         for role in ("arm", "reward", "propensity", "arms", "features", "probabilities"):
             if getattr(self, role) in self.context:
                 raise InvalidInput(
-                    f"{parameter('context')} must not contain the {role} column {getattr(self, role)!r}, which is not "
-                    "known before the decision. Leave it out of the context"
+                    f"context must not contain the {role} column {getattr(self, role)!r}, which is not known before "
+                    "the decision. Leave it out of the context",
+                    field="Columns.context",
                 )
 
     @property
@@ -137,13 +138,18 @@ def check_columns(columns: object) -> Columns:
 
 
 NAME_THEM = (
-    f"Name the columns with {parameter('Columns.arm')}, {parameter('Columns.reward')} and "
-    f"{parameter('Columns.propensity')}; if the propensities are not known, set {parameter('Columns.propensity', None)}"
+    "Name the columns with Columns(arm=..., reward=..., propensity=...); if the propensities are not known, set "
+    "Columns(propensity=None)"
 )
 
 
 def check_present(
-    wanted: Iterable[str], found: Sequence[str], what: str = "the table", *, advice: str = NAME_THEM
+    wanted: Iterable[str],
+    found: Sequence[str],
+    what: str = "the table",
+    *,
+    advice: str = NAME_THEM,
+    field: str | None = "columns",
 ) -> None:
     """Raise InvalidInput if wanted columns are missing. The message suggests similar names."""
     wanted = list(wanted)
@@ -154,7 +160,8 @@ def check_present(
     hints = [f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name) for name, near in guesses.items()]
     raise InvalidInput(
         f"{what} has no column {', '.join(hints)}. Expected: {', '.join(_few(wanted))}. Found: "
-        f"{', '.join(_few(found)) or 'none'}. {advice}"
+        f"{', '.join(_few(found)) or 'none'}. {advice}",
+        field=field,
     )
 
 

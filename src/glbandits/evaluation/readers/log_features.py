@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from glbandits.common.errors import InvalidInput, lookup, parameter
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation.readers.column_values import column_values
 from glbandits.evaluation.readers.columns import Columns
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
@@ -68,8 +68,9 @@ def make_feature_map(table: pl.LazyFrame, request: MapRequest, options: LogOptio
     if len(options) > 1:
         other = next(name for name in options if name != "features")
         raise InvalidInput(
-            f"a model or `features` already has a feature map, so {parameter(other)} cannot be used. Leave out "
-            f"{parameter(other)}, or the feature map"
+            f"a model or `features` already has a feature map, so {other} cannot be used. Leave out {other}, or the "
+            "feature map",
+            field=other,
         )
     if isinstance(features, TransformerFeatures) and request.columns.features is not None:
         raise InvalidInput(
@@ -82,7 +83,8 @@ def make_feature_map(table: pl.LazyFrame, request: MapRequest, options: LogOptio
         if missing:
             raise InvalidInput(
                 f"the feature map needs column {missing[0]!r}, which is neither in the context of the log nor in its "
-                f"table of arms. Name it in {parameter('Columns.context')}, or give {parameter('arm_table')}"
+                "table of arms. Name it in Columns(context=...), or add it to arm_table",
+                field="Columns.context",
             )
     return features
 
@@ -154,6 +156,6 @@ def _check_arms(request: MapRequest) -> None:
     if count > MAX_ARMS:
         raise InvalidInput(
             f"column {columns.arms or columns.arm!r} names {count} different arms. If it is the right column, give "
-            f"features of the arms as {parameter('arm_table')}; without, each arm has features of its own, for "
-            f"{MAX_ARMS} at most"
+            f"features of the arms as arm_table; without, each arm has features of its own, for {MAX_ARMS} at most",
+            field="arm_table",
         )

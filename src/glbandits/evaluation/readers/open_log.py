@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from glbandits.common.errors import InvalidInput, parameter
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.columns import Columns
 from glbandits.evaluation.readers.dsjson import is_dsjson, read_dsjson
@@ -57,8 +57,9 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
         renamed = renamed_columns(columns or Columns())
         if renamed:
             raise InvalidInput(
-                f"{parameter(renamed[0])} does not apply to {path}, an export of the service, which has fixed columns. "
-                "Leave it out, or read the files with read_parquet"
+                f"{renamed[0]} does not apply to {path}, an export of the service, which has fixed columns. Leave it "
+                "out, or read the files with read_parquet",
+                field=renamed[0],
             )
         return read_export(path, cluster=None if columns is None else columns.cluster, **settings)
     kind = file_kind(path)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import MAX_ABS, InvalidInput, parameter
+from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.readers.column_values import (
@@ -28,9 +28,9 @@ from glbandits.maths.links import Link, find_link
 
 CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
 """Types of context columns, besides numbers and text."""
-ONE_FOR_EACH = f"{parameter('Columns.per_arm')} needs a column for every arm"
-PROBABILITY_FOR_EACH = f"{parameter('Columns.probabilities')} needs a column for every arm"
-OTHER_PROBABILITIES = f"If it holds something else, set {parameter('Columns.probabilities', None)}"
+ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
+PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
+OTHER_PROBABILITIES = "If it holds something else, set Columns(probabilities=None)"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,7 +96,7 @@ class TableLayout:
     def unknown_arm_advice(self) -> str:
         """Advice for a row with an arm that is not in `arm_names`."""
         if self.has_arm_table:
-            return f"Add the arm to {parameter('arm_table')}, or drop such rows"
+            return "Add the arm to arm_table, or drop such rows"
         if self.columns.arms is not None:
             return "Add the chosen arm to the list, or drop such rows"
         return "The table has changed since it was opened; open it again"
@@ -150,14 +150,17 @@ def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as {parameter('Columns.probabilities', f'p_{ARM}')}. "
-                f"{OTHER_PROBABILITIES}"
+                f"Or give each arm a column of its own, such as Columns(probabilities='p_{ARM}'). "
+                f"{OTHER_PROBABILITIES}",
+                field="Columns.probabilities",
             )
         return []
     depth, leaf = _lists(kind)
     if depth != 1 or not is_number(leaf):
         raise InvalidInput(
-            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. {OTHER_PROBABILITIES}"
+            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. "
+            f"{OTHER_PROBABILITIES}",
+            field="Columns.probabilities",
         )
     return [pl.col(name).cast(pl.List(pl.Float64))]
 
@@ -182,8 +185,8 @@ def inspect_table(
     """Find the arms and sizes of a prepared table, and learn its feature map unless given."""
     if columns.features is not None and arm_table is not None:
         raise InvalidInput(
-            f"the features of arms come from the column of features or from {parameter('arm_table')}. "
-            "Leave out one of them"
+            "the features of arms come from the column of features or from arm_table. Leave out one of them",
+            field="arm_table",
         )
     schema = table.collect_schema()
     sizes = _scan_table(table, columns, find_link(link), named=arm_table is None)
@@ -195,9 +198,9 @@ def inspect_table(
     struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
     if arm_table is not None and arm_id is None and columns.arm in arm_table.columns[1:]:
         raise InvalidInput(
-            f"{parameter('arm_table')} must have the names of the arms in its first column, which is "
-            f"{arm_table.columns[0]!r}. Move the column {columns.arm!r} to the front, or set "
-            f"{parameter('arm_id', columns.arm)}"
+            f"arm_table must have the names of the arms in its first column, which is {arm_table.columns[0]!r}. Move "
+            f"the column {columns.arm!r} to the front, or set arm_id={columns.arm!r}",
+            field="arm_table",
         )
     if arm_table is not None:
         names, arm_values, arm_rows = read_arms(arm_table, arm_id)
@@ -205,9 +208,10 @@ def inspect_table(
         names, arm_values = natural_order({*sizes.get("names", []), *struct_names}), {}
         arm_rows = list(range(len(names)))
     per_arm = [name for group in columns.of_arms(names) for name in group]
-    check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
+    check_present(per_arm, schema.names(), advice=ONE_FOR_EACH, field="Columns.per_arm")
     if columns.probability_of_arm is not None:
-        check_present(columns_of(columns.probability_of_arm, names), schema.names(), advice=PROBABILITY_FOR_EACH)
+        probability_names = columns_of(columns.probability_of_arm, names)
+        check_present(probability_names, schema.names(), advice=PROBABILITY_FOR_EACH, field="Columns.probabilities")
     _check_arm_names(columns, names)
     request = MapRequest(columns, names, arm_values, sizes.get("width"), sizes["rows"])
     sparse = options.get("sparse")
@@ -244,8 +248,8 @@ def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
     for name in columns_of(columns.probability_of_arm or "", names):
         if name in columns.context:
             raise InvalidInput(
-                f"{parameter('context')} must not contain {name!r}, the probability of an arm. Leave it out of the "
-                "context"
+                f"context must not contain {name!r}, the probability of an arm. Leave it out of the context",
+                field="Columns.context",
             )
 
 
@@ -303,15 +307,15 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str
     The names are in the column `arm_id`, by default the first one.
     """
     if not len(table):
-        raise InvalidInput(f"{parameter('arm_table')} must have a row for each arm; got none")
+        raise InvalidInput("arm_table must have a row for each arm; got none", field="arm_table")
     arm_id = table.columns[0] if arm_id is None else arm_id
-    check_present([arm_id], table.columns, parameter("arm_table"), advice="Set arm_id to the column of names")
+    check_present([arm_id], table.columns, "arm_table", advice="Set arm_id to the column of names", field="arm_table")
     ids = table[arm_id].cast(pl.String)
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():
-            advice = f"The names of the arms are in the first column, or in the one that {parameter('arm_id')} names"
+            advice = "The names of the arms are in the first column, or in the one that arm_id names"
             row = int(bad.arg_max() or 0)
-            raise column_error(table[arm_id], row, 0, f"must name each arm of {parameter('arm_table')} once", advice)
+            raise column_error(table[arm_id], row, 0, "must name each arm of arm_table once", advice, field="arm_table")
     indices = {name: index for index, name in enumerate(ids)}
     names = natural_order(indices)
     rows = [indices[name] for name in names]

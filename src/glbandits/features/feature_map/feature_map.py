@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, lookup, parameter
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.features.feature_map.checks import (
     Crosses,
     check_names,
@@ -134,8 +134,8 @@ class FeatureMap:
                 kinds = {name: narrow.get(name, kind) for name, kind in columns.kinds.items()}
                 setattr(trial, group, ColumnGroup(kinds, columns.expansions))
             if trial._combine().dim <= LARGEST_DIM:
-                widths = parameter("kinds", {name: f"{kind.kind}:{kind.size}" for name, kind in narrow.items()})
-                return f"These widths of hashed columns would fit: {widths}. Or use fewer columns or crosses"
+                widths = ", ".join(f"{name!r}: {kind.kind.title()}({kind.size})" for name, kind in narrow.items())
+                return f"These widths of hashed columns would fit: kinds={{{widths}}}. Or use fewer columns or crosses"
         return "Change its columns or crosses"
 
     @classmethod

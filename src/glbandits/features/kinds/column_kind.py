@@ -38,7 +38,8 @@ class BadValue(Exception):
             problem = "is missing" if self.requirement == NOT_MISSING else f"{self.requirement}, but it is missing"
         advice = f". {self.advice}" if self.advice else ""
         number = row_numbers + self.row if isinstance(row_numbers, int) else row_numbers[self.row]
-        return InvalidInput(f"column {column!r}, row {number}: the value {problem}{advice}")
+        field = "missing" if self.requirement == NOT_MISSING else None
+        return InvalidInput(f"column {column!r}, row {number}: the value {problem}{advice}", field=field)
 
 
 NOT_MISSING = "must not be missing"

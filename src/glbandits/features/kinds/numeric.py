@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from glbandits.common.arrays import Floats, set_validated
-from glbandits.common.errors import MAX_ABS, check_float, check_int, lookup, parameter
+from glbandits.common.errors import MAX_ABS, check_float, check_int, lookup
 from glbandits.features.kinds.column_kind import (
     LARGEST_WIDTH,
     MISSING,
@@ -21,7 +21,7 @@ from glbandits.features.kinds.column_kind import (
     is_missing,
 )
 
-FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
+FILL_IN = "Fill it in, or use missing='indicator' or missing='impute'"
 AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
 COMMA_AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
 SWAPPED = str.maketrans(",.", ".,")

@@ -4,22 +4,19 @@
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-from glbandits.common.errors import InvalidInput, lookup, parameter
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.common.extras import needed_for
 from glbandits.evaluation import (
     Columns,
     Log,
-    open_log,
     read_csv,
     read_dsjson,
     read_export,
@@ -28,72 +25,95 @@ from glbandits.evaluation import (
     read_parquet,
 )
 from glbandits.evaluation.readers.dsjson import is_dsjson
-from glbandits.evaluation.readers.log_features import LogOptions, declared_texts
-from glbandits.evaluation.readers.open_bandit import is_open_bandit
-from glbandits.evaluation.readers.open_log import SUFFIXES, file_kind
+from glbandits.evaluation.readers.log_features import declared_texts
+from glbandits.evaluation.readers.open_log import file_kind
 from glbandits.evaluation.readers.service_export import is_export, renamed_columns
 from glbandits.evaluation.readers.table_log import read_arm_table
-from glbandits.features import Hashing
 
-WITHOUT_PROPENSITIES = Columns(propensity=None, probabilities=None)
-"""The columns of a log that is only learned from, with default names."""
+DEFAULT_COLUMNS = (Columns(), Columns(propensity=None, probabilities=None))
+"""The columns of a log if no column is named; the second for a log that is only learned from."""
 STORE_ENDINGS = frozenset({".sqlite", ".db"})
 POSTGRES = ("postgresql://", "postgres://")
+TABLES: Mapping[str, Callable[..., Log]] = MappingProxyType(
+    {"parquet": read_parquet, "csv": read_csv, "json-lines": read_json_lines}
+)
+"""Readers of formats in which the user names the columns."""
+FIXED: Mapping[str, Callable[..., Log]] = MappingProxyType(
+    {"store": read_export, "export": read_export, "open-bandit": read_open_bandit, "dsjson": read_dsjson}
+)
+"""Readers of formats that define their columns and arms."""
+FORMATS = ("auto", *TABLES, *FIXED)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LogSource:
-    """The address of a log and the settings with which it is read."""
+def open_any_log(
+    address: str,
+    columns: Columns = DEFAULT_COLUMNS[0],
+    *,
+    file_format: str = "auto",
+    loop: str = "default",
+    separator: str = ",",
+    **settings: Any,
+) -> Log:
+    """Open a log. Raises InvalidInput for settings that the format of the log does not have.
 
-    address: str
-    """A path, or the postgresql:// address of a service's store."""
-    columns: Columns = field(default_factory=Columns)
-    arm_table: Path | None = None
-    link: str | None = None
-    loop: str = "default"
-    """The loop of a service's store."""
-    options: LogOptions = field(default_factory=LogOptions)
-    """Settings of the feature map."""
-    hash_width: int | None = None
-    """The number of features of a dsjson log."""
-    separator: str = ","
-    """The character between the fields of CSV files."""
-
-    @property
-    def path(self) -> Path:
-        """The address as a path."""
-        return Path(self.address)
-
-    @property
-    def is_dsjson(self) -> bool:
-        """Whether the address is a dsjson file."""
-        return self.path.name.endswith(SUFFIXES["dsjson"] + SUFFIXES["json"]) and is_dsjson(self.path)
-
-    @property
-    def defines_columns(self) -> bool:
-        """Whether the format of the log has fixed columns."""
-        return is_open_bandit(self.path) or self.is_dsjson
-
-    def open(self, file_format: str = "auto") -> Log:
-        """Open the log. `file_format` is a name of FORMATS; "auto" recognises the format by the address."""
-        return lookup("format", file_format, FORMATS)(self)
-
-    def reader_settings(self) -> dict[str, Any]:
-        """Return the settings that differ from the defaults of a reader."""
-        settings: dict[str, Any] = {**self.options}
-        if self.link is not None:
-            settings["link"] = self.link
-        # A format that defines its columns refuses columns. `glb train` gives WITHOUT_PROPENSITIES for every log.
-        if self.columns != Columns() and not (self.defines_columns and self.columns == WITHOUT_PROPENSITIES):
-            settings["columns"] = self.columns
-        if self.arm_table is not None:
-            settings["arm_table"] = read_arm_table(self.arm_table, self.separator, declared_texts(self.options))
-        if self.hash_width is not None:
-            settings["hashing"] = Hashing(self.hash_width)
-        return settings
+    Args:
+        address: a path, or the postgresql:// address of a service's store.
+        columns: the meaning of the columns.
+        file_format: a name of FORMATS; "auto" recognises the format by the address.
+        loop: the loop, if the log is the store of a service.
+        separator: the character between the fields of CSV files.
+        settings: arguments of the function that reads the log. `arm_table` is a path.
+    """
+    lookup("format", file_format, dict.fromkeys(FORMATS))
+    found = _recognise(address, columns) if file_format == "auto" else file_format
+    if found not in TABLES:
+        read = FIXED[found]
+        settings = _fixed_settings(address, read, columns, separator, settings)
+        return _read_store(address, loop, settings) if found == "store" else read(Path(address), **settings)
+    if "arm_table" in settings:
+        texts = declared_texts(settings)  # type: ignore[arg-type]
+        settings["arm_table"] = read_arm_table(settings["arm_table"], separator, texts)
+    if found == "csv":
+        settings["separator"] = separator
+    return TABLES[found](Path(address), columns, **settings)
 
 
-def open_store_log(source: LogSource) -> Log:
+def _recognise(address: str, columns: Columns) -> str:
+    """Return the format of a log by its address: a name of FORMATS."""
+    path = Path(address)
+    if path.suffix in STORE_ENDINGS or address.startswith(POSTGRES):
+        return "store"
+    if path.is_dir() and is_export(path):
+        return "export"
+    kind = file_kind(path)
+    if kind == "json":
+        return "dsjson" if columns in DEFAULT_COLUMNS and is_dsjson(path) else "json-lines"
+    return kind.replace(" ", "-")
+
+
+def _fixed_settings(
+    address: str, read: Callable[..., Log], columns: Columns, separator: str, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a reader of FIXED. Raises InvalidInput for settings that it does not have."""
+    refused = settings.keys() - signature(read).parameters.keys()
+    if separator != ",":
+        refused.add("separator")
+    if read is read_export:
+        refused.update(renamed_columns(columns))
+        settings = settings | {"cluster": columns.cluster}
+    elif columns not in DEFAULT_COLUMNS:
+        refused.add("columns")
+    words = {"features": "a feature map", "columns": "a name of a column"}
+    for name in sorted(refused):
+        raise InvalidInput(
+            f"{words.get(name, name)} does not apply to {address}, whose format defines its columns and arms. "
+            "Leave it out",
+            field=name,
+        )
+    return settings
+
+
+def _read_store(address: str, loop: str, settings: dict[str, Any]) -> Log:
     """Export the log of a service's store to a temporary folder, and open it.
 
     The folder is removed when the log is garbage collected, and at exit.
@@ -102,82 +122,15 @@ def open_store_log(source: LogSource) -> Log:
         from glbandits.service.export.loop_export import export_loop
         from glbandits.service.storage.open_store import open_existing_store
 
-    settings = _export_settings(source)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory())) / "log"
-        with closing(open_existing_store(source.address)) as store:
-            written = export_loop(store, source.loop, folder)
+        with closing(open_existing_store(address)) as store:
+            written = export_loop(store, loop, folder)
         if not written.rows:
             raise InvalidInput(
-                f"loop {source.loop!r} of {source.address} has no settled decision. Wait until reward windows have "
-                "closed, or name another loop"
+                f"loop {loop!r} of {address} has no settled decision. Wait until reward windows have closed, or name "
+                "another loop"
             )
         log = read_export(folder, **settings)
         weakref.finalize(log, stack.pop_all().close)
     return log
-
-
-def _open_export(source: LogSource) -> Log:
-    return read_export(source.path, **_export_settings(source))
-
-
-def _export_settings(source: LogSource) -> dict[str, Any]:
-    """Return the arguments of `read_export`. Raises InvalidInput for settings that cannot apply to an export."""
-    _refuse(source, renamed_columns(source.columns))
-    settings = source.reader_settings() | {"cluster": source.columns.cluster}
-    settings.pop("columns", None)
-    _refuse(source, settings.keys() - signature(read_export).parameters.keys())
-    return settings
-
-
-def _refuse(source: LogSource, names: Iterable[str]) -> None:
-    """Raise InvalidInput for settings, by name, that the format of the log does not have, and for a separator."""
-    words = {"features": "a feature map", "columns": "a name of a column"}
-    for name in sorted({*names, *(["separator"] if source.separator != "," else [])}):
-        setting = words.get(name) or parameter(name)
-        raise InvalidInput(
-            f"{setting} does not apply to {source.address}, whose format defines its columns and arms. Leave it out"
-        )
-
-
-def _open_table(read: Callable[..., Log], source: LogSource) -> Log:
-    return read(source.path, **{"columns": source.columns} | source.reader_settings())
-
-
-def _open_csv(source: LogSource) -> Log:
-    return _open_table(partial(read_csv, separator=source.separator), source)
-
-
-def _open_format_with_columns(read: Callable[..., Log], source: LogSource) -> Log:
-    settings = source.reader_settings()
-    _refuse(source, settings.keys() - signature(read).parameters.keys())
-    return read(source.path, **settings)
-
-
-def _open_any(source: LogSource) -> Log:
-    if source.path.suffix in STORE_ENDINGS or source.address.startswith(POSTGRES):
-        return open_store_log(source)
-    if source.path.is_dir() and is_export(source.path):
-        return _open_export(source)
-    if is_open_bandit(source.path):
-        return _open_format_with_columns(read_open_bandit, source)
-    settings = source.reader_settings()
-    if source.is_dsjson and "columns" not in settings:
-        return _open_format_with_columns(read_dsjson, source)
-    if source.separator != "," and file_kind(source.path) == "csv":
-        settings["separator"] = source.separator
-    return open_log(source.path, **settings)
-
-
-FORMATS: Mapping[str, Callable[[LogSource], Log]] = MappingProxyType(
-    {
-        "auto": _open_any,
-        "store": open_store_log,
-        "export": _open_export,
-        "parquet": partial(_open_table, read_parquet),
-        "csv": _open_csv,
-        "open-bandit": partial(_open_format_with_columns, read_open_bandit),
-        "json-lines": partial(_open_table, read_json_lines),
-        "dsjson": partial(_open_format_with_columns, read_dsjson),
-    }
-)
