@@ -1,6 +1,6 @@
 """open_log: open a log from a data frame, a file or a folder, with the reader of its format.
 
-The command line has its own table of formats in `service_logs.log_source`, which also opens stores of the service.
+The command line has its own table of formats in `service.export.log_source`, which also opens stores of the service.
 """
 
 from os import PathLike
