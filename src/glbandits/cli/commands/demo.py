@@ -9,18 +9,16 @@ import tempfile
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.text import Text
+from rich.console import Console
 
 from glbandits.cli.main import ERROR_PREFIX
+from glbandits.cli.progress import work_bar
 from glbandits.common.errors import GlbanditsError
 from glbandits.service.client import Client
 from glbandits.service.http.start_message import curl_line
@@ -38,9 +36,7 @@ RANDOM_REWARD = RANDOM_BEST * FAVOURITE_CLICKS + (1 - RANDOM_BEST) * OTHER_CLICK
 """The share of best offers and the mean reward of a shop that shows random offers."""
 CUSTOMERS_PER_SECOND = 50
 RECENT = 300
-"""Visits for which the display shows the share of best offers."""
-LINE_SECONDS, FRAME_SECONDS = 5.0, 0.25
-"""Seconds between two lines without a terminal, and between two updates of the display with one."""
+"""Visits for which the progress bar shows the share of best offers."""
 REWARD_WINDOW = "1s"
 START_SECONDS, STOP_SECONDS = 120.0, 20.0
 
@@ -160,10 +156,11 @@ def _introduce(console: Console, server: DemoServer, browser: bool) -> None:
 def _play(console: Console, server: DemoServer, seconds: float, seed: int, visits: list[Visit]) -> None:
     """Let customers come at a constant rate, or as fast as the server answers if that is slower."""
     begin, customers = time.monotonic(), random.Random(seed)
-    with Client(server.address, server.key) as client, _display(console, seconds) as show:
+    with Client(server.address, server.key) as client, work_bar(console) as bar:
         while (elapsed := time.monotonic() - begin) < seconds:
             visits.append(_serve_customer(client, customers))
-            show(visits, elapsed)
+            recent = visits[-RECENT:]
+            bar(f"best offer in {_best_share(recent):.0%} of the last {len(recent)} decisions", elapsed, seconds)
             time.sleep(max(0.0, begin + len(visits) / CUSTOMERS_PER_SECOND - time.monotonic()))
 
 
@@ -178,37 +175,11 @@ def _serve_customer(client: Client, customers: random.Random) -> Visit:
     return Visit(is_best, reward)
 
 
-@contextmanager
-def _display(console: Console, seconds: float) -> Iterator[Callable[[list[Visit], float], None]]:
-    """Yield a function that shows the progress: live in a terminal, else a line every few seconds."""
-    pause, shown = FRAME_SECONDS if console.is_terminal else LINE_SECONDS, 0.0
-    with Live(console=console, auto_refresh=False, transient=True) as live:
-
-        def show(visits: list[Visit], elapsed: float) -> None:
-            nonlocal shown
-            if elapsed - shown < pause:
-                return
-            shown = elapsed
-            recent = visits[-RECENT:]
-            lines = [
-                f"{len(visits)} decisions",
-                f"best offer in {_best_share(recent):.0%} of the last {len(recent)} (random play {RANDOM_BEST:.0%})",
-                _reward_text(visits),
-            ]
-            if console.is_terminal:
-                bar = ProgressBar(total=seconds, completed=elapsed, width=60)
-                live.update(Group(bar, Text("\n".join(lines))), refresh=True)
-            else:
-                console.print(f"{elapsed:3.0f} s: {'; '.join(lines)}", markup=False, soft_wrap=True)
-
-        yield show
-
-
 def _summarize(console: Console, visits: list[Visit], store: Path | None) -> None:
-    tenth = max(1, len(visits) // 10)
+    tenth, reward = max(1, len(visits) // 10), sum(visit.reward for visit in visits) / max(1, len(visits))
     first, last = (f"{_best_share(part):.0%}" for part in (visits[:tenth], visits[-tenth:]))
     lines = [
-        f"{len(visits)} decisions, {_reward_text(visits)}",
+        f"{len(visits)} decisions, reward {reward:.2f} on average (random play {RANDOM_REWARD:.2f})",
         f"Best offer: {first} of the first tenth, {last} of the last tenth (random play {RANDOM_BEST:.0%})",
         "",
         "Next:",
@@ -223,8 +194,3 @@ def _summarize(console: Console, visits: list[Visit], store: Path | None) -> Non
 
 def _best_share(visits: list[Visit]) -> float:
     return sum(visit.is_best for visit in visits) / max(1, len(visits))
-
-
-def _reward_text(visits: list[Visit]) -> str:
-    mean = sum(visit.reward for visit in visits) / max(1, len(visits))
-    return f"reward {mean:.2f} on average (random play {RANDOM_REWARD:.2f})"
