@@ -87,7 +87,7 @@ def test_decimal_commas_of_an_arm_table_equal_those_of_read_csv(tmp_path: Path) 
             ("--reward", "click"),
             None,
             "no column 'click'",
-            "--arm, --reward, --propensity, --estimate-propensities",
+            "--arm, --reward, --propensity, --context, --estimate-propensities",
         ),
         ((), None, "must be a probability", "--propensity, --estimate-propensities"),
         (("--per-arm", "near_{arm}"), None, "needs a column for every arm", "--per-arm"),

@@ -45,10 +45,11 @@ COMMANDS = {
     "tune": Entry("lab", "Choose the settings of a policy from a log."),
 }
 OPTIONS = {
-    "columns": ("--arm", "--reward", "--propensity", "--estimate-propensities"),
+    "columns": ("--arm", "--reward", "--propensity", "--context", "--estimate-propensities"),
     "hashing": ("--hash-width",),
     "kinds": ("--kind",),
     "propensity": ("--propensity", "--estimate-propensities"),
+    "width": ("--hash-width",),
 }
 """Options for parameters of Python, if they differ in more than dashes."""
 

@@ -19,7 +19,7 @@ from glbandits.cli.log_options import (
 )
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
-from glbandits.common.errors import lookup
+from glbandits.common.errors import check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
@@ -91,7 +91,7 @@ def evaluate_command(
         estimators=tuple(estimator),
         select=select,
         train=train,
-        level=level,
+        level=check_float("level", level, above=0, at_most=1),
         reward_range=parse_reward_range(reward_range),
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
