@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from glbandits import InvalidInput, Policy, UnknownName
-from glbandits.policies.parsing import find_policy, parse_grid, parse_value, split_policy
+from glbandits.policies.parsing import find_policy, parse_grid, split_policy
 
 
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("def (", "correct the module"),
+        ("def (", "failed: SyntaxError: .*line 1"),
         ("1 / 0", "failed: ZeroDivisionError: division by zero"),
         (
             "from glbandits import Policy\nclass Mine(Policy):\n    name = 'a/b'\n",
@@ -62,7 +62,22 @@ def test_text_of_a_policy_is_split(text: str, name: str, settings: dict[str, obj
 
 @pytest.mark.parametrize(
     "listed",
-    ["step", "step=", "=1", "step=1,step=2", "step=1,", "step=(1", "step=1 2", "{1: 2}", "{", "step=" + "[" * 9999],
+    [
+        "step",
+        "step=",
+        "=1",
+        "step=1,step=2",
+        "step=(1",
+        "step=1 2",
+        "{1: 2}",
+        "{",
+        "step=" + "[" * 9999,
+        "step=f(1)",
+        "a=b if c else d",
+        "a=" + "x-" * 990 + "x",
+        "**a",
+        "*a",
+    ],
 )
 def test_settings_that_cannot_be_parsed_are_an_error(listed: str) -> None:
     with pytest.raises(InvalidInput, match="settings are written sgd-ts:name=value,name=value; got "):
@@ -71,11 +86,11 @@ def test_settings_that_cannot_be_parsed_are_an_error(listed: str) -> None:
 
 def test_grid_has_a_tuple_of_values_for_each_setting() -> None:
     assert parse_grid(["floor=0.1", "draw='a,b',c"]) == {"floor": (0.1,), "draw": ("a,b", "c")}
-    for text in ("floor", "=1", "floor=", "floor=1,"):
+    for text in ("floor", "=1", "floor="):
         with pytest.raises(InvalidInput, match="a grid is written setting=value,value"):
             parse_grid([text])
 
 
 def test_no_code_is_evaluated() -> None:
-    with pytest.raises(ValueError, match="import"):
-        parse_value("__import__('os')")
+    with pytest.raises(InvalidInput, match="import"):
+        split_policy("sgd-ts:step=__import__('os')")

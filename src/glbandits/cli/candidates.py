@@ -1,7 +1,10 @@
-"""Candidates as options name them: policies such as `sgd-ts:step=0.5`, `uniform`, `arm:NAME`, and saved models."""
+"""Options that name policies and saved models, and their values: `sgd-ts:step=0.5`, `uniform`, `arm:NAME`, files."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
 
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
@@ -9,10 +12,23 @@ from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import ARM, as_target
 from glbandits.evaluation.logs.logged_data import link_of
 from glbandits.evaluation.policy_comparison import Candidate
-from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.features import FeatureMap
 from glbandits.policies.contract import Policy
 from glbandits.policies.parsing import parse_policy
+
+PolicyOption: TypeAlias = Annotated[
+    str, typer.Option(metavar="POLICY", help="A policy, optionally with settings: sgd-ts:step=0.5.")
+]
+CandidatesOption: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        metavar="POLICY",
+        help="A policy, optionally with settings: sgd-ts:step=0.5. Or uniform, or arm:NAME. Repeat for more.",
+    ),
+]
+ModelsOption: TypeAlias = Annotated[
+    list[Path], typer.Option(help="A file with a saved Bandit, which does not learn from the log. Repeat for more.")
+]
 
 
 def parse_candidates(
@@ -35,20 +51,20 @@ def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> P
     return parse_policy(text, link=link_of(log), horizon=max(1, round(train_share * len(log))))
 
 
-def features_of_models(models: Sequence[Path]) -> LogOptions:
-    """Return the feature map of the saved models, with which the log must be read.
+def features_of_models(models: Sequence[Path]) -> dict[str, Any]:
+    """Return the feature map of the saved models as settings with which the log must be read.
 
     Raises InvalidInput if two models have different feature maps.
     """
-    options, first = LogOptions(), Path()
+    settings, first = dict[str, Any](), Path()
     for path, bandit in zip(models, map(Bandit.load, models), strict=True):
         if not isinstance(bandit.features, FeatureMap):
             continue
-        if "features" not in options:
-            options, first = LogOptions(features=bandit.features, sparse=bandit.sparse), path
-        elif bandit.features != options["features"]:
+        if not settings:
+            settings, first = {"features": bandit.features, "sparse": bandit.sparse}, path
+        elif bandit.features != settings["features"]:
             raise InvalidInput(f"the models {first} and {path} have different feature maps. Evaluate one at a time")
-    return options
+    return settings
 
 
 def _parse_candidate(text: str, log: Log, train_share: float) -> Candidate:

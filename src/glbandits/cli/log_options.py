@@ -1,20 +1,22 @@
 """The options of commands that read a log: its address, its columns, and how columns become features."""
 
 import csv
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING as NO_VALUE
+from dataclasses import dataclass, field, fields
+from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
 
 from glbandits.cli.common_options import LINK_NAMES
-from glbandits.common.errors import InvalidInput, check_float, lookup
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation import Columns, Log, estimate_propensities
-from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Hashing, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
@@ -30,8 +32,8 @@ LearnOption: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class LogFileOptions:
-    """The address of a log, and the columns that every log has."""
+class LogFile:
+    """The options of every command that reads a log: its address, and the columns that every log has."""
 
     log: Annotated[
         str,
@@ -50,18 +52,32 @@ class LogFileOptions:
     link: Annotated[str | None, typer.Option(help=f"Link of the rewards: {LINK_NAMES}. It determines their range.")] = (
         None
     )
+    propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity"
 
     @property
     def field_separator(self) -> str:
         """The character between the fields of CSV files."""
         return "\t" if self.separator == "tab" else self.separator
 
+    def open_with(self, console: Console, columns: Columns, settings: Mapping[str, Any]) -> Log:
+        """Open the log with these columns and settings of its reader. The console shows that it is being read."""
+        link = {} if self.link is None else {"link": self.link}
+        with console.status("reading the log"):
+            return open_log_or_store(
+                self.log,
+                columns,
+                format=self.file_format,
+                loop=self.loop,
+                separator=self.field_separator,
+                **link,
+                **settings,
+            )
+
 
 @dataclass(frozen=True)
-class PropensityOptions:
-    """The columns with the probabilities of the logging policy."""
+class LogOptions(LogFile):
+    """The options of a log with named columns."""
 
-    propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity"
     probabilities: Annotated[
         str,
         typer.Option(help="Column with the probabilities of all arms, or p_{arm} for one column per arm. '' for none."),
@@ -70,12 +86,6 @@ class PropensityOptions:
         bool,
         typer.Option("--estimate-propensities", help="Estimate the propensities, if the log does not have them."),
     ] = False
-
-
-@dataclass(frozen=True)
-class ColumnOptions:
-    """The columns and files with features."""
-
     context: Annotated[
         list[str],
         typer.Option(
@@ -92,17 +102,12 @@ class ColumnOptions:
         str | None, typer.Option(help="Column of the cluster. Rows of one cluster, such as a user, are dependent.")
     ] = None
     arm_table: Annotated[Path | None, typer.Option(help="Parquet or CSV file with the features of each arm.")] = None
-
-
-@dataclass(frozen=True)
-class FeatureOptions:
-    """How columns become features."""
-
     kind: Annotated[
         list[str],
         typer.Option(
+            metavar="COLUMN=KIND",
             help="Kind of a column, if it should not be inferred: price=number. Repeat for other columns. "
-            "Text and hashed columns take a number of features: search=text:1048576."
+            "Text and hashed columns take a number of features: search=text:1048576.",
         ),
     ] = field(default_factory=list)
     missing: Annotated[
@@ -124,91 +129,81 @@ class FeatureOptions:
         None
     )
 
-    def parse(self) -> LogOptions:
-        """Return the settings of the feature map.
+    def open(
+        self, console: Console, model_settings: Mapping[str, Any] | None = None, *, with_propensities: bool = True
+    ) -> tuple[Log, list[str]]:
+        """Open the log, and return it with notes that the user must see.
 
-        >>> FeatureOptions(kind=["price=number"], crosses=["country:topic,age:topic"]).parse()
-        {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
-        >>> FeatureOptions(kind=["search=text:1048576"]).parse()
-        {'kinds': {'search': Text(size=1048576)}}
+        Args:
+            console: shows that the log is being read.
+            model_settings: settings with which models need the log to be read.
+            with_propensities: False for a log that is only learned from.
         """
-        options: LogOptions = {}
-        for text in self.kind:
-            name, _, kind = text.rpartition("=")
-            if not name:
-                raise InvalidInput(f"--kind is written column=kind, such as price=number; got {text!r}")
-            options["kinds"] = {**options.get("kinds", {}), name: _parse_kind(kind)}
-        if self.missing is not None:
-            options["missing"] = lookup("way to treat missing values", self.missing, MISSING)
-        if self.crosses:
-            options["crosses"] = "all" if self.crosses == ["all"] else _parse_pairs(self.crosses)
-        if self.per_arm_block:
-            options["per_arm_block"] = True
-        if self.sparse is not None:
-            options["sparse"] = self.sparse
-        return options
-
-
-class OpenedLog(NamedTuple):
-    """A log, and notes on it that the user must see."""
-
-    log: Log
-    notes: list[str]
-
-
-def open_log_of_options(
-    console: Console,
-    file: LogFileOptions,
-    columns: ColumnOptions,
-    *,
-    propensities: PropensityOptions | None = None,
-    options: LogOptions | None = None,
-    hash_width: int | None = None,
-) -> OpenedLog:
-    """Open the log that the options describe.
-
-    Args:
-        console: shows that the log is being read.
-        file: the address of the log.
-        columns: the columns with features.
-        propensities: the columns with probabilities; None for a log that is only learned from.
-        options: settings of the feature map.
-        hash_width: number of features of a dsjson log.
-    """
-    is_estimated = propensities is not None and propensities.estimate_propensities
-    given = None if propensities is None or is_estimated else propensities
-    settings: dict[str, Any] = {**(options or {})}
-    given_settings = {"link": file.link, "arm_table": columns.arm_table}
-    settings |= {name: value for name, value in given_settings.items() if value is not None}
-    if hash_width is not None:
-        settings["hashing"] = Hashing(hash_width)
-    with console.status("reading the log"):
-        log = open_log_or_store(
-            file.log,
-            Columns(
-                arm=file.arm,
-                reward=file.reward,
-                propensity=None if given is None else given.propensity,
-                probabilities=None if given is None or not given.probabilities else given.probabilities,
-                context=split_names(columns.context),
-                per_arm=split_names(columns.per_arm),
-                cluster=columns.cluster,
-                arms=columns.arms,
-                features=columns.features,
-            ),
-            format=file.file_format,
-            loop=file.loop,
-            separator=file.field_separator,
-            **settings,
+        given = with_propensities and not self.estimate_propensities
+        columns = Columns(
+            arm=self.arm,
+            reward=self.reward,
+            propensity=self.propensity if given else None,
+            probabilities=self.probabilities or None if given else None,
+            context=split_names(self.context),
+            per_arm=split_names(self.per_arm),
+            cluster=self.cluster,
+            arms=self.arms,
+            features=self.features,
         )
-        return _estimate_propensities(log) if is_estimated else OpenedLog(log, [])
+        log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
+        if not (self.estimate_propensities and with_propensities):
+            return log, []
+        with warnings.catch_warnings(record=True) as caught, console.status("estimating propensities"):
+            warnings.simplefilter("always")
+            completed = estimate_propensities(log)
+        return completed, [str(warning.message) for warning in caught]
+
+    def reader_settings(self) -> dict[str, Any]:
+        """Return the settings of the reader that options set, except the columns.
+
+        >>> LogOptions("log.csv", kind=["price=number"], crosses=["country:topic,age:topic"]).reader_settings()
+        {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
+        """
+        crosses = "all" if self.crosses == ["all"] else _parse_pairs(self.crosses)
+        settings = {
+            "kinds": dict(map(_parse_kind, self.kind)) or None,
+            "missing": None if self.missing is None else lookup("way to treat missing values", self.missing, MISSING),
+            "crosses": crosses if self.crosses else None,
+            "per_arm_block": self.per_arm_block or None,
+            "sparse": self.sparse,
+            "arm_table": self.arm_table,
+            "hashing": None if self.hash_width is None else Hashing(self.hash_width),
+        }
+        return {name: value for name, value in settings.items() if value is not None}
 
 
-def _estimate_propensities(log: Log) -> OpenedLog:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        completed = estimate_propensities(log)
-    return OpenedLog(completed, [str(warning.message) for warning in caught])
+def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorator: replace the parameter `options` of a command, a LogFile or LogOptions, by its fields.
+
+    The fields become options of the command, in their order and with their defaults.
+    """
+    signature = inspect.signature(command)
+    group = signature.parameters["options"].annotation
+    parameters = list[inspect.Parameter]()
+    for parameter in signature.parameters.values():
+        parameters += map(_as_parameter, fields(group)) if parameter.name == "options" else [parameter]
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        options = group(**{option.name: values.pop(option.name) for option in fields(group)})
+        command(options=options, **values)
+
+    # typer reads the signature and the annotations
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def _as_parameter(option: Any) -> inspect.Parameter:
+    default = inspect.Parameter.empty if option.default is NO_VALUE else option.default
+    default = default if option.default_factory is NO_VALUE else option.default_factory()
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option.type)
 
 
 def split_names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -217,17 +212,15 @@ def split_names(texts: Iterable[str]) -> tuple[str, ...]:
     >>> split_names(["age, country", '"years, in all"']), split_names([""])
     (('age', 'country', 'years, in all'), ())
     """
-    return tuple(name.strip() for text in texts for name in _split(text) if name.strip())
-
-
-def _split(text: str) -> list[str]:
-    try:
-        (names,) = csv.reader([text], skipinitialspace=True, strict=True)
-    except csv.Error:
-        raise InvalidInput(
-            f"names of columns are written age,country, and those with a comma in double quotes; got {text!r}"
-        ) from None
-    return names
+    names = list[str]()
+    for text in texts:
+        try:
+            names += next(csv.reader([text], skipinitialspace=True, strict=True), [])
+        except csv.Error:
+            raise InvalidInput(
+                f"names of columns are written age,country, and those with a comma in double quotes; got {text!r}"
+            ) from None
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def parse_reward_range(text: str | None) -> tuple[float, float] | None:
@@ -239,22 +232,28 @@ def parse_reward_range(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
     try:
-        low, high = (check_float("reward_range", float(part)) for part in text.split(","))
+        low, high = map(float, text.split(","))
     except ValueError:
-        raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}") from None
+        low, high = 0.0, 0.0
     if not low < high:
-        raise InvalidInput(f"--reward-range must name the lowest reward first; got {text!r}")
+        raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}")
     return low, high
 
 
-def _parse_kind(text: str) -> str | ColumnKind:
-    """Return the kind of this name; for text:1048576 the kind with this number of features."""
-    name, colon, size = text.partition(":")
-    if not colon:
-        return text
-    if name not in SIZED_KINDS or not size.isdecimal():
-        raise InvalidInput(f"--kind takes a number of features for text and hashed, such as text:1048576; got {text!r}")
-    return SIZED_KINDS[name](int(size))
+def _parse_kind(text: str) -> tuple[str, str | ColumnKind]:
+    """Return the column and its kind; for search=text:1048576 the kind with this number of features.
+
+    >>> _parse_kind("search=text:1048576")
+    ('search', Text(size=1048576))
+    """
+    column, _, kind = text.rpartition("=")
+    name, colon, size = kind.partition(":")
+    if not column or (colon and not (name in SIZED_KINDS and size.isdecimal())):
+        raise InvalidInput(
+            f"--kind is written column=kind, such as price=number, or search=text:1048576 with a number of features; "
+            f"got {text!r}"
+        )
+    return column, SIZED_KINDS[name](int(size)) if colon else kind
 
 
 def _parse_pairs(texts: list[str]) -> list[tuple[str, str]]:

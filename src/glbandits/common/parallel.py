@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from glbandits.common.errors import InvalidInput, check_int, lookup, parameter
+from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.common.extras import needed_for
 
 with needed_for("glbandits.common.parallel", "lab"):
@@ -64,7 +64,7 @@ def check_engine(engine: str, jobs: int) -> None:
 def worker_count(jobs: int) -> int:
     """Return the number of processes for `jobs`, which is -1 for one per core."""
     if check_int("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput(f"{parameter('jobs')} must be a number of processes, or -1 for one per core; got 0")
+        raise InvalidInput("jobs must be a number of processes, or -1 for one per core; got 0", field="jobs")
     return int(cpu_count()) if jobs == -1 else jobs
 
 

@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import html_table, percent
-from glbandits.common.errors import InvalidInput, check_float, check_int, parameter
+from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.log_rows import RowReader
@@ -153,8 +153,9 @@ def promotion(
     bounds = check_reward_range(reward_range, link)
     if not all(map(math.isfinite, bounds)):
         raise InvalidInput(
-            f"the gate needs rewards with bounds, and the {link.name} link has none. Give {parameter('reward_range')}, "
-            f"or read the log with a {parameter('link')} that has bounds, such as 'logistic'"
+            f"the gate needs rewards with bounds, and the {link.name} link has none. Give reward_range, or read the "
+            "log with a link that has bounds, such as 'logistic'",
+            field="reward_range",
         )
     reason = why_no_anytime_interval(head, bounds)
     if reason is not None:

@@ -129,7 +129,14 @@ def _nested_value(row: Any, path: Sequence[str]) -> Any:
     return row
 
 
-def check_present(wanted: Iterable[str], found: Iterable[str], what: str = "the table", advice: str = "") -> None:
+def check_present(
+    wanted: Iterable[str],
+    found: Iterable[str],
+    what: str = "the table",
+    advice: str = "",
+    *,
+    field: str | None = None,
+) -> None:
     """Raise InvalidInput if a table lacks wanted columns. The error suggests columns with similar names.
 
     Args:
@@ -137,6 +144,7 @@ def check_present(wanted: Iterable[str], found: Iterable[str], what: str = "the 
         found: the names of its columns.
         what: names the table in the message.
         advice: a sentence that tells the user what to do.
+        field: the parameter that names the columns.
     """
     wanted, found = list(wanted), list(found)
     missing = [name for name in wanted if name not in found]
@@ -146,7 +154,8 @@ def check_present(wanted: Iterable[str], found: Iterable[str], what: str = "the 
     hints = [f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name) for name, near in guesses.items()]
     ending = f". {advice}" if advice else ""
     raise InvalidInput(
-        f"{what} has no column {', '.join(hints)}. Expected: {_few(wanted)}. Found: {_few(found) or 'none'}{ending}"
+        f"{what} has no column {', '.join(hints)}. Expected: {_few(wanted)}. Found: {_few(found) or 'none'}{ending}",
+        field=field,
     )
 
 

@@ -1,14 +1,14 @@
 """The text form of policies: `sgd-ts`, `sgd-ts:step=0.5,draw=decision`, `module:Class:step=0.5`.
 
 The command line, experiment files and the service all read policies and their settings with this module.
-A value is a Python or JSON literal, such as 0.5, None, null, true, "auto", [1, 2] or {"noise": 0.1}. Any other text
-without brackets, quotes and spaces is a word: `draw=decision` sets draw to "decision".
+The settings are written like keyword arguments in Python. A value is a Python or JSON literal, such as 0.5, None, null,
+true, "auto", [1, 2] or {"noise": 0.1}, or a word: `draw=decision` sets draw to "decision".
 """
 
 import ast
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
@@ -20,10 +20,9 @@ from glbandits.policies.contract import Policy, rebuild
 from glbandits.policies.contract.policy_checks import check_is_policy
 
 JSON_CONSTANTS = {"true": True, "false": False, "null": None}
-WORD = re.compile(r"[^\s'\"()\[\]{}=]+")
-BRACKETS = {"(": ")", "[": "]", "{": "}"}
-MAX_VALUE_LENGTH = 2_000
-"""The most characters of a value. Longer ones, which a client of the service may send, could exhaust the stack."""
+WORD = re.compile(r"[\w.-]+")
+MAX_LENGTH = 2_000
+"""The most characters of the settings. Longer ones, which a client of the service may send, could exhaust the stack."""
 
 
 class PolicyText(NamedTuple):
@@ -51,13 +50,16 @@ def split_policy(text: str) -> PolicyText:
     if name not in POLICIES and class_name.isidentifier():
         name, listed = f"{name}:{class_name}", rest
     try:
-        if listed.strip().startswith("{"):
-            settings = parse_value(listed)
-            if not isinstance(settings, dict) or not all(isinstance(key, str) for key in settings):
-                raise ValueError(listed)
-            return PolicyText(name, settings)
-        return PolicyText(name, dict(_settings(listed)))
-    except ValueError:
+        call = _parse_call(listed)
+        settings = {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
+        if len(settings) < len(call.keywords) or "None" in settings:  # given twice, or **settings
+            raise ValueError(listed)
+        for argument in call.args:  # JSON
+            settings |= dict(_value(argument))
+        if not all(isinstance(key, str) for key in settings):
+            raise ValueError(listed)
+        return PolicyText(name, settings)
+    except (ValueError, TypeError, RecursionError):
         raise InvalidInput(f"settings are written {name}:name=value,name=value; got {listed[:80]!r}") from None
 
 
@@ -95,7 +97,7 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     try:
         return rebuild(kind, settings)
     except GlbanditsError as error:
-        error.name_parameters(lambda parameter: parameter.name)  # a setting is not the option of the same name
+        error.field = None  # a setting is not the option of the same name
         raise
 
 
@@ -109,30 +111,13 @@ def parse_grid(texts: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     for text in texts:
         name, _, listed = text.partition("=")
         try:
-            values = tuple(map(parse_value, _split_commas(listed)))
-        except ValueError:
+            values = tuple(map(_value, _parse_call(listed).args))
+        except (ValueError, RecursionError):
             values = ()
         if not values or not name or name in grid:
             raise InvalidInput(f"a grid is written setting=value,value, once for each setting; got {text!r}")
         grid[name] = values
     return grid
-
-
-def parse_value(text: str) -> Any:
-    """Return the value that a text stands for: a Python or JSON literal, or else a word. Raises ValueError.
-
-    >>> [parse_value(text) for text in ("0.5", "null", "true", "auto", "{'a': [1, true]}")]
-    [0.5, None, True, 'auto', {'a': [1, True]}]
-    """
-    text = text.strip()
-    if len(text) > MAX_VALUE_LENGTH:
-        raise ValueError(f"{len(text)} characters")
-    try:
-        return ast.literal_eval(_JsonConstants().visit(ast.parse(text, mode="eval")))
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        if WORD.fullmatch(text):
-            return text
-        raise ValueError(text) from None
 
 
 def find_policy(name: str) -> type[Policy]:
@@ -152,10 +137,6 @@ def find_policy(name: str) -> type[Policy]:
         raise UnknownName(
             f"there is no module {error.name!r}, needed for {name!r}; run glb in the folder of the module."
         ) from None
-    except SyntaxError as error:
-        raise InvalidInput(
-            f"{error.filename}, line {error.lineno}: {error.msg}; correct the module of {name!r}"
-        ) from None
     except Exception as error:
         raise InvalidInput(
             f"importing the module {module_name!r} of {name!r} failed: {type(error).__name__}: {error}. "
@@ -166,39 +147,30 @@ def find_policy(name: str) -> type[Policy]:
     return kind
 
 
+def _parse_call(arguments: str) -> ast.Call:
+    """Parse a text like the arguments of a call in Python. Raises ValueError. Nothing is evaluated."""
+    try:
+        call = ast.parse(f"_({arguments[:MAX_LENGTH]})", mode="eval").body
+    except (SyntaxError, MemoryError):
+        raise ValueError(arguments) from None
+    if not isinstance(call, ast.Call) or len(arguments) > MAX_LENGTH:
+        raise ValueError(arguments)
+    return call
+
+
+def _value(node: ast.expr) -> Any:
+    """Return the value of a literal, or else the text of a word. Raises ValueError, TypeError or RecursionError."""
+    try:
+        return ast.literal_eval(_JsonConstants().visit(node))
+    except (ValueError, TypeError):
+        word = ast.unparse(node).replace(" - ", "-")
+        if WORD.fullmatch(word):
+            return word
+        raise ValueError(word) from None
+
+
 class _JsonConstants(ast.NodeTransformer):
     """Replaces the names true, false and null by their Python values."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(JSON_CONSTANTS[node.id]) if node.id in JSON_CONSTANTS else node
-
-
-def _settings(listed: str) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each setting in `name=value,name=value`. Raises ValueError."""
-    names = set[str]()
-    for part in _split_commas(listed):
-        name, equals, value = part.partition("=")
-        name = name.strip()
-        if not equals or not name.isidentifier() or name in names:
-            raise ValueError(part)
-        names.add(name)
-        yield name, parse_value(value)
-
-
-def _split_commas(text: str) -> list[str]:
-    """Split at the commas that are outside brackets and quotes. An empty text has no parts."""
-    parts, closing, quote = [""], list[str](), ""
-    for character in text:
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"":
-            quote = character
-        elif character in BRACKETS:
-            closing.append(BRACKETS[character])
-        elif closing and character == closing[-1]:
-            closing.pop()
-        elif character == "," and not closing:
-            parts.append("")
-            continue
-        parts[-1] += character
-    return parts if text.strip() else []

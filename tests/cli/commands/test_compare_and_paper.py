@@ -12,7 +12,7 @@ import pytest
 import typer
 from rich.console import Console
 
-from glbandits.cli.experiment_options import resumable
+from glbandits.cli.commands.experiments import _resumable
 from glbandits.common.parallel import run_in_processes
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import ExperimentSummary
@@ -149,7 +149,7 @@ def stop_after_first_task() -> None:
 @pytest.mark.system
 def test_ctrl_c_between_tasks_prints_no_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
     console = Console(file=StringIO(), width=200)
-    with pytest.raises(typer.Exit), resumable(ResultStore(tmp_path), console):
+    with pytest.raises(typer.Exit), _resumable(ResultStore(tmp_path), console):
         stop_after_first_task()
     assert isinstance(console.file, StringIO)
     assert f"Stopped. 0 finished runs are stored in {tmp_path}." in console.file.getvalue().replace("\n", "")
@@ -160,9 +160,9 @@ def test_ctrl_c_between_tasks_prints_no_warning(tmp_path: Path, recwarn: pytest.
 def test_system_error_caused_by_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Path) -> None:
     interrupted = SystemError("CPUDispatcher returned a result with an exception set")
     setattr(interrupted, link, KeyboardInterrupt())
-    with pytest.raises(typer.Exit), resumable(ResultStore(tmp_path), Console(quiet=True)):
+    with pytest.raises(typer.Exit), _resumable(ResultStore(tmp_path), Console(quiet=True)):
         raise interrupted
-    with pytest.raises(SystemError), resumable(ResultStore(tmp_path), Console(quiet=True)):
+    with pytest.raises(SystemError), _resumable(ResultStore(tmp_path), Console(quiet=True)):
         raise SystemError("another reason")
 
 
@@ -213,11 +213,11 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
         (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
         (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
-        (("paper", "cost", "--jobs", "0"), "--jobs must be a number of processes, or -1 for one per core; got 0"),
-        (("paper", "cost", "--jobs", "-2"), "--jobs must be a whole number of at least -1; got -2"),
+        (("paper", "cost", "--jobs", "0"), "Option: --jobs"),
+        (("paper", "cost", "--jobs", "-2"), "Option: --jobs"),
         (("paper", "cost", "--out", "mine.toml"), "--out must be a writable folder; got mine.toml"),
         (("compare", "mine.toml", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
-        (("compare", "mine.toml", "--jobs", "0"), "--jobs must be a number of processes, or -1"),
+        (("compare", "mine.toml", "--jobs", "0"), "Option: --jobs"),
         (("compare", "mine.toml", "--out", "mine.toml/out"), "--out must be a writable folder; got mine"),
         (("paper", "simulation", "--data", "."), "--data takes a folder with Yahoo! R6A files or covtype.data, and ."),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),

@@ -82,10 +82,10 @@ def test_no_gate_without_the_option(folder: Path) -> None:
 def test_gate_needs_bounded_rewards(folder: Path) -> None:
     run = glb("evaluate", "log.parquet", "--probabilities", "p_{arm}", "--promote-if-better", folder=folder)
     assert run.returncode == 2
-    assert "the gate needs rewards with bounds, and the identity link has none. Give --reward-range" in run.stderr
+    assert "the gate needs rewards with bounds" in run.stderr
     run = gate(folder, "--reward-range", "0,0.5")
     assert run.returncode == 2
-    assert "rewards must be within reward_range, 0 to 0.5; got 1. Set a wider reward_range." in run.stderr
+    assert "Set a wider reward_range" in run.stderr
 
 
 def test_store_of_a_service_is_a_log_for_the_gate(tmp_path: Path) -> None:

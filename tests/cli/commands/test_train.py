@@ -41,13 +41,3 @@ def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:
     write_log(tmp_path)
     run = glb("train", "log.csv", *OPTIONS, "--separator", ";", "--kind", "age=number", folder=tmp_path)
     assert run.stderr == "lin-ucb learns (the first run compiles): 0%\n"
-
-
-def test_errors_name_the_options_of_the_command(tmp_path: Path) -> None:
-    write_log(tmp_path)
-    run = glb("train", "log.csv", *OPTIONS, folder=tmp_path)
-    assert "log.csv has no comma in its first line, but a semicolon. Set --separator ';'" in run.stderr
-    run = glb("train", "log.csv", *OPTIONS, "--separator", ";", folder=tmp_path)
-    assert "Use --kind age=number to parse them" in run.stderr
-    run = glb("train", "log.csv", "--arm", "item", "--separator", ";", "--context", "reward", folder=tmp_path)
-    assert "--context must not contain the reward column 'reward'" in run.stderr

@@ -54,7 +54,7 @@ def test_affinities_may_be_missing(folder: Path) -> None:
 
 
 def test_other_folders_are_rejected(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="Columns.reward=.* does not apply to"):
+    with pytest.raises(InvalidInput, match="Columns.reward does not apply to"):
         open_log(folder, Columns(reward="x"))
     (folder / "women.csv").write_text(ROWS)
     with pytest.raises(

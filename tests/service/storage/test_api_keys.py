@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from glbandits.cli.commands.keys import keys_app
+from glbandits.cli.commands.keys import keys_command
 from glbandits.common.errors import InvalidInput, UnknownName
 from glbandits.service.http.server import first_key
 from glbandits.service.server_settings import Settings
@@ -112,7 +112,7 @@ def test_concurrent_starts_create_one_first_key(new_address: Callable[[], str]) 
 
 
 def run(*words: str) -> str:
-    result = CliRunner().invoke(keys_app, words, catch_exceptions=False)
+    result = CliRunner().invoke(keys_command, words, catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 

@@ -1,1 +1,1 @@
-"""The commands of `glb`, a module each. `cli.lazy_commands` lists them."""
+"""The commands of `glb`. `cli.app` lists them."""

@@ -6,15 +6,16 @@ from typing import Annotated
 
 import typer
 
-from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
+from glbandits.cli.common_options import StoreOption
 from glbandits.service.domain.errors import StoreError
+from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.open_store import open_existing_store
 from glbandits.service.storage.sqlite_store import SqliteStore
 
 
 def backup_command(
     copy: Annotated[Path, typer.Argument(help="The new file.")],
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = DEFAULTS["store"],
 ) -> None:
     """Copy a store as it is at one moment, and check the copy."""
     with closing(open_existing_store(store)) as source:

@@ -6,31 +6,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import features_of_models, parse_candidates
-from glbandits.cli.common_options import (
-    CandidatesOption,
-    LevelOption,
-    ModelsOption,
-    ParallelOptions,
-    SeedOption,
-    command_line,
-)
+from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, parse_candidates
+from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, SeedOption, command_line
 from glbandits.cli.evaluation_tables import differences_table, estimates_table, learning_table, support_lines
 from glbandits.cli.log_options import (
     LEARN_MODES,
-    ColumnOptions,
-    FeatureOptions,
     LearnOption,
-    LogFileOptions,
-    PropensityOptions,
-    open_log_of_options,
+    LogOptions,
     parse_reward_range,
     split_names,
+    with_log_options,
 )
-from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
-from glbandits.common.errors import lookup
+from glbandits.common.errors import check_float, lookup
+from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
@@ -42,7 +32,7 @@ EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 MODEL_NOTE = "saved models are evaluated on all rows. If one has learned from this log, its value is too high"
 
 
-@with_option_groups
+@with_log_options
 def evaluate_command(
     *,
     policy: CandidatesOption = ["optimist", "uniform"],  # noqa: B006
@@ -57,14 +47,11 @@ def evaluate_command(
     select: Annotated[
         bool, typer.Option("--select", help="Also select one of the estimators by cross-validation. A note names it.")
     ] = False,
-    file: LogFileOptions,
-    propensities: PropensityOptions,
-    columns: ColumnOptions,
+    options: LogOptions,
     embedding: Annotated[
         list[str],
         typer.Option(help="For mips: columns of --arm-table with categories: kind,brand. May be repeated."),
     ] = [],  # noqa: B006
-    feature_options: FeatureOptions,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn.")] = 0.5,
     learn: LearnOption = "matched",
     level: LevelOption = DEFAULT_LEVEL,
@@ -87,7 +74,8 @@ def evaluate_command(
     ] = 0.0,
     reward_range: Annotated[str | None, typer.Option(help="The lowest and the highest possible reward: -1,1.")] = None,
     seed: SeedOption = 0,
-    parallel: ParallelOptions,
+    jobs: JobsOption = 1,
+    engine: EngineOption = "local",
     out: Annotated[Path, typer.Option(help="Folder for the page and the results.")] = Path("out/evaluate"),
 ) -> None:
     """Estimate the mean reward of policies from a log of another policy's decisions.
@@ -96,14 +84,14 @@ def evaluate_command(
     evaluated on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, `arm:NAME`
     decides as the logging policy did.
     """
-    parallel.check()
+    check_engine(engine, jobs)
     for name in estimator:
         lookup("estimator", name, ESTIMATORS)
     settings = ComparisonSettings(
         estimators=tuple(estimator),
         select=select,
         train=train,
-        level=level,
+        level=check_float("level", level, above=0, at_most=1),
         reward_range=parse_reward_range(reward_range),
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
@@ -111,14 +99,7 @@ def evaluate_command(
         seed=seed,
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji
-    log, notes = open_log_of_options(
-        console,
-        file,
-        columns,
-        propensities=propensities,
-        options=feature_options.parse() | features_of_models(model),
-        hash_width=feature_options.hash_width,
-    )
+    log, notes = options.open(console, features_of_models(model))
     if model:
         notes.append(MODEL_NOTE)
     candidates = parse_candidates(policy, model, log, train_share=train)
@@ -127,11 +108,11 @@ def evaluate_command(
             log,
             candidates,
             settings,
-            source=file.log,
+            source=options.log,
             notes=notes,
-            embeddings=read_embeddings(columns.arm_table, split_names(embedding), file.field_separator),
-            jobs=parallel.jobs,
-            engine=parallel.engine,
+            embeddings=read_embeddings(options.arm_table, split_names(embedding), options.field_separator),
+            jobs=jobs,
+            engine=engine,
             progress=bar,
         )
     _print(console, comparison)

@@ -6,17 +6,18 @@ from typing import Annotated
 
 import typer
 
-from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
+from glbandits.cli.common_options import StoreOption
 from glbandits.service.domain.events import Mode
 from glbandits.service.export.catalogue_export import export_catalogue
 from glbandits.service.export.loop_export import LEARNED, export_loop
 from glbandits.service.runtime.service import DEFAULT_LOOP
+from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.open_store import open_existing_store
 
 
 def export_command(
     folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = DEFAULTS["store"],
     loop: Annotated[str, typer.Option(help="The loop whose decisions are exported.")] = DEFAULT_LOOP,
     mode: Annotated[list[Mode], typer.Option(help="The mode of the decisions. Repeat for several modes.")] = [  # noqa: B006
         *LEARNED

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from glbandits.cli.common_options import StoreOption
 from glbandits.cli.printed_table import print_table
-from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
 from glbandits.service.runtime.service import microseconds
+from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.api_keys import SCOPES, Keys
 from glbandits.service.storage.open_store import open_existing_store
 
-keys_app = typer.Typer(
+keys_command = typer.Typer(
     help="Create, list and revoke the API keys of a service.",
     no_args_is_help=True,
     add_completion=False,
@@ -30,22 +31,22 @@ def _keys(address: str) -> Iterator[Keys]:
         yield Keys(store, microseconds)
 
 
-@keys_app.command("create")
+@keys_command.command("create")
 def create(
     name: Annotated[str, typer.Argument(help="The owner of the key. A name can have several keys, for rotation.")],
     scope: Annotated[list[str], typer.Option(help=f"One of {', '.join(SCOPES)}. Repeat for more.")] = [  # noqa: B006
         "rank",
         "reward",
     ],
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = DEFAULTS["store"],
 ) -> None:
     """Create a key and print it. It cannot be printed again."""
     with _keys(store) as keys:
         typer.echo(keys.create(name, scope).text)
 
 
-@keys_app.command("list")
-def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
+@keys_command.command("list")
+def list_keys(store: StoreOption = DEFAULTS["store"]) -> None:
     """List the keys that are not revoked. The store has only their hashes."""
     table = Table()
     for column in ("id", "name", "scopes", "created"):
@@ -57,10 +58,10 @@ def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
     print_table(Console(), table)
 
 
-@keys_app.command("revoke")
+@keys_command.command("revoke")
 def revoke(
     key: Annotated[str, typer.Argument(help="The id of the key, as `glb keys list` shows it.")],
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = DEFAULTS["store"],
 ) -> None:
     """Revoke a key."""
     with _keys(store) as keys:

@@ -13,19 +13,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from glbandits.cli.common_options import StoreOption
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
-from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
 from glbandits.common.errors import InvalidInput, ModelFileError, lookup
 from glbandits.service.domain.model_snapshots import PublishedModel, decode_snapshot, load_snapshot
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE
 from glbandits.service.runtime.replay.relearning import relearn_loop
 from glbandits.service.runtime.service import DEFAULT_LOOP, microseconds
+from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.event_store import MAX_SEQUENCE, EventStore, SavedModel
 from glbandits.service.storage.open_store import open_existing_store
 
-models_app = typer.Typer(
+models_command = typer.Typer(
     help="List, replace and relearn the models of a service.",
     no_args_is_help=True,
     add_completion=False,
@@ -34,9 +35,9 @@ models_app = typer.Typer(
 LoopOption: TypeAlias = Annotated[str, typer.Option(help="The name of the loop.")]
 
 
-@models_app.command("list")
+@models_command.command("list")
 def list_models(
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = DEFAULTS["store"],
     loop: Annotated[str | None, typer.Option(help="The loop whose models are listed; all loops by default.")] = None,
 ) -> None:
     """List the saved models, the newest first, and the model with which the present epoch started."""
@@ -89,10 +90,10 @@ def _print_epoch(loop: Loop, model: PublishedModel) -> None:
     )
 
 
-@models_app.command("use")
+@models_command.command("use")
 def use(
     number: Annotated[int, typer.Argument(help="The number of the model, as `glb models list` shows it.")],
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = DEFAULTS["store"],
     loop: LoopOption = DEFAULT_LOOP,
 ) -> None:
     """Replace the model of a loop by an older saved model. A server may run meanwhile.
@@ -111,9 +112,9 @@ def use(
         _print_epoch(found, found.published)
 
 
-@models_app.command("relearn")
+@models_command.command("relearn")
 def relearn(
-    store: StoreOption = DEFAULT_STORE,
+    store: StoreOption = DEFAULTS["store"],
     loop: LoopOption = DEFAULT_LOOP,
     fresh: Annotated[
         bool,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glbandits.common.extras import needed_for
 from glbandits.service.http.start_message import (
     curl_line,
     example_request,
@@ -45,8 +46,9 @@ def serve_command(**options: str | None) -> None:
     file = options.pop(FILE)
     settings = read_settings({name: value for name, value in options.items() if value is not None}, os.environ, file)
     typer.echo(f"Opening store {settings.store}")
-    from glbandits.service.http.server import address_of, first_key, listen, run_server  # slow: they import NumPy
-    from glbandits.service.http.site import new_loop_start
+    with needed_for("glb serve", "serve"):  # slow: they import NumPy
+        from glbandits.service.http.server import address_of, first_key, listen, run_server
+        from glbandits.service.http.site import new_loop_start
 
     set_up_logging(settings)
     with listen(settings.host, settings.port) as listening:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.cli.common_options import LINK_NAMES, PoliciesOption
+from glbandits.cli.common_options import LINK_NAMES
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput, check_int, lookup
@@ -19,7 +19,10 @@ from glbandits.policies.parsing import parse_policy
 
 
 def simulate_command(
-    policy: PoliciesOption = ["optimist", "sgd-ts", "uniform"],  # noqa: B006
+    policy: Annotated[
+        list[str],
+        typer.Option(metavar="POLICY", help="A policy, optionally with settings: sgd-ts:step=0.5. Repeat for more."),
+    ] = ["optimist", "sgd-ts", "uniform"],  # noqa: B006
     horizon: Annotated[int, typer.Option(help="Number of rounds of a run (T).")] = 1000,
     seeds: Annotated[int, typer.Option(help="Number of runs per policy. Each seed is a different problem.")] = 100,
     first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,

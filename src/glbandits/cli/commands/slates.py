@@ -5,12 +5,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import features_of_models, parse_candidates
-from glbandits.cli.common_options import CandidatesOption, LevelOption, ModelsOption, SeedOption
-from glbandits.cli.log_options import ColumnOptions, LogFileOptions, PropensityOptions, open_log_of_options
-from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, parse_candidates
+from glbandits.cli.common_options import LevelOption, SeedOption
+from glbandits.cli.log_options import LogFile, with_log_options
 from glbandits.common.errors import lookup
-from glbandits.evaluation import SLATE_ESTIMATORS
+from glbandits.evaluation import SLATE_ESTIMATORS, Columns
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.slate_comparison import compare_on_slates
 
@@ -20,7 +19,7 @@ ASSUMPTIONS = (
 )
 
 
-@with_option_groups
+@with_log_options
 def slates_command(
     *,
     policy: CandidatesOption = ["optimist", "uniform"],  # noqa: B006
@@ -28,8 +27,7 @@ def slates_command(
         *SLATE_ESTIMATORS
     ],
     model: ModelsOption = [],  # noqa: B006
-    file: LogFileOptions,
-    propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity",
+    options: LogFile,
     features: Annotated[str, typer.Option(help="Column with a list of numbers for each arm.")] = "features",
     slate: Annotated[
         str, typer.Option(help="Column of the slate. Rows with the same value are its slots.")
@@ -50,13 +48,15 @@ def slates_command(
     for name in estimator:
         lookup("estimator of slates", name, SLATE_ESTIMATORS)
     console = Console(emoji=False)
-    log, _ = open_log_of_options(
-        console,
-        file,
-        ColumnOptions(features=features, cluster=slate),
-        propensities=PropensityOptions(propensity=propensity, probabilities=""),
-        options=features_of_models(model),
+    columns = Columns(
+        arm=options.arm,
+        reward=options.reward,
+        propensity=options.propensity,
+        probabilities=None,
+        features=features,
+        cluster=slate,
     )
+    log = options.open_with(console, columns, features_of_models(model))
     candidates = parse_candidates(policy, model, log, train_share=train_share)
     evaluated = compare_on_slates(
         log, candidates, estimator, train_share=train_share, self_normalised=self_normalised, level=level, seed=seed

@@ -6,28 +6,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import parse_learning_policy
-from glbandits.cli.common_options import PolicyOption
-from glbandits.cli.log_options import (
-    ColumnOptions,
-    FeatureOptions,
-    LogFileOptions,
-    PropensityOptions,
-    open_log_of_options,
-)
-from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.candidates import PolicyOption, parse_learning_policy
+from glbandits.cli.log_options import LogOptions, with_log_options
 from glbandits.cli.progress import work_bar
 from glbandits.evaluation import train
 
 
-@with_option_groups
+@with_log_options
 def train_command(
     *,
     policy: PolicyOption = "optimist",
-    file: LogFileOptions,
-    propensities: PropensityOptions,  # noqa: ARG001  (so that the options of `glb evaluate` can be reused)
-    columns: ColumnOptions,
-    feature_options: FeatureOptions,
+    options: LogOptions,
     seed: Annotated[int, typer.Option(help="Seed of the decisions that the model will make.")] = 0,
     out: Annotated[Path, typer.Option(help="The file for the model.")] = Path("model.safetensors"),
 ) -> None:
@@ -37,9 +26,7 @@ def train_command(
     Python, load the model with `Bandit.load`. Serve it with `glb serve --model`.
     """
     console = Console(emoji=False)
-    log, _ = open_log_of_options(
-        console, file, columns, options=feature_options.parse(), hash_width=feature_options.hash_width
-    )
+    log, _ = options.open(console, with_propensities=False)
     settings = parse_learning_policy(policy, log)
     with work_bar(console) as bar:
         bar(f"{settings.name} learns (the first run compiles)", 0, 1)

@@ -9,22 +9,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.cli.candidates import parse_learning_policy
-from glbandits.cli.common_options import LevelOption, ParallelOptions, PolicyOption, command_line
-from glbandits.cli.log_options import (
-    LEARN_MODES,
-    ColumnOptions,
-    FeatureOptions,
-    LearnOption,
-    LogFileOptions,
-    PropensityOptions,
-    open_log_of_options,
-)
-from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.candidates import PolicyOption, parse_learning_policy
+from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line
+from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogOptions, with_log_options
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import check_float, lookup
+from glbandits.common.parallel import check_engine
 from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
@@ -33,7 +25,7 @@ from glbandits.evaluation.report.tuning_record import tuned_settings, write_tuni
 from glbandits.policies.parsing import parse_grid
 
 
-@with_option_groups
+@with_log_options
 def tune_command(
     *,
     policy: PolicyOption = "optimist",
@@ -41,15 +33,13 @@ def tune_command(
         list[str],
         typer.Option(help="Values to try: floor=0.01,0.05. Repeat for other settings. Default: the policy's grid."),
     ] = [],  # noqa: B006
-    file: LogFileOptions,
-    propensities: PropensityOptions,
-    columns: ColumnOptions,
-    feature_options: FeatureOptions,
+    options: LogOptions,
     share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
     learn: LearnOption = "matched",
     level: LevelOption = DEFAULT_LEVEL,
-    parallel: ParallelOptions,
+    jobs: JobsOption = 1,
+    engine: EngineOption = "local",
     out: Annotated[Path, typer.Option(help="The JSON file for the results.")] = Path("out/tune.json"),
 ) -> None:
     """Choose the settings of a policy from a log of another policy's decisions.
@@ -57,19 +47,12 @@ def tune_command(
     Each setting plays the first part of the log, and starts untrained. The best setting and the untuned one then play
     the second part, which was not used for the choice.
     """
-    parallel.check()
+    check_engine(engine, jobs)
     learn_mode = lookup("way to learn", learn, LEARN_MODES)
     level = check_float("level", level, above=0, at_most=1 - 1e-9)
     values = parse_grid(grid)
     console = Console(emoji=False)
-    log, notes = open_log_of_options(
-        console,
-        file,
-        columns,
-        propensities=propensities,
-        options=feature_options.parse(),
-        hash_width=feature_options.hash_width,
-    )
+    log, notes = options.open(console)
     learned_share = overlap_of(log).least if learn_mode == "matched" else 1.0  # of the rows that are played
     untuned = parse_learning_policy(policy, log, train_share=share * learned_share)
     with work_bar(console) as bar, warnings_printed(console) as printed:
@@ -81,8 +64,8 @@ def tune_command(
             share=share,
             seeds=seeds,
             learn=learn_mode,
-            jobs=parallel.jobs,
-            engine=parallel.engine,
+            jobs=jobs,
+            engine=engine,
             progress=lambda done, total: bar(f"{untuned.name} plays", done, total),
         )
     settings = tuple(values or untuned.grid)
@@ -94,7 +77,7 @@ def tune_command(
         tuned,
         settings,
         level=level,
-        log=file.log,
+        log=options.log,
         policy=policy,
         command=command_line(),
         notes=[*notes, *printed],

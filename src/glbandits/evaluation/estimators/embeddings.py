@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import InvalidInput, parameter, value_text
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.readers.table_log import read_arm_table
 from glbandits.features.table_columns import check_present
@@ -62,7 +62,8 @@ def as_embeddings(given: EmbeddingsLike | None, head: LoggedData, rows: int) -> 
     if head.probabilities is None:
         raise InvalidInput(
             "mips and offcem need the probability that the log's policy gave to every arm; the log has only that of "
-            f"the chosen arm. Give {parameter('LoggedData.probabilities')}, or use dr"
+            "the chosen arm. Give LoggedData(probabilities=...), or use dr",
+            field="LoggedData.probabilities",
         )
     categories = _categories(_by_index(given, head.arm_names) if isinstance(given, Mapping) else given)
     shape = (rows, head.arms.max_arms) if not head.arms.same_arms else (head.arms.max_arms,)
@@ -107,9 +108,7 @@ def read_embeddings(arm_table: Any, columns: Sequence[str], separator: str = ","
     if not columns:
         return None
     if arm_table is None:
-        raise InvalidInput(f"embeddings are columns of the arm table. Give {parameter('arm_table')} too")
+        raise InvalidInput("embeddings are columns of the arm table. Give arm_table too", field="arm_table")
     table = read_arm_table(arm_table, separator)
-    check_present(
-        columns, table.columns, parameter("arm_table"), advice=f"Name its columns in {parameter('embedding')}"
-    )
+    check_present(columns, table.columns, "arm_table", advice="Name its columns in embedding", field="embedding")
     return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}

@@ -184,7 +184,8 @@ class RowReader:
             row = int(np.argmax(outside))
             raise InvalidInput(
                 f"rewards must be within reward_range, {self._range}; got {block.rewards[row]} in row "
-                f"{first_row + row}. Set a wider reward_range"
+                f"{first_row + row}. Set a wider reward_range",
+                field="reward_range",
             )
         clusters, fold_keys = self._units.assign(block)
         predicted = None

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, check_float, parameter, value_text
+from glbandits.common.errors import InvalidInput, check_float, value_text
 from glbandits.maths.links import Link
 
 
@@ -20,7 +20,7 @@ def check_rewards(rewards: Floats, link: Link, describe_row: Callable[[int], str
         try:
             link.check_reward(float(rewards[row]))
         except InvalidInput as error:
-            raise InvalidInput(f"{describe_row(row)}: {error.template}") from None
+            raise InvalidInput(f"{describe_row(row)}: {error}", field=error.field) from None
 
 
 def check_reward_range(given: tuple[float, float] | None, link: Link) -> tuple[float, float]:
@@ -30,6 +30,7 @@ def check_reward_range(given: tuple[float, float] | None, link: Link) -> tuple[f
     bounds = [check_float("reward_range", bound) for bound in given]
     if len(bounds) != 2 or not bounds[0] < bounds[1]:
         raise InvalidInput(
-            f"{parameter('reward_range')} must be the lowest and then the highest reward; got {value_text(given)}"
+            f"reward_range must be the lowest and then the highest reward; got {value_text(given)}",
+            field="reward_range",
         )
     return bounds[0], bounds[1]

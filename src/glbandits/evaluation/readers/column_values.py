@@ -153,13 +153,15 @@ def cluster_ids(series: pl.Series, row_numbers: RowNumbers = 0) -> Ints:
     return plain.hash(seed=0).reinterpret(signed=True).to_numpy()
 
 
-def column_error(series: pl.Series, row: int, row_numbers: RowNumbers, need: str, advice: str = "") -> InvalidInput:
+def column_error(
+    series: pl.Series, row: int, row_numbers: RowNumbers, need: str, advice: str = "", field: str | None = None
+) -> InvalidInput:
     """Return the error for a value of a column. Rows are counted from 0."""
     got, number = series[row], row_numbers + row if isinstance(row_numbers, int) else row_numbers[row]
     plain = got.to_list() if isinstance(got, pl.Series) else got
     value = "none" if plain is None else value_text(plain)
     ending = f". {advice}" if advice else ""
-    return InvalidInput(f"column {series.name!r}, row {number}: the value {need}; got {value}{ending}")
+    return InvalidInput(f"column {series.name!r}, row {number}: the value {need}; got {value}{ending}", field=field)
 
 
 def _some(names: Sequence[str]) -> str:

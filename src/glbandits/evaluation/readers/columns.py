@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from glbandits.common.arrays import set_validated
-from glbandits.common.errors import InvalidInput, parameter
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.column_values import is_number, is_text
 from glbandits.features.table_columns import check_present
 
@@ -77,8 +77,9 @@ class Columns:
         for role in ("arm", "reward", "propensity", "arms", "features", "probabilities"):
             if getattr(self, role) in self.context:
                 raise InvalidInput(
-                    f"{parameter('context')} must not contain the {role} column {getattr(self, role)!r}, which is not "
-                    "known before the decision. Leave it out of the context"
+                    f"context must not contain the {role} column {getattr(self, role)!r}, which is not known before "
+                    "the decision. Leave it out of the context",
+                    field="Columns.context",
                 )
 
     @property
@@ -153,17 +154,17 @@ def check_columns(columns: object) -> Columns:
 
 CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
 """Types of context columns, besides numbers and text."""
-OTHER_PROBABILITIES = f"If it holds something else, set {parameter('Columns.probabilities', None)}"
+OTHER_PROBABILITIES = "If it holds something else, set Columns(probabilities=None)"
 NAME_THEM = (
-    f"Name the columns with {parameter('Columns.arm')}, {parameter('Columns.reward')} and "
-    f"{parameter('Columns.propensity')}; if the propensities are not known, set {parameter('Columns.propensity', None)}"
+    "Name the columns with Columns(arm=..., reward=..., propensity=...); if the propensities are not known, set "
+    "Columns(propensity=None)"
 )
 
 
 def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     """Check the types of the columns, and cast names of arms to text and arrays to lists."""
     schema = table.collect_schema()
-    check_present(columns.single, schema.names(), advice=NAME_THEM)
+    check_present(columns.single, schema.names(), advice=NAME_THEM, field="columns")
     changes = []
     if columns.arms is not None or columns.features is None:
         if schema[columns.arm].is_float() or schema[columns.arm].is_nested():
@@ -203,14 +204,17 @@ def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as {parameter('Columns.probabilities', f'p_{ARM}')}. "
-                f"{OTHER_PROBABILITIES}"
+                f"Or give each arm a column of its own, such as Columns(probabilities='p_{ARM}'). "
+                f"{OTHER_PROBABILITIES}",
+                field="Columns.probabilities",
             )
         return []
     depth, leaf = _lists(kind)
     if depth != 1 or not is_number(leaf):
         raise InvalidInput(
-            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. {OTHER_PROBABILITIES}"
+            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. "
+            f"{OTHER_PROBABILITIES}",
+            field="Columns.probabilities",
         )
     return [pl.col(name).cast(pl.List(pl.Float64))]
 
@@ -231,7 +235,7 @@ def concat_files(tables: Mapping[Path, pl.LazyFrame], columns: Columns) -> pl.La
     """
     schemas = {file: table.collect_schema() for file, table in tables.items()}
     names = list(dict.fromkeys(name for schema in schemas.values() for name in schema))
-    check_present(columns.without_absent_defaults(names).single, names, advice=NAME_THEM)
+    check_present(columns.without_absent_defaults(names).single, names, advice=NAME_THEM, field="columns")
     known = list(filter(columns.reads, names))
     for name in known:
         absent = [file for file, schema in schemas.items() if name not in schema]

@@ -9,7 +9,7 @@ from typing import IO, cast
 
 import polars as pl
 
-from glbandits.common.errors import InvalidInput, parameter
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.columns import Columns, concat_files
 from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
@@ -101,7 +101,7 @@ def check_csv(file: Path, separator: str = ",") -> None:
         separator: the character between two fields.
     """
     if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
-        raise InvalidInput(f"{parameter('separator')} must be one ASCII character such as ';'; got {separator!r}")
+        raise InvalidInput(f"separator must be one ASCII character such as ';'; got {separator!r}", field="separator")
     try:
         with _open(file) as lines:
             header = lines.readline()
@@ -146,7 +146,8 @@ def _check_header(file: Path, header: bytes, separator: str) -> None:
         best = max(others, key=others.__getitem__)
         raise InvalidInput(
             f"{file.name} has no {SEPARATORS.get(separator, repr(separator))} in its first line, but a "
-            f"{SEPARATORS[best]}. Set {parameter('separator', best)}"
+            f"{SEPARATORS[best]}. Set separator={best!r}",
+            field="separator",
         )
 
 

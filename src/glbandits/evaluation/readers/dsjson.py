@@ -264,7 +264,7 @@ def _locate_errors(path: Path, line: int) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(f"line {line} of {path.name}: {error.template}") from None
+        raise InvalidInput(f"line {line} of {path.name}: {error}", field=error.field) from None
 
 
 def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool]:

@@ -53,8 +53,8 @@ def read_open_bandit(
     table, arms = scan_csv([rows], columns), pl.read_csv(items, infer_schema_length=None)
     names = table.collect_schema().names()
     advice = "For other tables use read_csv, with the names of their columns"
-    check_present([*columns.single, "position"], names, rows.name, advice=advice)
-    check_present(["item_id"], arms.columns, items.name, advice=advice)
+    check_present([*columns.single, "position"], names, rows.name, advice=advice, field=None)
+    check_present(["item_id"], arms.columns, items.name, advice=advice, field=None)
     if position is not None:
         table = table.filter(pl.col("position") == check_int("position", position, at_least=1, at_most=POSITIONS))
     if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from glbandits.common.errors import InvalidInput, lookup, parameter
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.columns import Columns, check_columns
 from glbandits.evaluation.readers.csv_files import declared_texts
@@ -102,9 +102,10 @@ def fixed_settings(
         elif not (name == "export" and columns.features == "features" and field == "Columns.features"):
             refused.append(field)
     if refused:
-        setting = "a feature map" if min(refused) == "features" else parameter(min(refused))
+        setting = "a feature map" if min(refused) == "features" else min(refused)
         raise InvalidInput(
-            f"{setting} does not apply to {source}, whose format defines its columns and arms. Leave it out"
+            f"{setting} does not apply to {source}, whose format defines its columns and arms. Leave it out",
+            field=min(refused),
         )
     return arguments
 

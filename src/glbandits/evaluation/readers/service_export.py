@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import InvalidInput, parameter
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.row_arm_names import RowArmNames
@@ -127,7 +127,7 @@ def read_export(
     if given is not None and (given != feature_map or (is_sparse_export and sparse is False)):
         feature_map, columns = given, FIELDS
     if columns is SPARSE and sparse is False:
-        raise InvalidInput(f"{folder} has sparse rows of {sparse_width} features. Leave out {parameter('sparse')}")
+        raise InvalidInput(f"{folder} has sparse rows of {sparse_width} features. Leave out sparse", field="sparse")
     with convert_polars_errors():
         table = pl.scan_parquet(list(files))
         if cluster is not None:
@@ -256,7 +256,7 @@ class ServiceExport(DisplayedLog):
                     features.transform(rows_of(*request), sparse=self.sparse)
                 except InvalidInput as error:
                     raise InvalidInput(
-                        f"the fields of event {event_id!r} do not fit the feature map: {error.template}"
+                        f"the fields of event {event_id!r} do not fit the feature map: {error}", field=error.field
                     ) from None
             raise
 

@@ -133,7 +133,8 @@ def read_slates(table: Any, columns: SlateColumns | None = None) -> SlateLog:
     names = columns or SlateColumns()
     wanted = [names.slate, names.slot, names.arm, names.propensity, names.reward]
     frame = as_frame(table, lambda name: name in wanted)
-    check_present(wanted, frame.columns, advice="Name them with SlateColumns(slate=..., slot=..., ...)")
+    advice = "Name them with SlateColumns(slate=..., slot=..., ...)"
+    check_present(wanted, frame.columns, advice=advice, field=None)
     if not len(frame):
         raise InvalidInput("the table has no rows. A log needs at least one slate")
     index = (

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import MAX_ABS, InvalidInput, parameter
+from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.readers.column_values import column_error, column_values, is_number, reward_values
@@ -28,8 +28,8 @@ LEARN_ROWS = 100_000
 """Maximum number of rows from which a feature map is learned, evenly spaced over the log."""
 MAX_ARMS = 1000
 """Maximum number of arms with their own block of features. A log with more arms needs an arm table."""
-ONE_FOR_EACH = f"{parameter('Columns.per_arm')} needs a column for every arm"
-PROBABILITY_FOR_EACH = f"{parameter('Columns.probabilities')} needs a column for every arm"
+ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
+PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
 
 
 class LogOptions(MapOptions, total=False):
@@ -113,7 +113,7 @@ class TableLayout:
     def unknown_arm_advice(self) -> str:
         """Advice for a row with an arm that is not in `arm_names`."""
         if self.has_arm_table:
-            return f"Add the arm to {parameter('arm_table')}, or drop such rows"
+            return "Add the arm to arm_table, or drop such rows"
         if self.columns.arms is not None:
             return "Add the chosen arm to the list, or drop such rows"
         return "The table has changed since it was opened; open it again"
@@ -130,8 +130,8 @@ def inspect_table(
     """Find the arms and sizes of a prepared table, and learn its feature map unless given."""
     if columns.features is not None and arm_table is not None:
         raise InvalidInput(
-            f"the features of arms come from the column of features or from {parameter('arm_table')}. "
-            "Leave out one of them"
+            "the features of arms come from the column of features or from arm_table. Leave out one of them",
+            field="arm_table",
         )
     schema, link = table.collect_schema(), options.get("link", "identity")
     sizes = _scan_table(table, columns, find_link(link), named=arm_table is None)
@@ -147,9 +147,10 @@ def inspect_table(
         names, arm_values = natural_order({*sizes["names"], *struct_names}), {}
         arm_rows = list(range(len(names)))
     per_arm = [name for group in columns.of_arms(names) for name in group]
-    check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
+    check_present(per_arm, schema.names(), advice=ONE_FOR_EACH, field="Columns.per_arm")
     if columns.probability_of_arm is not None:
-        check_present(columns_of(columns.probability_of_arm, names), schema.names(), advice=PROBABILITY_FOR_EACH)
+        probability_names = columns_of(columns.probability_of_arm, names)
+        check_present(probability_names, schema.names(), advice=PROBABILITY_FOR_EACH, field="Columns.probabilities")
     _check_arm_names(columns, names)
     features = _given_features(columns, arm_values, options)
     if features is None:
@@ -187,8 +188,8 @@ def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
     for name in columns_of(columns.probability_of_arm or "", names):
         if name in columns.context:
             raise InvalidInput(
-                f"{parameter('context')} must not contain {name!r}, the probability of an arm. Leave it out of the "
-                "context"
+                f"context must not contain {name!r}, the probability of an arm. Leave it out of the context",
+                field="Columns.context",
             )
 
 
@@ -243,20 +244,20 @@ def _read_arms(
     """
     if arm_id is None and arm_column in table.columns[1:]:
         raise InvalidInput(
-            f"{parameter('arm_table')} must have the names of the arms in its first column, which is "
-            f"{table.columns[0]!r}. Move the column {arm_column!r} to the front, or set "
-            f"{parameter('arm_id', arm_column)}"
+            f"arm_table must have the names of the arms in its first column, which is {table.columns[0]!r}. Move the "
+            f"column {arm_column!r} to the front, or set arm_id={arm_column!r}",
+            field="arm_table",
         )
     if not len(table):
-        raise InvalidInput(f"{parameter('arm_table')} must have a row for each arm; got none")
+        raise InvalidInput("arm_table must have a row for each arm; got none", field="arm_table")
     arm_id = table.columns[0] if arm_id is None else arm_id
-    check_present([arm_id], table.columns, parameter("arm_table"), advice="Set arm_id to the column of names")
+    check_present([arm_id], table.columns, "arm_table", advice="Set arm_id to the column of names", field="arm_table")
     ids = table[arm_id].cast(pl.String)
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():
-            advice = f"The names of the arms are in the first column, or in the one that {parameter('arm_id')} names"
+            advice = "The names of the arms are in the first column, or in the one that arm_id names"
             row = int(bad.arg_max() or 0)
-            raise column_error(table[arm_id], row, 0, f"must name each arm of {parameter('arm_table')} once", advice)
+            raise column_error(table[arm_id], row, 0, "must name each arm of arm_table once", advice, field="arm_table")
     indices = {name: index for index, name in enumerate(ids)}
     names = natural_order(indices)
     rows = [indices[name] for name in names]
@@ -273,8 +274,9 @@ def _given_features(columns: Columns, arm_values: Mapping[str, Any], options: Lo
     for other in (*MapOptions.__optional_keys__, "per_arm_block"):
         if other in options:
             raise InvalidInput(
-                f"a model or `features` already has a feature map, so {parameter(other)} cannot be used. Leave out "
-                f"{parameter(other)}, or the feature map"
+                f"a model or `features` already has a feature map, so {other} cannot be used. Leave out {other}, "
+                "or the feature map",
+                field=other,
             )
     if isinstance(features, TransformerFeatures) and columns.features is not None:
         raise InvalidInput(
@@ -285,7 +287,8 @@ def _given_features(columns: Columns, arm_values: Mapping[str, Any], options: Lo
     if missing:
         raise InvalidInput(
             f"the feature map needs column {missing[0]!r}, which is neither in the context of the log nor in its "
-            f"table of arms. Name it in {parameter('Columns.context')}, or give {parameter('arm_table')}"
+            f"table of arms. Name it in Columns(context=...), or give arm_table",
+            field="Columns.context",
         )
     return features
 
@@ -304,8 +307,9 @@ def _arm_kinds(
     if len(names) > MAX_ARMS:
         raise InvalidInput(
             f"column {columns.arms or columns.arm!r} names {len(names)} different arms. If it is the right column, "
-            f"give features of the arms as {parameter('arm_table')}; without, each arm has features of its own, for "
-            f"{MAX_ARMS} at most"
+            f"give features of the arms as arm_table; without, each arm has features of its own, for {MAX_ARMS} at "
+            "most",
+            field="arm_table",
         )
     has_block = options.get("per_arm_block", options.get("crosses", "all") == "all")
     return {columns.arm: closed_category(columns.arm, names)}, columns.arm if has_block else None

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 import polars as pl
 
-from glbandits.common.errors import InvalidInput, parameter
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.readers.columns import Columns, check_columns, prepare_table
 from glbandits.evaluation.readers.csv_files import declared_texts, read_csv_frame
@@ -44,8 +44,9 @@ class TableLog(DisplayedLog):
         unknown = sorted(set(options) - LogOptions.__optional_keys__)
         if unknown:
             raise InvalidInput(
-                f"{parameter(unknown[0])} does not apply to a table. Known options: "
-                f"{', '.join(sorted(LogOptions.__optional_keys__))}"
+                f"{unknown[0]} does not apply to a table. Known options: "
+                f"{', '.join(sorted(LogOptions.__optional_keys__))}",
+                field=unknown[0],
             )
         arm_table = options.get("arm_table")
         arms = None if arm_table is None else read_arm_table(arm_table, texts=declared_texts(options))
@@ -132,9 +133,9 @@ def explain_row_numbers() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        if ROW_NUMBER.search(error.template) is None:
+        if ROW_NUMBER.search(str(error)) is None:
             raise
-        raise InvalidInput(f"{error.template}. Rows are counted from 0, without the header") from None
+        raise InvalidInput(f"{error}. Rows are counted from 0, without the header", field=error.field) from None
 
 
 def read_table(frame: Any, columns: Columns, **options: Unpack[LogOptions]) -> LoggedData:
@@ -169,14 +170,14 @@ def read_arm_table(table: Any, separator: str = ",", texts: Collection[str] = ()
     path = Path(table)
     if not path.is_file():
         raise InvalidInput(
-            f"{parameter('arm_table')} must be a Parquet or CSV file with a row for each arm; {path} is not a file"
+            f"arm_table must be a Parquet or CSV file with a row for each arm; {path} is not a file", field="arm_table"
         )
     try:
         if path.name.endswith((".csv", ".csv.gz")):
             return read_csv_frame(path, separator, texts)
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"{parameter('arm_table')}: {path} could not be read: {error}") from None
+        raise InvalidInput(f"arm_table: {path} could not be read: {error}", field="arm_table") from None
 
 
 def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.DataFrame:

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import parameter
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
 from glbandits.evaluation.logs.row_arm_names import RowArmNames
@@ -26,7 +25,7 @@ from glbandits.features.feature_map.combination import Combination, Entries
 from glbandits.maths.links import find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 
-NOT_KNOWN = f"If the propensities are not known, set {parameter('Columns.propensity', None)} and estimate them"
+NOT_KNOWN = "If the propensities are not known, set Columns(propensity=None) and estimate them"
 CHOSEN_WITH_ZERO = "The arm was chosen, so its probability was above 0. Log it without rounding, or drop such rows"
 PAIRS = 2**16
 """Number of pairs of row and arm whose sparse features are computed together."""
@@ -44,7 +43,7 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
     if probabilities is not None:
         name, advice = f"column {columns.probabilities!r}", f". {OTHER_PROBABILITIES}"
         if columns.probability_of_arm:
-            advice = f". Name all arms in {parameter('arm_table')} if some were never chosen"
+            advice = ". Name all arms in arm_table if some were never chosen"
         check_probabilities(probabilities, arms, chosen, propensities, name=name, first_row=first_row, advice=advice)
     return LoggedData(
         chosen=chosen,
@@ -74,7 +73,9 @@ def _propensities(series: pl.Series, first_row: int) -> Floats:
             advice = f"{CHOSEN_WITH_ZERO}. {NOT_KNOWN}"
         elif 1.0 < propensities[row] <= 100.0:
             advice = f"Divide percentages by 100. {NOT_KNOWN}"
-        raise column_error(series, row, first_row, "must be a probability above 0 and at most 1", advice)
+        raise column_error(
+            series, row, first_row, "must be a probability above 0 and at most 1", advice, field="Columns.propensity"
+        )
     return propensities
 
 

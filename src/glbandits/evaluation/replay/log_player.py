@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import InvalidInput, check_float, check_int, lookup, parameter
+from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
@@ -98,7 +98,7 @@ def form_for_log(policy: Policy, log: Log) -> Policy:
     advice = (
         f"The rows of this log are sparse; by default those with more than {MAX_DENSE_FEATURES:,} features are, and it "
         f"has {log.dim:,}. Use one of these policies, give hashed columns fewer features with "
-        f"{parameter('kinds')}, or set {parameter('sparse', False)}, which is slow and needs much memory."
+        "kinds, or set sparse=False, which is slow and needs much memory."
     )
     return sparse_form(policy, log.dim, advice=advice) if log.sparse else policy
 

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.display.progress_lines import shown_progress
-from glbandits.common.errors import InvalidInput, check_float, lookup, parameter
+from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
@@ -230,7 +230,7 @@ def _candidates(candidates: Policy | str | Sequence[Policy | str], grid: Grid | 
     default: Any = as_policy(candidates)
     varied: Grid = getattr(default, "grid", {}) if grid is None else grid
     if not varied:
-        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give {parameter('grid')}")
+        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give grid", field="grid")
     settings = {field.name: field for field in fields(default)}
     for name in varied:
         lookup(f"setting of {default.name}", name, settings)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from glbandits.common.arrays import set_validated
-from glbandits.common.errors import InvalidInput, lookup, parameter, value_text
+from glbandits.common.errors import InvalidInput, lookup, value_text
 
 Missing: TypeAlias = Literal["indicator", "impute", "error"]
 MISSING: dict[str, Missing] = {"indicator": "indicator", "impute": "impute", "error": "error"}
@@ -39,12 +39,13 @@ class BadValue(Exception):
             problem = "is missing" if self.requirement == NOT_MISSING else f"{self.requirement}, but it is missing"
         advice = f". {self.advice}" if self.advice else ""
         number = row_numbers + self.row if isinstance(row_numbers, int) else row_numbers[self.row]
-        return InvalidInput(f"column {column!r}, row {number}: the value {problem}{advice}")
+        field = "missing" if self.requirement == NOT_MISSING else None
+        return InvalidInput(f"column {column!r}, row {number}: the value {problem}{advice}", field=field)
 
 
 NOT_MISSING = "must not be missing"
 """The requirement of a `BadValue` if missing values are errors."""
-FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
+FILL_IN = "Fill it in, or use missing='indicator' or missing='impute'"
 
 
 @dataclass(frozen=True)

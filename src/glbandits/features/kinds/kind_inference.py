@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.common.errors import InvalidInput, lookup, parameter, value_text
+from glbandits.common.errors import InvalidInput, lookup, value_text
 from glbandits.features.kinds.categorical import CODE, Category, Tags, as_category, as_tags, natural_order
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import DOTTED_DATE, ISO_DATE, UNREAD_DATE, Date, UtcOffset, parse_date, years_of
@@ -42,7 +42,7 @@ def learn_kinds(
     value i is in row i * step of the table.
     """
     learned: dict[str, ColumnKind] = {}
-    problems: list[str] = []
+    problems: list[InvalidInput] = []
     for name, values in columns.items():
         declared = kinds.get(name)
         if declared == SKIP:
@@ -54,9 +54,9 @@ def learn_kinds(
                 else learn_kind(name, values, declared, missing, (row_steps or {}).get(name))
             )
         except InvalidInput as problem:
-            problems.append(problem.template)
+            problems.append(problem)
     if problems:
-        raise InvalidInput("\n".join(problems))
+        raise InvalidInput("\n".join(map(str, problems)), field=problems[0].field or "kinds")
     return learned
 
 
@@ -107,8 +107,8 @@ def missing_count(values: Values, kind: ColumnKind) -> int:
 
 def _missing_values(name: str, count: int) -> InvalidInput:
     return InvalidInput(
-        f"column {name!r} has {count} missing values. Fill them in, or use {parameter('missing', 'indicator')} or "
-        f"{parameter('missing', 'impute')}"
+        f"column {name!r} has {count} missing values. Fill them in, or use missing='indicator' or missing='impute'",
+        field="missing",
     )
 
 
@@ -168,8 +168,8 @@ def _infer_text_kind(name: str, values: Sequence[str]) -> str:
 
 
 def _kind(column: str, kind: str) -> str:
-    """Refer to the kind of a column in a message."""
-    return parameter("kinds", {column: kind})
+    """Write the argument that declares the kind of a column, for a message."""
+    return f"kinds={{{column!r}: {kind!r}}}"
 
 
 def _is_numeric(text: str) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.display.plotting import draw_curve, new_axes
-from glbandits.common.errors import InvalidInput, check_int, parameter
+from glbandits.common.errors import InvalidInput, check_int
 from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.lab.simulation.play_recipes import play_entry
@@ -145,7 +145,7 @@ def simulate(
     ((4, 500), (4, 500))
     """
     if check_int("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput(f"{parameter('jobs')} must be a number of parallel runs, or -1 for one per core; got 0")
+        raise InvalidInput("jobs must be a number of parallel runs, or -1 for one per core; got 0", field="jobs")
     policy, seed_numbers = as_policy(policy), seed_list(seeds)
     prepare([policy], environment, compiled=compiled)  # compile once, before the runs
     rounds = recorded_rounds(horizon, points)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, parameter
+from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policies.contract import rebuild, settings_of
@@ -80,8 +80,10 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         check_float("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
         start = self.optimisation_start
         if start is not None and start.year == MAXYEAR:  # in UTC it may be a year that no datetime can have
-            name = parameter("optimisation_start")
-            raise InvalidInput(f"{name} must be before the year {MAXYEAR}; got {start.isoformat()}")
+            raise InvalidInput(
+                f"optimisation_start must be before the year {MAXYEAR}; got {start.isoformat()}",
+                field="optimisation_start",
+            )
         self._check_reward_range()
         check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
         if self.retention_days != -1:
@@ -95,12 +97,12 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         lowest, highest = (check_float("reward_range", bound, at_least=-MAX_ABS) for bound in self.reward_range)
         if not lowest < highest:
             raise InvalidInput(
-                f"{parameter('reward_range')} must go from a smaller to a larger number; got {self.reward_range}"
+                f"reward_range must go from a smaller to a larger number; got {self.reward_range}", field="reward_range"
             )
         if not lowest <= self.default_reward <= highest:
             raise InvalidInput(
-                f"{parameter('default_reward')} must be in {parameter('reward_range')} {self.reward_range}; "
-                f"got {self.default_reward}"
+                f"default_reward must be in reward_range {self.reward_range}; got {self.default_reward}",
+                field="default_reward",
             )
 
     @property
@@ -115,7 +117,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             why, other = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
             if self.sparse is not None:
                 why, other = "with sparse=true", "sparse=false"
-            raise InvalidInput(f"a loop is sparse {why}. Set {other}, or change the policy: {error.template}") from None
+            raise InvalidInput(f"a loop is sparse {why}. Set {other}, or change the policy: {error}") from None
         except MemoryError:
             size = LARGEST_SPARSE_MODEL + 1
         if size > LARGEST_SPARSE_MODEL:
@@ -127,8 +129,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     def _check_size(self) -> None:
         if self.width > LARGEST_DENSE_WIDTH:
             raise InvalidInput(
-                f"{parameter('width')} must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; "
-                f"got {self.width:,}. Omit sparse"
+                f"width must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; got {self.width:,}. Omit sparse",
+                field="width",
             )
         try:
             settings = msgspec.json.encode(self.settings).decode()
@@ -158,7 +160,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.policy not in LIMITS_OUTLIERS and self.reward_limits() is None:
             raise InvalidInput(
                 f"{self.policy} does not limit outliers, so one wrong reward could spoil its model, and this loop has "
-                f"no limits of the rewards. Set {parameter('reward_range')}, for example to [0, 1], or use optimist"
+                f"no limits of the rewards. Set reward_range, for example to [0, 1], or use optimist",
+                field="reward_range",
             )
 
     def build_policy(self) -> Policy:

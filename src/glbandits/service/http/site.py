@@ -144,7 +144,7 @@ class Site:
         Raises InvalidInput if it enables an auto-optimisation that is not installed.
         """
         if configuration.auto_optimisation and self.optimise_log is None:
-            raise InvalidInput(NO_OPTIMISER)
+            raise InvalidInput(NO_OPTIMISER, field="auto_optimisation")
         return configuration
 
     async def close(self) -> None:

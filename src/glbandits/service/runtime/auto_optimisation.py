@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from glbandits.bandit import Bandit
-from glbandits.common.errors import GlbanditsError, InvalidInput, parameter
+from glbandits.common.errors import GlbanditsError, InvalidInput
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.optimisation_rules import OPTIMISATION, Look, LookVerdict, OptimisationResult, next_look
 from glbandits.service.domain.request_features import encoder_of
@@ -22,7 +22,7 @@ from glbandits.service.storage.open_store import open_store
 log = logging.getLogger(__name__)
 
 NO_OPTIMISER = (
-    f"{parameter('auto_optimisation')} needs the estimators of the extra [lab], which are not installed. Install them "
+    "auto_optimisation needs the estimators of the extra [lab], which are not installed. Install them "
     "(pip install 'glbandits[lab]') and start `glb serve` again."
 )
 

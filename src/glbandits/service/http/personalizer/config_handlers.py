@@ -45,7 +45,8 @@ def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> Ser
     try:
         loop.reconfigure(lambda current: site.check_optimiser(_configured(current, sent)))
     except InvalidInput as error:
-        error.name_parameters(lambda parameter: NAMES.get(parameter.name, parameter.in_python()))
+        if error.field in NAMES:
+            error.args = (str(error).replace(error.field, NAMES[error.field]),)
         raise
     return _as_schema(site, loop)
 

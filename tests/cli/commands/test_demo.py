@@ -38,7 +38,11 @@ def variables(folder: Path) -> dict[str, str]:
 def demo(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """A demo that plays for an hour if it is not stopped."""
     with subprocess.Popen(
-        [*GLB, "demo", "--seconds", "3600"], stdout=subprocess.PIPE, text=True, env=os.environ | variables(tmp_path)
+        [*GLB, "demo", "--seconds", "3600"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | variables(tmp_path),
     ) as process:
         yield process
         process.kill()
@@ -64,7 +68,6 @@ def test_demo_shows_that_the_server_learns(tmp_path: Path) -> None:
     shares = re.search(r"Best offer: (\d+)% of the first tenth, (\d+)% of the last tenth", run.stdout)
     assert shares is not None, run.stdout
     assert int(shares[2]) >= int(shares[1]) + 25
-    assert re.search(r"^ +\d+ s: \d+ decisions; best offer in", run.stdout, re.MULTILINE)
     assert not (tmp_path / "opened").exists()
     assert (tmp_path / "shop.db").exists()
     assert list((tmp_path / "temporary").iterdir()) == []
@@ -76,7 +79,7 @@ def test_signal_stops_demo_and_its_server(
     demo: "subprocess.Popen[str]", number: signal.Signals, tmp_path: Path
 ) -> None:
     dashboard = printed_until(demo, r"^Dashboard: (http://127.0.0.1:(\d+)/dashboard#key=\S+)$")
-    printed_until(demo, r"decisions; best offer in")
+    printed_until(demo, r"best offer in")
     assert (tmp_path / "opened").read_text().strip() == dashboard[1]
     with urlopen(dashboard[1].partition("#")[0], timeout=30) as page:
         assert page.status == 200

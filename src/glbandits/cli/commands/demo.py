@@ -1,0 +1,196 @@
+"""`glb demo`: run a server and a simulated shop that uses it, and show how the server learns."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import webbrowser
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.main import ERROR_PREFIX
+from glbandits.cli.progress import work_bar
+from glbandits.common.errors import GlbanditsError
+from glbandits.service.client import Client
+from glbandits.service.http.start_message import curl_line
+from glbandits.service.runtime.service import microseconds
+from glbandits.service.storage.api_keys import Keys
+from glbandits.service.storage.open_store import open_store
+
+FAVOURITES = {"student": "laptop", "parent": "toys", "gardener": "seeds", "cook": "knives", "runner": "shoes"}
+"""Kinds of customers, and the offer that each kind clicks most often."""
+OFFERS = list(FAVOURITES.values())
+FAVOURITE_CLICKS, OTHER_CLICKS = 0.6, 0.1
+"""Probabilities of a click on the favourite and on any other offer."""
+RANDOM_BEST = 1 / len(OFFERS)
+RANDOM_REWARD = RANDOM_BEST * FAVOURITE_CLICKS + (1 - RANDOM_BEST) * OTHER_CLICKS
+"""The share of best offers and the mean reward of a shop that shows random offers."""
+CUSTOMERS_PER_SECOND = 50
+RECENT = 300
+"""Visits for which the progress bar shows the share of best offers."""
+REWARD_WINDOW = "1s"
+START_SECONDS, STOP_SECONDS = 120.0, 20.0
+
+
+class DemoFailed(GlbanditsError):
+    """The demo cannot continue."""
+
+
+class DemoServer(NamedTuple):
+    """A running server."""
+
+    address: str
+    key: str
+    """A key with all scopes."""
+    read_key: str
+
+
+class Visit(NamedTuple):
+    """One decision: whether the best offer was shown, and its reward."""
+
+    is_best: bool
+    reward: float
+
+
+def demo_command(
+    seconds: Annotated[float, typer.Option(help="Duration of the simulation in seconds.", min=1.0)] = 60.0,
+    port: Annotated[int, typer.Option(help="Port of the server; 0 for any free port.", min=0, max=65535)] = 0,
+    store: Annotated[
+        Path | None, typer.Option(help="A new file for the store, which is not removed afterwards.")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the dashboard in the browser.")] = True,
+    keep: Annotated[bool, typer.Option("--keep", help="Continue to serve after the simulation, until Ctrl-C.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the customers.")] = 0,
+) -> None:
+    """Run a server and a simulated shop that uses it, and show how the server learns."""
+    console = Console(highlight=False)
+    if store is not None and store.exists():
+        raise DemoFailed(f"{store} exists, and the demo needs a new store. Give another file with --store.")
+    console.print("Starting a server. This takes a few seconds.")
+    with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder:
+        path = store or Path(folder) / "demo.db"
+        with _server(path, port, Path(folder) / "server.log") as server:
+            _introduce(console, server, browser)
+            visits: list[Visit] = []
+            try:
+                _play(console, server, seconds, seed, visits)
+            finally:
+                _summarize(console, visits, store)
+            if keep:
+                console.print("\nThe server runs until you press Ctrl-C. Try:")
+                console.print(f"  {curl_line(server.address, server.key)}", markup=False, soft_wrap=True)
+                threading.Event().wait()
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as SIGINT does, and end the block when it is raised."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _server(store: Path, port: int, log: Path) -> Iterator[DemoServer]:
+    """Run `glb serve` with a new store in another process, and stop it at the end. Its output goes to the file `log`.
+
+    Raises DemoFailed with its error if it does not start.
+    """
+    with closing(open_store(str(store), durability="process")) as opened:
+        keys = Keys(opened, microseconds)
+        key, read_key = keys.create("demo").text, keys.create("dashboard", ["read"]).text
+    flags = ("--store", str(store), "--port", str(port), "--reward-window", REWARD_WINDOW)
+    command = (sys.executable, "-m", "glbandits.cli.main", "serve", *flags)
+    with log.open("w", encoding="utf-8") as output:  # a new session, so that Ctrl-C reaches only the demo
+        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+    try:
+        yield DemoServer(_wait_for_address(process, log), key, read_key)
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
+    """Wait until the server accepts requests, and return its address."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        is_running, printed = process.poll() is None, log.read_text(encoding="utf-8")
+        if serving := re.search(r"^Serving at (\S+)\n", printed, re.MULTILINE):
+            return serving[1]
+        if not is_running:
+            raise DemoFailed(printed.rpartition(ERROR_PREFIX)[2].strip() or "the server ended before it was ready")
+        time.sleep(0.05)
+    raise DemoFailed(f"the server did not start within {START_SECONDS:.0f} s")
+
+
+def _introduce(console: Console, server: DemoServer, browser: bool) -> None:
+    dashboard = f"{server.address}/dashboard#key={server.read_key}"
+    console.print(f"Serving at {server.address}")
+    console.print(f"Dashboard: {dashboard}", soft_wrap=True)
+    console.print(
+        f"A shop has {len(OFFERS)} offers. Each kind of customer has a favourite, which the server\n"
+        f"does not know. It learns from clicks, {REWARD_WINDOW} after each decision.\n"
+    )
+    if browser:
+        webbrowser.open(dashboard)
+
+
+def _play(console: Console, server: DemoServer, seconds: float, seed: int, visits: list[Visit]) -> None:
+    """Let customers come at a constant rate, or as fast as the server answers if that is slower."""
+    begin, customers = time.monotonic(), random.Random(seed)
+    with Client(server.address, server.key) as client, work_bar(console) as bar:
+        while (elapsed := time.monotonic() - begin) < seconds:
+            visits.append(_serve_customer(client, customers))
+            recent = visits[-RECENT:]
+            bar(f"best offer in {_best_share(recent):.0%} of the last {len(recent)} decisions", elapsed, seconds)
+            time.sleep(max(0.0, begin + len(visits) / CUSTOMERS_PER_SECOND - time.monotonic()))
+
+
+def _serve_customer(client: Client, customers: random.Random) -> Visit:
+    """Show a customer the offer that the server chooses, and send a reward of 1 for a click, else of 0."""
+    kind = customers.choice(list(FAVOURITES))
+    context = {"customer": kind, "device": customers.choice(["phone", "desktop"])}
+    decided = client.decide([{"offer": offer} for offer in OFFERS], context=context, ids=OFFERS)
+    is_best = OFFERS[decided.arm] == FAVOURITES[kind]
+    reward = float(customers.random() < (FAVOURITE_CLICKS if is_best else OTHER_CLICKS))
+    client.reward(decided.event_id, reward)
+    return Visit(is_best, reward)
+
+
+def _summarize(console: Console, visits: list[Visit], store: Path | None) -> None:
+    tenth, reward = max(1, len(visits) // 10), sum(visit.reward for visit in visits) / max(1, len(visits))
+    first, last = (f"{_best_share(part):.0%}" for part in (visits[:tenth], visits[-tenth:]))
+    lines = [
+        f"{len(visits)} decisions, reward {reward:.2f} on average (random play {RANDOM_REWARD:.2f})",
+        f"Best offer: {first} of the first tenth, {last} of the last tenth (random play {RANDOM_BEST:.0%})",
+        "",
+        "Next:",
+        "  glb serve --reward-window 5s   # your own server; it prints a curl command",
+        "  glb demo --keep                # this server, until you press Ctrl-C",
+        *([] if store is None else [f"  glb replay {store} --verify   # repeat every decision from the log"]),
+        "  docs/service.md, docs/personalizer.md, docs/dashboard.md",
+    ]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _best_share(visits: list[Visit]) -> float:
+    return sum(visit.is_best for visit in visits) / max(1, len(visits))

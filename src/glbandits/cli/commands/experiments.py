@@ -1,0 +1,151 @@
+"""`glb compare` and `glb paper`: experiments of a TOML file and of the paper, by its protocol and on fresh seeds."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Annotated, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from glbandits.cli.common_options import EngineOption, JobsOption, command_line
+from glbandits.cli.printed_table import print_table
+from glbandits.cli.progress import work_bar
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.parallel import check_engine
+from glbandits.lab.experiments.protocols import PROTOCOLS, ExperimentRunner
+from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.experiments.summary import ExperimentSummary, summarise
+from glbandits.lab.experiments.user_experiment import read_experiment
+from glbandits.lab.paper import Sources
+from glbandits.lab.paper.claims import check_claims
+from glbandits.lab.paper.data_files import find_data
+from glbandits.lab.paper.findings import findings
+from glbandits.lab.paper.paper_summary import summarise_paper, write_summary
+from glbandits.lab.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
+from glbandits.lab.report import write_experiment_report
+from glbandits.lab.report.tables import EXTRA_NOTE, conclusion_table
+
+BOTH = "both"
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells define it."""
+CANCELLED = r"\d+ tasks (have been successfully executed|which were still being processed)"
+"""The beginning of joblib's warning about the tasks that Ctrl-C cancels."""
+
+ProtocolOption: TypeAlias = Annotated[str, typer.Option(help="paper, fresh or both.")]
+OutOption: TypeAlias = Annotated[Path, typer.Option(help="Folder for the report, the figures and the result store.")]
+
+
+def compare_command(
+    file: Annotated[Path, typer.Argument(help="A TOML file with a problem, a horizon, policies and their grids.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Use small grids, and at most 20 fresh seeds.")] = False,
+    protocol: ProtocolOption = BOTH,
+    jobs: JobsOption = -1,
+    engine: EngineOption = "local",
+    out: OutOption = Path("out/compare"),
+) -> None:
+    """Compare policies on your own problem, by the same protocols as the figures of the paper."""
+    protocols = _protocols(protocol)
+    check_engine(engine, jobs)
+    experiment = read_experiment(file)
+    console, store = Console(), _open_store(out)
+    with _resumable(store, console):
+        with work_bar(console) as bar:
+            runner = ExperimentRunner(store, jobs, engine, bar)
+            results = runner.run([experiment], protocols, quick=quick)
+        page = write_experiment_report(results, out, command_line())
+    _print_conclusions(list(map(summarise, results)), console)
+    console.print(f"Report: {page}", soft_wrap=True, markup=False)
+
+
+def paper_command(
+    names: Annotated[list[str], typer.Argument(help=f"Parts of the paper: {', '.join(NAMES)}, or {ALL}.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use small grids and 20 fresh seeds: about three minutes for all parts.")
+    ] = False,
+    data: Annotated[
+        list[Path], typer.Option(help="covtype.data, a Yahoo! R6A file, or a folder of them. Repeat for more.")
+    ] = [],  # noqa: B006
+    protocol: ProtocolOption = BOTH,
+    jobs: JobsOption = -1,
+    engine: EngineOption = "local",
+    out: OutOption = Path("out/paper"),
+) -> None:
+    """Reproduce the paper, and show each result beside that on fresh seeds.
+
+    Finished runs are stored in OUT/store and never computed twice: after a stop the same command continues.
+    """
+    parts, protocols = paper_parts(names), _protocols(protocol)
+    check_engine(engine, jobs)
+    sources = Sources(find_data(data, parts), out, quick)
+    console, store = Console(), _open_store(out)
+    with _resumable(store, console):
+        with work_bar(console) as bar:
+            results = run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar)
+        summary = summarise_paper(results, command_line(), quick=quick)
+        with console.status("writing the report"):
+            page = write_experiment_report(results.experiments, out, command_line(), paper=summary)
+            write_summary(summary, out)
+    _print_conclusions(list(summary.experiments), console)
+    for line in findings(summary, check_claims(summary)):
+        console.print(f"- {line}", markup=False, highlight=False)
+    console.print(f"Report: {page}", soft_wrap=True, markup=False)
+
+
+def _protocols(name: str) -> list[str]:
+    lookup("protocol", name, dict.fromkeys((*PROTOCOLS, BOTH)))
+    return list(PROTOCOLS) if name == BOTH else [name]
+
+
+def _open_store(out: Path) -> ResultStore:
+    """Create the folder of the results. Raises InvalidInput if it is not writable, before anything is computed."""
+    try:
+        for folder in (out, out / "store"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        raise InvalidInput(f"--out must be a writable folder; got {out}: {error.strerror}") from None
+    return ResultStore(out / "store")
+
+
+@contextmanager
+def _resumable(store: ResultStore, console: Console) -> Iterator[None]:
+    """Print that the command can be stopped. On Ctrl-C print how to continue, and exit."""
+    text = f"Finished runs are stored in {store.folder}. Stop with Ctrl-C at any time; the same command continues."
+    console.print(text, soft_wrap=True, markup=False)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", CANCELLED)
+            yield
+    except (KeyboardInterrupt, SystemError) as error:
+        if not _is_interrupt(error):
+            raise
+        stopped = f"Stopped. {len(store):,} finished runs are stored in {store.folder}."
+        console.print(f"{stopped} To continue, run: {command_line()}", soft_wrap=True, markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether Ctrl-C caused the error. Compiled code turns a KeyboardInterrupt into a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _print_conclusions(summaries: list[ExperimentSummary], console: Console) -> None:
+    """Print a table of final regrets for each experiment, the best policy first, at most 80 columns wide."""
+    for summary in summaries:
+        data = conclusion_table(summary)
+        table = Table(title=escape(f"{summary.title}: final regret"), title_justify="left", min_width=40)
+        for column in data.columns:
+            table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
+        for row in data.rows:
+            table.add_row(*map(escape, row))
+        print_table(console, table)
+    if any(policy.is_extra for summary in summaries if summary.fresh for policy in summary.fresh.policies):
+        console.print(EXTRA_NOTE)

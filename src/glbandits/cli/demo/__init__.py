@@ -1,1 +1,0 @@
-"""`glb demo`: a server, and a simulated shop that asks it for offers."""
