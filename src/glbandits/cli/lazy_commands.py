@@ -42,7 +42,6 @@ COMMANDS = {
     "demo": Entry(
         "demo_command", "serve", "Run a server and a simulated shop, and show how it learns.", "demo.command", SERVER
     ),
-    "diagnose": Entry("diagnose_command", "lab", "Check whether the theory of SGD-TS covers your problem."),
     "evaluate": Entry("evaluate_command", "lab", "Estimate the mean reward of policies from a log."),
     "export": Entry("export_command", "serve", "Write the log of a service to Parquet files."),
     "keys": Entry("keys_app", "serve", "Create, list and revoke the API keys of a service."),

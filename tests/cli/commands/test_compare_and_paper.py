@@ -223,7 +223,6 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
         (("paper", "news", "--data", "mine.toml"), "mine.toml is neither"),
         (("compare", "nowhere.toml"), "nowhere.toml"),
-        (("diagnose", "nowhere.npy"), "nowhere.npy"),
     ],
 )
 def test_invalid_option_is_an_error_and_writes_nothing(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
 from glbandits.lab.environments.r6a import is_simulated, read_events
 from glbandits.lab.environments.r6a_events import Events, Pool, ReadCounts
-from glbandits.lab.environments.sampled_contexts import SampledContexts
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
 from glbandits.lab.environments.sparse_rounds import SparseRounds
@@ -24,7 +23,6 @@ __all__ = [
     "Noise",
     "Pool",
     "ReadCounts",
-    "SampledContexts",
     "SparseEnvironment",
     "SparseHashed",
     "SparseRounds",

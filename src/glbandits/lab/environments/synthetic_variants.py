@@ -25,7 +25,7 @@ from glbandits.lab.environments.synthetic import (
 from glbandits.maths.links import LINKS, Link, find_link
 
 MIXING = 5
-"""The random stream of the mixing matrix. `Synthetic` and `SampledContexts` use the streams below 5."""
+"""The random stream of the mixing matrix. `Synthetic` uses the streams below 5."""
 TYPICAL_NORM = 0.6
 """The typical norm of an arm's features. Uniform features have a root mean square norm of 0.58."""
 TAIL = 2.5

@@ -22,9 +22,9 @@ from joblib import Parallel, delayed
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.lab.environments import Synthetic
-from glbandits.lab.experiments.diagnosis import Diversity, estimate_diversity, theory_constants
 from glbandits.lab.experiments.progress import Progress, no_progress
 from glbandits.lab.experiments.timed_run import timed_run
+from glbandits.lab.paper.diversity import Diversity, estimate_diversity, theory_constants
 from glbandits.lab.paper.simulation import ARMS, DIM, HORIZON
 from glbandits.lab.simulation import play_together, prepare
 from glbandits.maths.links import find_link
