@@ -14,8 +14,10 @@ import pytest
 from hypothesis import settings
 
 from glbandits.compilation import entry_point
+from tests import compile_on_demand
 
-os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
+os.environ.setdefault("GLBANDITS_COMPILE", "never")
+compile_on_demand.install()
 settings.register_profile("no deadline", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("no deadline")
 
@@ -97,6 +99,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing: for tests whose subject is not compiled code, and which plain Python passes in seconds."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    monkeypatch.setattr(compile_on_demand, "is_enabled", False)
 
 
 @pytest.fixture
