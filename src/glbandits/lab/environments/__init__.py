@@ -5,8 +5,7 @@ from glbandits.lab.environments.environment import Environment, SparseEnvironmen
 from glbandits.lab.environments.forest_cover import ForestCover
 from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
-from glbandits.lab.environments.r6a import is_simulated, read_events
-from glbandits.lab.environments.r6a_events import Events, Pool, ReadCounts
+from glbandits.lab.environments.r6a import NewsEvents, Pool, ReadCounts, is_simulated, read_events
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
 from glbandits.lab.environments.sparse_rounds import SparseRounds
@@ -17,9 +16,9 @@ __all__ = [
     "NOISES",
     "ClassificationTable",
     "Environment",
-    "Events",
     "ForestCover",
     "News",
+    "NewsEvents",
     "Noise",
     "Pool",
     "ReadCounts",

@@ -20,9 +20,8 @@ from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.errors import check_int
 from glbandits.compilation.entry_point import Recipe, entry_point
 from glbandits.compilation.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
-from glbandits.lab.environments import Events, ReadCounts, is_simulated, read_events
-from glbandits.lab.environments.r6a import check_files
-from glbandits.lab.environments.r6a_events import DIM
+from glbandits.lab.environments import NewsEvents, ReadCounts, is_simulated, read_events
+from glbandits.lab.environments.r6a import DIM, check_files
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.maths.philox import generator
@@ -149,7 +148,7 @@ def replay_r6a(
     )
 
 
-def _stack_pools(batch: Events) -> tuple[Floats, Ints]:
+def _stack_pools(batch: NewsEvents) -> tuple[Floats, Ints]:
     """Return the features of all pools, (pools, max articles, 6), and the number of articles of each pool."""
     sizes = np.array([len(pool.ids) for pool in batch.pools], dtype=np.int64)
     arms = np.zeros((len(sizes), max(sizes, default=0), DIM))
