@@ -1,19 +1,15 @@
 """The user's data files. The first line of a file identifies its kind of data."""
 
-import gzip
-import lzma
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from glbandits.common.errors import InvalidInput
 from glbandits.lab.environments.r6a import check_files
+from glbandits.lab.environments.source_files import READ_ERRORS, open_unpacked
 
 FOREST_COMMAS = 54
 """Commas on a line of the UCI file of forest cover."""
-# Both classes open a path and are readable binary files, but the declarations of their parameters differ.
-OPENERS: dict[bytes, Callable[[Path], IO[bytes]]] = {b"\x1f\x8b": gzip.GzipFile, b"\xfd7": lzma.LZMAFile}  # type: ignore[dict-item]
 FOREST, NEWS = "forest cover", "Yahoo! R6A"
 USED_BY = {FOREST: ("forest-1", "forest-2"), NEWS: ("news", "runtime")}
 """The parts of the paper that use each kind of data."""
@@ -84,10 +80,8 @@ def _kind(file: Path, first_line: bytes | None = None) -> str:
 
 
 def _first_line(path: Path) -> bytes:
-    with path.open("rb") as raw:
-        opener = OPENERS.get(raw.read(2))
     try:
-        with opener(path) if opener else path.open("rb") as file:
-            return bytes(file.readline(2**16))
-    except (EOFError, OSError, lzma.LZMAError) as error:
+        with open_unpacked(path) as file:
+            return file.readline(2**16)
+    except READ_ERRORS as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
