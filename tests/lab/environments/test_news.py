@@ -20,6 +20,7 @@ from glbandits.lab import (
     write_simulated_news,
 )
 from glbandits.lab.environments import news as module
+from glbandits.lab.environments import rounds as rounds_module
 from glbandits.lab.environments.simulated_news import FEWEST, MOST
 from tests.lab.environments.rounds import all_rounds
 
@@ -152,7 +153,7 @@ def test_rounds_match_a_simple_implementation(simulated: tuple[Path, ...], monke
                 clicks[int(head[0])][int(head[1])].append(int(head[2]))
                 features[int(head[1])] = [float(articles[head[1]][key]) for key in "123456"]
     problem = News(files=simulated)
-    monkeypatch.setattr(module, "CHUNK_SIZE", 20_000)
+    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 20_000)
     rounds = all_rounds(problem, problem.length(), seed=0)
     assert problem.length() == len(clicks)
     for t, moment in enumerate(sorted(clicks)):
@@ -165,7 +166,7 @@ def test_rounds_match_a_simple_implementation(simulated: tuple[Path, ...], monke
 def test_chunk_size_does_not_change_the_rounds(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     problem = News(files=simulated)
     uncut = all_rounds(problem, 500, seed=4)
-    monkeypatch.setattr(module, "CHUNK_SIZE", 3000)
+    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 3000)
     assert len(list(problem.rounds(500, seed=4))) > 10
     for name in ("arms", "counts", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(all_rounds(problem, 500, seed=4), name))

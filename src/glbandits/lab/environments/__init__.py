@@ -1,16 +1,14 @@
 """Bandit problems for experiments: rounds of arms, their expected rewards, and the noise."""
 
 from glbandits.lab.environments.classification import ClassificationTable
-from glbandits.lab.environments.environment import Environment, SparseEnvironment
 from glbandits.lab.environments.forest_cover import ForestCover
 from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
 from glbandits.lab.environments.r6a import NewsEvents, Pool, ReadCounts, is_simulated, read_events
+from glbandits.lab.environments.rounds import Environment, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
-from glbandits.lab.environments.sparse_rounds import SparseRounds
 from glbandits.lab.environments.synthetic import Synthetic
-from glbandits.lab.environments.synthetic_variants import SyntheticVariant
 
 __all__ = [
     "NOISES",
@@ -26,7 +24,6 @@ __all__ = [
     "SparseHashed",
     "SparseRounds",
     "Synthetic",
-    "SyntheticVariant",
     "gaussian",
     "is_simulated",
     "read_events",

@@ -23,9 +23,8 @@ from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.common.extras import needed_for
 from glbandits.lab.environments.noise import NOISES, Noise
-from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
 from glbandits.lab.environments.source_files import READ_ERRORS, FileVersion, file_version, open_unpacked
-from glbandits.lab.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
 
 Shorts: TypeAlias = NDArray[np.int16]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -102,10 +101,8 @@ class ForestCover:
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the rounds of one run, in chunks of at most 4 MB of features."""
         arms, noise = self._arms, self.noise
-        members, noises = (self._stream(seed, part) for part in (MEMBERS, NOISE))
-        chunk_length = max(1, CHUNK_SIZE // (ARMS * (self.dim + 2) + ROUND_OVERHEAD))
-        for start in range(0, horizon, chunk_length):
-            length = min(chunk_length, horizon - start)
+        members, noises = stream(seed, MEMBERS), stream(seed, NOISE)
+        for length in chunk_lengths(horizon, ARMS * (self.dim + 2)):
             features, expected = arms.sample(length, members)
             yield Rounds(
                 arms=features,
@@ -135,9 +132,6 @@ class ForestCover:
         if self.scenario == 2:
             name = f"ForestCover(scenario=2, version={self.version!r}, {ARMS} arms)"
         return f"{name} sha256:{self._arms.digest}"
-
-    def _stream(self, seed: int, part: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
 
     @property
     def _scenario_2_version(self) -> str | None:

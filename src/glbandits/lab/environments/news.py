@@ -14,11 +14,9 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.lab.environments.noise import NOISES, Noise
 from glbandits.lab.environments.r6a import DIM, NewsEvents, ReadCounts, check_files, is_simulated, read_events
-from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
 from glbandits.lab.environments.source_files import FileVersion, file_version
 
-CHUNK_SIZE = 2**19
-"""The largest amount of numbers in a chunk of rounds: 4 MB."""
 BATCHES = 500
 """Batches of events after which their displays and clicks are added up, so that memory does not grow with the files."""
 
@@ -82,7 +80,7 @@ class News:
             raise InvalidInput(
                 f"horizon must be at most {available}, the number of rounds in these files; got {horizon}"
             )
-        return _chunks(table, horizon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))))
+        return _chunks(table, horizon, stream(seed, 0))
 
     def _table(self) -> "_Table":
         with _reading:  # the first thread reads the files, the others wait
@@ -160,12 +158,12 @@ def _sums(batches: list[pl.DataFrame]) -> pl.DataFrame:
 def _chunks(table: _Table, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:
     sizes = np.diff(table.starts)
     max_arms = int(sizes.max())
-    chunk_length = max(1, CHUNK_SIZE // (max_arms * (DIM + 2)))
-    for start in range(0, horizon, chunk_length):
-        stop = min(start + chunk_length, horizon)
+    stop = 0
+    for length in chunk_lengths(horizon, max_arms * (DIM + 2)):
+        start, stop = stop, stop + length
         counts, chunk = sizes[start:stop], slice(table.starts[start], table.starts[stop])
         is_arm = np.arange(max_arms) < counts[:, np.newaxis]
         arms, expected = np.zeros((*is_arm.shape, DIM)), np.zeros(is_arm.shape)
         arms[is_arm], expected[is_arm] = table.arms[chunk], table.means[chunk]
-        noise = NOISES["bernoulli"].draw(rng, stop - start)
+        noise = NOISES["bernoulli"].draw(rng, length)
         yield Rounds(arms=arms, counts=counts, expected=expected, noise=noise, values=expected)

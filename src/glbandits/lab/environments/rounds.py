@@ -1,11 +1,31 @@
-"""Rounds: what an environment plays."""
+"""Rounds of bandit problems, and `Environment`, the protocol of what generates them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput
+from glbandits.lab.environments.noise import Noise
+from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
+
+CHUNK_SIZE = 2**19
+"""The largest amount of numbers in a chunk of rounds: 4 MB."""
+ROUND_OVERHEAD = 20
+"""Numbers per round that do not depend on the arms: count, noise, regret, choice and intermediate results."""
+
+
+def chunk_lengths(horizon: int, numbers: int) -> Iterator[int]:
+    """Divide the rounds into chunks of bounded size. `numbers` is the amount of numbers for the arms of a round."""
+    longest = max(1, CHUNK_SIZE // (numbers + ROUND_OVERHEAD))
+    return (min(longest, horizon - start) for start in range(0, horizon, longest))
+
+
+def stream(seed: int, part: int) -> np.random.Generator:
+    """Return the random numbers of one part of a problem. Different parts are independent."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
 
 
 @dataclass(frozen=True)
@@ -33,7 +53,7 @@ class Rounds:
             array = np.ascontiguousarray(getattr(self, name), dtype=kind)
             if array.ndim != axes or not np.isfinite(array).all():
                 raise InvalidInput(f"{name} must be finite numbers on {axes} axes; got shape {array.shape}")
-            object.__setattr__(self, name, array)
+            set_validated(self, **{name: array})
         rounds, most, _ = self.arms.shape
         if self.counts.shape != (rounds,) or self.noise.shape != (rounds,):
             raise InvalidInput(
@@ -54,6 +74,101 @@ class Rounds:
 
     def best(self) -> Floats:
         """Return the value of the best arm of each round, (rounds,)."""
-        is_arm = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
-        best: Floats = np.where(is_arm, self.values, -np.inf).max(axis=1)
-        return best
+        return _best(self.values, self.counts)
+
+
+@dataclass(frozen=True)
+class SparseRounds:
+    """The same as `Rounds`, for arms with many features of which few are nonzero."""
+
+    arms: SparseRows
+    """The arms of all rounds, concatenated; SparseRows or a matrix of scipy.sparse."""
+    counts: Ints
+    """The number of arms of each round, (rounds,)."""
+    expected: Floats
+    """Expected reward of each arm, (rounds, max arms)."""
+    noise: Floats
+    """The noise number of each round, (rounds,). `Noise.reward` computes the reward from it and the expected reward."""
+    values: Floats
+    """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
+    dim: int
+    """The number of features of an arm."""
+
+    def __post_init__(self) -> None:
+        rows = as_sparse_rows(self.arms, self.dim, "arms", may_be_empty=True)
+        counts = np.ascontiguousarray(self.counts, dtype=np.int64)
+        parts: dict[str, Any] = {
+            name: np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            for name in ("expected", "noise", "values")
+        }
+        set_validated(self, arms=rows, counts=counts, **parts)
+        shapes = {name: part.shape for name, part in parts.items()}
+        most = self.expected.shape[-1] if self.expected.ndim == 2 else 0
+        if shapes != {"expected": (len(counts), most), "noise": (len(counts),), "values": (len(counts), most)}:
+            raise InvalidInput(
+                f"expected and values need a number for each of {len(counts)} rounds and its arms, and noise for each "
+                f"round; got shapes {shapes}"
+            )
+        if not all(np.isfinite(part).all() for part in parts.values()):
+            raise InvalidInput("expected, noise and values must be finite numbers")
+        if counts.min(initial=1) < 1 or counts.max(initial=0) > most or counts.sum() != rows.row_count:
+            raise InvalidInput(
+                f"counts must be 1 to {most} arms for each round, {rows.row_count} in all; got {counts.sum()} in all"
+            )
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def starts(self) -> Ints:
+        """The row of the first arm of each round, (rounds,)."""
+        return np.cumsum(self.counts) - self.counts
+
+    def best(self) -> Floats:
+        """Return the value of the best arm of each round, (rounds,)."""
+        return _best(self.values, self.counts)
+
+
+def _best(values: Floats, counts: Ints) -> Floats:
+    is_arm = np.arange(values.shape[1]) < counts[:, np.newaxis]
+    best: Floats = np.where(is_arm, values, -np.inf).max(axis=1)
+    return best
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """A reproducible bandit problem: the same seed gives the same rounds for every policy."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features of an arm."""
+
+    @property
+    def noise(self) -> Noise:
+        """The distribution of a reward, given its expectation."""
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """Yield the rounds of one run, in chunks of bounded size.
+
+        The size of the chunks must not change the rounds. The first T rounds must not depend on the horizon.
+        """
+
+
+@runtime_checkable
+class SparseEnvironment(Protocol):
+    """An `Environment` whose arms are sparse rows. Policies run in their sparse form."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features of an arm."""
+
+    @property
+    def noise(self) -> Noise:
+        """The distribution of a reward, given its expectation."""
+
+    @property
+    def sparse(self) -> bool:
+        """Always True: arms are sparse rows."""
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
+        """Yield the rounds of one run, in chunks, as `Environment.rounds`."""
