@@ -124,9 +124,11 @@ def _blocks(path: Path) -> Iterator[list[bytes]]:
 def _parse_lines(lines: list[bytes]) -> NewsEvents:
     events = [event for event in map(_parse_line, lines) if event is not None]
     indices = {pool: index for index, pool in enumerate(dict.fromkeys(pool for *_, pool in events))}
-    columns = np.array([event[:3] for event in events], dtype=np.int64).reshape(-1, 3).T
+    timestamps, clicks, displayed = np.array([event[:3] for event in events], dtype=np.int64).reshape(-1, 3).T.copy()
     return NewsEvents(
-        *columns.copy(),
+        timestamps=timestamps,
+        clicks=clicks,
+        displayed=displayed,
         pool=np.array([indices[pool] for *_, pool in events], dtype=np.int64),
         pools=tuple(indices),
         counts=ReadCounts(

@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 RUNTIME, COST, THEORY, ALL = "runtime", "cost", "theory", "all"
 NAMES = (*EXPERIMENTS, RUNTIME, COST, THEORY)
-SECONDS = {"data": (60.0, 8.0), "compile": (70.0, 70.0), "play": (600.0, 60.0)} | {
+SECONDS = {"data": (60.0, 8.0), "compile": (70.0, 70.0), "repeats": (400.0, 40.0), "finals": (100.0, 0.0)} | {
+    "fresh": (100.0, 20.0),
     RUNTIME: (150.0, 8.0),
     COST: (240.0, 10.0),
     THEORY: (120.0, 8.0),
@@ -79,7 +80,7 @@ def run_paper(
         experiments += EXPERIMENTS[name](sources)
     if has_experiments:
         overall.part("data")("data read", 1, 1)
-    results = runner.run_parts(experiments, protocols, overall, quick=quick) if has_experiments else []
+    results = runner.run(experiments, protocols, quick=quick, overall=overall) if has_experiments else []
     runtime = cost = theory = None
     if RUNTIME in parts:
         (problem,) = EXPERIMENTS[news.NAME](sources)
