@@ -219,9 +219,9 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("compare", "mine.toml", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
         (("compare", "mine.toml", "--jobs", "0"), "--jobs must be a number of processes, or -1"),
         (("compare", "mine.toml", "--out", "mine.toml/out"), "--out must be a writable folder; got mine"),
-        (("paper", "simulation", "--data", "."), "--data takes a folder with Yahoo! R6A files or covtype.data, and ."),
+        (("paper", "simulation", "--data", "."), "covtype.data or a folder of them; . has neither"),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
-        (("paper", "news", "--data", "mine.toml"), "mine.toml is neither"),
+        (("paper", "news", "--data", "mine.toml"), "mine.toml has neither"),
         (("compare", "nowhere.toml"), "nowhere.toml"),
     ],
 )

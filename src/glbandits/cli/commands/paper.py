@@ -17,9 +17,9 @@ from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import time_bar
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
-from glbandits.lab.paper import Sources
 from glbandits.lab.paper.claims import check_claims
 from glbandits.lab.paper.data_files import find_data
+from glbandits.lab.paper.experiments import Sources
 from glbandits.lab.paper.findings import findings
 from glbandits.lab.paper.paper_summary import summarise_paper, write_summary
 from glbandits.lab.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
@@ -46,7 +46,7 @@ def paper_command(
     Finished runs are stored in OUT/store and never computed twice: after a stop the same command continues.
     """
     parts, protocols = paper_parts(names), options.protocol_names()
-    sources = Sources(find_data(data, parts), out, quick)
+    sources = Sources(*find_data(data, parts), out, quick)
     make_folder(out)
     console, store = Console(), ResultStore(out / "store")
     with resumable(store, console):

@@ -8,8 +8,6 @@ from glbandits.lab.paper.runtime import PAPER_SECONDS, RuntimeTable
 
 SGD_TS = "sgd-ts"
 """The policy that the paper proposes."""
-PAPER_POLICIES = tuple(PAPER_SECONDS)
-"""The seven policies that the paper compares."""
 
 
 def paper_of(experiment: ExperimentSummary) -> ProtocolSummary:
@@ -104,6 +102,6 @@ def upper_end(policy: PolicySummary) -> float:
 
 def ratios_of(table: RuntimeTable, column: str) -> str:
     """Return the CPU time of the other six relative to SGD-TS, the smallest first."""
-    ratios = {name: table.ratio(name, column) for name in PAPER_POLICIES if name != SGD_TS}
+    ratios = {name: table.ratio(name, column) for name in PAPER_SECONDS if name != SGD_TS}
     ordered = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
     return ", ".join(f"{name} {ratio:.3g}" for ratio, name in ordered)

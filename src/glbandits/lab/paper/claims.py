@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from glbandits.lab.experiments.summary import EQUAL_GRID, ExperimentSummary, ProtocolSummary
 from glbandits.lab.paper.claim_evidence import (
-    PAPER_POLICIES,
     SGD_TS,
     are_last,
     count_of_firsts,
@@ -28,9 +27,9 @@ from glbandits.lab.paper.claim_evidence import (
     regrets_of,
     upper_end,
 )
-from glbandits.lab.paper.forest_cover import SCENARIO_1, SCENARIO_2, SCENARIO_2_LEAKED
+from glbandits.lab.paper.experiments import SCENARIO_1, SCENARIO_2, SCENARIO_2_LEAKED
 from glbandits.lab.paper.paper_summary import PaperSummary
-from glbandits.lab.paper.runtime import slope
+from glbandits.lab.paper.runtime import PAPER_SECONDS, slope
 from glbandits.lab.paper.theory import rounded
 
 REPRODUCED = "reproduced"
@@ -221,7 +220,7 @@ def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
     if table is None:
         return
     for column in ("simulation", "news"):
-        cheapest = all((table.ratio(name, column) or 0) >= 1 for name in PAPER_POLICIES)
+        cheapest = all((table.ratio(name, column) or 0) >= 1 for name in PAPER_SECONDS)
         is_simulated = column == "news" and table.news_is_simulated
         data = column.capitalize() + " (measured on simulated news of the same size)" * is_simulated
         here = f"{1e3 * getattr(table.row(SGD_TS), column):.2f} ms per run"

@@ -25,7 +25,7 @@ from glbandits.lab.environments import Synthetic
 from glbandits.lab.experiments.progress import Progress, no_progress
 from glbandits.lab.experiments.timed_run import timed_run
 from glbandits.lab.paper.diversity import Diversity, estimate_diversity, theory_constants
-from glbandits.lab.paper.simulation import ARMS, DIM, HORIZON
+from glbandits.lab.paper.experiments import ARMS, DIM, HORIZON
 from glbandits.lab.simulation import play_together, prepare
 from glbandits.maths.links import find_link
 from glbandits.policies import SgdTs, Uniform

@@ -17,9 +17,8 @@ from glbandits.lab.experiments.outcomes import ExperimentResult
 from glbandits.lab.experiments.progress import OverallProgress, Progress
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.run_spec import fingerprint, source_digest
-from glbandits.lab.paper import EXPERIMENTS, Sources, news
-from glbandits.lab.paper.compared_policies import later_policies, paper_policies
 from glbandits.lab.paper.cost import CostTable, measure_cost
+from glbandits.lab.paper.experiments import EXPERIMENTS, NEWS, Sources, later_policies, paper_policies
 from glbandits.lab.paper.runtime import RuntimeTable, compile_for_runtime, measure_runtime
 from glbandits.lab.paper.theory import TheoryCheck, check_theory
 from glbandits.policies import POLICIES
@@ -83,7 +82,7 @@ def run_paper(
     results = runner.run(experiments, protocols, quick=quick, overall=overall) if has_experiments else []
     runtime = cost = theory = None
     if RUNTIME in parts:
-        (problem,) = EXPERIMENTS[news.NAME](sources)
+        (problem,) = EXPERIMENTS[NEWS](sources)
         data = fingerprint(problem.environment)
         runtime = measurements.get(
             RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, overall.part(RUNTIME)), data
