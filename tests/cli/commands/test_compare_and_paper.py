@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.experiment_options import resumable
-from glbandits.common.parallel import run_in_processes
+from glbandits.common.parallel import run_parallel
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import ExperimentSummary
 from glbandits.lab.paper.paper_summary import read_summary
@@ -141,7 +141,7 @@ def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
 
 
 def stop_after_first_task() -> None:
-    for _ in run_in_processes(time.sleep, [(0.01,)] * 20, 2):
+    for _ in run_parallel(time.sleep, [0.01] * 20, jobs=2):
         time.sleep(0.2)
         raise KeyboardInterrupt
 

@@ -110,9 +110,9 @@ def rounds_with(**changes: object) -> Rounds:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"counts": np.full(3, 3)}, "one entry for each of the 4 rounds"),
-        ({"expected": np.zeros((4, 2))}, r"expected must have shape \(4, 3\)"),
-        ({"values": np.zeros((3, 3))}, r"values must have shape \(4, 3\)"),
+        ({"counts": np.full(3, 3)}, "counts must be finite numbers of shape"),
+        ({"expected": np.zeros((4, 2))}, r"expected must be finite numbers of shape \(4, 3\)"),
+        ({"values": np.zeros((3, 3))}, "values must be finite"),
         ({"counts": np.array([3, 3, 0, 3])}, "each round needs 1 to 3 arms; got counts 0 to 3"),
         ({"counts": np.array([3, 4, 1, 3])}, "each round needs 1 to 3 arms; got counts 1 to 4"),
     ],

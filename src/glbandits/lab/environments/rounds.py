@@ -48,26 +48,10 @@ class Rounds:
     """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
 
     def __post_init__(self) -> None:
-        kinds = {"arms": ("f8", 3), "counts": ("i8", 1), "expected": ("f8", 2), "noise": ("f8", 1), "values": ("f8", 2)}
-        for name, (kind, axes) in kinds.items():
-            array = np.ascontiguousarray(getattr(self, name), dtype=kind)
-            if array.ndim != axes or not np.isfinite(array).all():
-                raise InvalidInput(f"{name} must be finite numbers on {axes} axes; got shape {array.shape}")
-            set_validated(self, **{name: array})
-        rounds, most, _ = self.arms.shape
-        if self.counts.shape != (rounds,) or self.noise.shape != (rounds,):
-            raise InvalidInput(
-                f"counts and noise need one entry for each of the {rounds} rounds of arms; "
-                f"got shapes {self.counts.shape} and {self.noise.shape}"
-            )
-        for name in ("expected", "values"):
-            shape = getattr(self, name).shape
-            if shape != (rounds, most):
-                raise InvalidInput(f"{name} must have shape {(rounds, most)} like arms; got {shape}")
-        if rounds and not (self.counts.min() >= 1 and self.counts.max() <= most):
-            raise InvalidInput(
-                f"each round needs 1 to {most} arms; got counts {self.counts.min()} to {self.counts.max()}"
-            )
+        arms = np.ascontiguousarray(self.arms, dtype=np.float64)
+        if arms.ndim != 3 or not np.isfinite(arms).all():
+            raise InvalidInput(f"arms must be finite numbers on 3 axes; got shape {arms.shape}")
+        set_validated(self, arms=arms, **_checked_numbers(self, *arms.shape[:2]))
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -96,25 +80,10 @@ class SparseRounds:
 
     def __post_init__(self) -> None:
         rows = as_sparse_rows(self.arms, self.dim, "arms", may_be_empty=True)
-        counts = np.ascontiguousarray(self.counts, dtype=np.int64)
-        parts: dict[str, Any] = {
-            name: np.ascontiguousarray(getattr(self, name), dtype=np.float64)
-            for name in ("expected", "noise", "values")
-        }
-        set_validated(self, arms=rows, counts=counts, **parts)
-        shapes = {name: part.shape for name, part in parts.items()}
-        most = self.expected.shape[-1] if self.expected.ndim == 2 else 0
-        if shapes != {"expected": (len(counts), most), "noise": (len(counts),), "values": (len(counts), most)}:
-            raise InvalidInput(
-                f"expected and values need a number for each of {len(counts)} rounds and its arms, and noise for each "
-                f"round; got shapes {shapes}"
-            )
-        if not all(np.isfinite(part).all() for part in parts.values()):
-            raise InvalidInput("expected, noise and values must be finite numbers")
-        if counts.min(initial=1) < 1 or counts.max(initial=0) > most or counts.sum() != rows.row_count:
-            raise InvalidInput(
-                f"counts must be 1 to {most} arms for each round, {rows.row_count} in all; got {counts.sum()} in all"
-            )
+        most = np.shape(self.expected)[-1] if np.ndim(self.expected) == 2 else 0
+        set_validated(self, arms=rows, **_checked_numbers(self, len(self.counts), most))
+        if self.counts.sum() != rows.row_count:
+            raise InvalidInput(f"counts must be {rows.row_count} arms in all; got {self.counts.sum()}")
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -127,6 +96,20 @@ class SparseRounds:
     def best(self) -> Floats:
         """Return the value of the best arm of each round, (rounds,)."""
         return _best(self.values, self.counts)
+
+
+def _checked_numbers(record: Rounds | SparseRounds, rounds: int, most: int) -> dict[str, Any]:
+    """Return counts, expected, noise and values as arrays. Raises InvalidInput if their shapes or values are wrong."""
+    kinds = {"counts": np.int64, "expected": np.float64, "noise": np.float64, "values": np.float64}
+    arrays: dict[str, Any] = {name: np.ascontiguousarray(getattr(record, name), kind) for name, kind in kinds.items()}
+    for name, array in arrays.items():
+        shape = (rounds, most) if name in ("expected", "values") else (rounds,)
+        if array.shape != shape or not np.isfinite(array).all():
+            raise InvalidInput(f"{name} must be finite numbers of shape {shape} for these arms; got {array.shape}")
+    counts = arrays["counts"]
+    if rounds and not (counts.min() >= 1 and counts.max() <= most):
+        raise InvalidInput(f"each round needs 1 to {most} arms; got counts {counts.min()} to {counts.max()}")
+    return arrays
 
 
 def _best(values: Floats, counts: Ints) -> Floats:

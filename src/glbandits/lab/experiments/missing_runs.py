@@ -5,7 +5,7 @@ from itertools import groupby
 
 import numpy as np
 
-from glbandits.common.parallel import check_engine, run_in_processes, run_parallel
+from glbandits.common.parallel import check_engine, run_parallel
 from glbandits.lab.environments import Environment
 from glbandits.lab.experiments.progress import Progress, no_progress
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
@@ -97,11 +97,12 @@ def compile_policies(specs: Iterable[RunSpec], *, jobs: int = -1, progress: Prog
         to_compile.setdefault(key, (spec.policy, spec.environment))
     done = 0.0
     progress("compiling", done, len(to_compile))
-    for name in run_in_processes(_compile, list(to_compile.values()), jobs):
+    for _, name in run_parallel(_compile, list(to_compile.values()), jobs=jobs):
         done += 1
         progress(f"compiled {name}", done, len(to_compile))
 
 
-def _compile(policy: Policy, environment: Environment) -> str:
+def _compile(policy_and_environment: tuple[Policy, Environment]) -> str:
+    policy, environment = policy_and_environment
     prepare([policy], environment)
     return policy.name

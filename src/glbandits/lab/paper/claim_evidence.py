@@ -55,11 +55,6 @@ def regrets_of(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
     return ", ".join(format_regret(protocol[name]) for name in names)
 
 
-def are_last(protocol: ProtocolSummary, names: tuple[str, ...]) -> bool:
-    """Return whether these policies have the last ranks of the seven."""
-    return {policy.label for policy in protocol.compared[-len(names) :]} == set(names)
-
-
 def ranks_of(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
     """Return policies with their regrets and ranks."""
     total = len(protocol.compared)
@@ -88,16 +83,6 @@ def has_extremes(experiment: ExperimentSummary, best: float, worst: float) -> bo
     if experiment.best_mean is None or experiment.worst_mean is None:
         return False
     return abs(experiment.best_mean - best) < 0.002 and abs(experiment.worst_mean - worst) < 0.002
-
-
-def lower_end(policy: PolicySummary) -> float:
-    """Return the lower end of the 95 % interval of the regret."""
-    return policy.regret - (policy.half_width or 0.0)
-
-
-def upper_end(policy: PolicySummary) -> float:
-    """Return the upper end of the 95 % interval of the regret."""
-    return policy.regret + (policy.half_width or 0.0)
 
 
 def ratios_of(table: RuntimeTable, column: str) -> str:

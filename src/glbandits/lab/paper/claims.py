@@ -12,20 +12,17 @@ from dataclasses import dataclass
 from glbandits.lab.experiments.summary import EQUAL_GRID, ExperimentSummary, ProtocolSummary
 from glbandits.lab.paper.claim_evidence import (
     SGD_TS,
-    are_last,
     count_of_firsts,
     extremes_of,
     fresh_of,
     has_extremes,
     leaders,
-    lower_end,
     median_pulls,
     paper_of,
     pulls_of,
     ranks_of,
     ratios_of,
     regrets_of,
-    upper_end,
 )
 from glbandits.lab.paper.experiments import SCENARIO_1, SCENARIO_2, SCENARIO_2_LEAKED
 from glbandits.lab.paper.paper_summary import PaperSummary
@@ -101,7 +98,7 @@ def _simulation(summary: PaperSummary) -> Iterator[Claim]:
         "In the simulation SupCB-GLM and Laplace-TS perform poorly: they are the last two of the seven.",
         experiment,
         experiment,
-        lambda protocol: are_last(protocol, worst),
+        lambda protocol: {policy.label for policy in protocol.compared[-len(worst) :]} == set(worst),
         lambda protocol: ranks_of(protocol, worst),
     )
     yield _grid_claim(experiment)
@@ -142,7 +139,7 @@ def _forest_cover_1(summary: PaperSummary) -> Iterator[Claim]:
         experiment,
         experiment,
         lambda protocol: (
-            max(upper_end(protocol[name]) for name in well) < min(lower_end(protocol[name]) for name in poor)
+            max(protocol[name].interval[1] for name in well) < min(protocol[name].interval[0] for name in poor)
         ),
         lambda protocol: "; ".join(regrets_of(protocol, names) for names in (well, poor)),
     )
