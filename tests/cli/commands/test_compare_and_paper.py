@@ -125,6 +125,7 @@ def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.usefixtures("compiled_now")
 def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
     (tmp_path / "simple.toml").write_text(SIMPLE.replace("HORIZON", "400000"))
     words = ["compare", "simple.toml", "--jobs", "1", "--out", "out"]
@@ -179,6 +180,7 @@ def test_all_names_every_part_of_the_paper() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiled_now")
 def test_ray_on_two_nodes_gives_the_same_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is in the extra [ray]")
     words = ["paper", "simulation", "forest-1", "--quick", "--out"]
