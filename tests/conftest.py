@@ -22,7 +22,9 @@ settings.register_profile("no deadline", deadline=None)  # a busy machine must n
 settings.load_profile("no deadline")
 
 ROOT = Path(__file__).parents[1]
-POLICIES = sorted(path.stem.replace("_", "-") for path in (ROOT / "src/glbandits/policies").glob("[a-z]*.py"))
+POLICIES = sorted(
+    path.stem.replace("_", "-") for path in (ROOT / "src/glbandits/policies/algorithms").glob("[a-z]*.py")
+)
 BY_POLICY = ("tests/laws/", "tests/safety/", "tests/evaluation/replay/test_every_policy_on_a_log.py")
 """Where the tests of each policy are a group of their own."""
 SAME_GROUP = {
