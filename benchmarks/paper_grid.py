@@ -11,7 +11,7 @@ from pathlib import Path
 from glbandits.lab.experiments.outcomes import FRESH, PAPER
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
-from glbandits.lab.paper import simulation
+from glbandits.lab.paper.experiments import simulation
 from glbandits.lab.paper.runtime import PAPER_SECONDS
 
 PAPER_SETTINGS = {
@@ -27,7 +27,7 @@ PAPER_SETTINGS = {
 
 def report() -> None:
     """Run the grid with an empty store, and print the ratio."""
-    experiment = simulation.experiment()
+    experiment = simulation()
     theirs = len(experiment.repeats) * sum(
         settings * PAPER_SECONDS[name][0] for name, settings in PAPER_SETTINGS.items()
     )

@@ -14,13 +14,17 @@ import pytest
 from hypothesis import settings
 
 from glbandits.compilation import entry_point
+from tests import compile_on_demand
 
-os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
+os.environ.setdefault("GLBANDITS_COMPILE", "never")
+compile_on_demand.install()
 settings.register_profile("no deadline", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("no deadline")
 
 ROOT = Path(__file__).parents[1]
-POLICIES = sorted(path.stem.replace("_", "-") for path in (ROOT / "src/glbandits/policies").glob("[a-z]*.py"))
+POLICIES = sorted(
+    path.stem.replace("_", "-") for path in (ROOT / "src/glbandits/policies/algorithms").glob("[a-z]*.py")
+)
 BY_POLICY = ("tests/laws/", "tests/safety/", "tests/evaluation/replay/test_every_policy_on_a_log.py")
 """Where the tests of each policy are a group of their own."""
 SAME_GROUP = {
@@ -28,8 +32,8 @@ SAME_GROUP = {
     "tests/policies/algorithms/test_optimist.py": "optimist",
     "tests/policies/shared/test_half_life_selection.py": "optimist",
     "tests/test_drift_benchmark.py": "optimist",
-    "tests/lab/experiments/test_cost.py": "cost",
-    "tests/lab/experiments/test_theory.py": "cost",
+    "tests/lab/paper/test_cost.py": "cost",
+    "tests/lab/paper/test_theory.py": "cost",
     "tests/lab/experiments/test_timed_run.py": "cost",
     "tests/evaluation/test_policy_comparison.py": "evaluation report",
     "tests/evaluation/report/test_evaluation_report.py": "evaluation report",
@@ -97,6 +101,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing: for tests whose subject is not compiled code, and which plain Python passes in seconds."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    monkeypatch.setattr(compile_on_demand, "is_enabled", False)
 
 
 @pytest.fixture

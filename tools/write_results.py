@@ -2,7 +2,7 @@
 
     glb paper all --out out/paper && python tools/write_results.py out/paper docs
 
-`make results` does both. tests/test_results_pages.py fails if the pages and docs/results.json disagree.
+`make results` does both.
 """
 
 import shutil

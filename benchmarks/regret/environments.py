@@ -1,6 +1,5 @@
 """Environments: small gaps, hidden offsets, sparse crosses, heavy tails and a flip."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -9,8 +8,8 @@ from scipy.special import expit
 
 from glbandits.common.arrays import Floats
 from glbandits.lab.environments import NOISES, Noise, Synthetic
-from glbandits.lab.environments.rounds import Rounds
-from glbandits.lab.environments.synthetic import CHUNK_SIZE, NOISE, ROUND_OVERHEAD, THETA
+from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
+from glbandits.lab.environments.synthetic import NOISE, THETA
 from glbandits.maths.links import find_link
 
 CONTEXTS = 4
@@ -48,9 +47,9 @@ class OneHotArms:
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """The same arms in every round."""
         means = np.full(self.arms, self.other_mean)
-        means[_stream(seed, THETA).integers(self.arms)] = self.best_mean
-        noises = _stream(seed, NOISE)
-        for length in _lengths(horizon, self.arms, self.dim):
+        means[stream(seed, THETA).integers(self.arms)] = self.best_mean
+        noises = stream(seed, NOISE)
+        for length in chunk_lengths(horizon, self.arms * (self.dim + 2)):
             arms = np.repeat(np.eye(self.arms)[np.newaxis], length, axis=0)
             yield _rounds(arms, np.tile(means, (length, 1)), self.noise.draw(noises, length))
 
@@ -81,7 +80,7 @@ class HiddenOffset:
         scores = Synthetic(
             dim=self.dim, arms=self.arms, fixed_arms=True, theta_norm=self.theta_norm, link="identity"
         )  # its expected rewards are the scores x'theta*
-        noises, mean = _stream(seed, NOISE), np.vectorize(find_link(self.link).mean)
+        noises, mean = stream(seed, NOISE), np.vectorize(find_link(self.link).mean)
         for block in scores.rounds(horizon, seed):
             means = np.tile(mean(self.offset + block.expected[0]), (len(block), 1))
             yield replace(block, expected=means, values=means, noise=self.noise.draw(noises, len(block)))
@@ -115,9 +114,9 @@ class SparseCrosses:
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Rounds of one context each."""
-        means, contexts, noises = self.means(seed), _stream(seed, CONTEXTS), _stream(seed, NOISE)
+        means, contexts, noises = self.means(seed), stream(seed, CONTEXTS), stream(seed, NOISE)
         each = np.arange(self.arms)
-        for length in _lengths(horizon, self.arms, self.dim):
+        for length in chunk_lengths(horizon, self.arms * (self.dim + 2)):
             shown = contexts.integers(self.contexts, size=length)
             arms, t = np.zeros((length, self.arms, self.dim)), np.arange(length)[:, np.newaxis]
             arms[t, each, shown[:, np.newaxis]] = 1.0
@@ -127,7 +126,7 @@ class SparseCrosses:
 
     def means(self, seed: int) -> Floats:
         """The mean of each arm in each context, (contexts, arms)."""
-        weights = _stream(seed, THETA)
+        weights = stream(seed, THETA)
         context = weights.normal(0.0, self.main_deviation, (self.contexts, 1))
         arm = weights.normal(0.0, self.main_deviation, self.arms)
         cross = weights.normal(0.0, self.cross_deviation, (self.contexts, self.arms))
@@ -160,16 +159,6 @@ class Flip:
             means = np.where(is_flipped, 1.0 - block.expected, block.expected)
             yield replace(block, expected=means, values=means)
             start += len(block)
-
-
-def _stream(seed: int, part: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
-
-
-def _lengths(horizon: int, arms: int, dim: int) -> list[int]:
-    """Cut the horizon into blocks of at most 4 MB of features."""
-    longest = max(1, CHUNK_SIZE // (arms * (dim + 2) + ROUND_OVERHEAD))
-    return [min(longest, horizon - longest * i) for i in range(math.ceil(horizon / longest))]
 
 
 def _rounds(arms: Floats, means: Floats, noise: Floats) -> Rounds:

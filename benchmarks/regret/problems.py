@@ -13,7 +13,6 @@ from glbandits.lab.environments import (
     ForestCover,
     News,
     Synthetic,
-    SyntheticVariant,
     gaussian,
     write_simulated_news,
 )
@@ -111,7 +110,7 @@ _SEEN_OTHERS = (
     _other(
         "heavy-tailed",
         "Student's t features: d=10, K=20, theta* 2",
-        SyntheticVariant(dim=10, arms=20, theta_norm=2.0, features="heavy-tailed"),
+        Synthetic(dim=10, arms=20, theta_norm=2.0, features="heavy-tailed"),
         role=SEEN,
     ),
     _other("d-30", "d=30, K=20, theta* 2", Synthetic(dim=30, arms=20, theta_norm=2.0), 2000, role=SEEN),
@@ -119,7 +118,7 @@ _SEEN_OTHERS = (
     _other(
         "low-ctr",
         "1 % clicks: 9 features and a constant, intercept -4.6, K=10, theta* 3",
-        SyntheticVariant(dim=10, arms=10, intercept=-4.6, theta_norm=3.0),
+        Synthetic(dim=10, arms=10, intercept=-4.6, theta_norm=3.0),
         5000,
         role=SEEN,
     ),
@@ -134,7 +133,7 @@ _NEW_OTHERS = (
     _other(
         "correlated",
         "features of uneven variance: d=10, K=20, theta* 2",
-        SyntheticVariant(dim=10, arms=20, theta_norm=2.0, features="correlated"),
+        Synthetic(dim=10, arms=20, theta_norm=2.0, features="correlated"),
     ),
     _other(
         "fixed-20",
@@ -158,16 +157,14 @@ _NEW_OTHERS = (
     _other(
         "step",
         "misspecified, two means: 10 features and a constant, K=20",
-        SyntheticVariant(dim=11, arms=20, theta_norm=2.0, intercept=0.0, misspecified="step"),
+        Synthetic(dim=11, arms=20, theta_norm=2.0, intercept=0.0, misspecified="step"),
     ),
     _other(
         "interaction",
         "misspecified, product of two features: 10 features and a constant, K=20",
-        SyntheticVariant(dim=11, arms=20, theta_norm=2.0, intercept=0.0, misspecified="interaction"),
+        Synthetic(dim=11, arms=20, theta_norm=2.0, intercept=0.0, misspecified="interaction"),
     ),
-    _other(
-        "times-1000", "the simulation, features times 1000", SyntheticVariant(dim=6, arms=100, feature_scale=1000.0)
-    ),
+    _other("times-1000", "the simulation, features times 1000", Synthetic(dim=6, arms=100, feature_scale=1000.0)),
     _other("k-2", "two arms: d=10, theta* 2", Synthetic(dim=10, arms=2, theta_norm=2.0)),
     _other(
         "heavy-rewards",

@@ -13,8 +13,7 @@ from numba import types
 from glbandits import Bandit, InvalidInput, LinUcb, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import GlbanditsError
-from glbandits.compilation import entry_point as module
-from glbandits.compilation.entry_point import LARGE_ARRAY, Recipe, compile_mode, entry_point
+from glbandits.compilation.entry_point import Recipe, compile_mode, entry_point
 from glbandits.compilation.numba_support import VECTOR
 
 SWITCH = """
@@ -97,62 +96,10 @@ def fragile_recipe() -> Recipe:
     return Recipe(invert, types.int64(VECTOR), "test of a division", nogil=False)
 
 
-def test_machine_code_repeats_a_call_that_overflows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+def test_machine_code_repeats_a_call_that_overflows() -> None:
     entry, values = entry_point(fragile_recipe), np.array([0.0, 2.0, 0.0])
     assert entry._call_plain(values) == 7
     np.testing.assert_array_equal(values, [1.0, 0.5, np.inf])  # the first number was raised once, not twice
-
-
-def costly_recipe(seconds: float) -> Recipe:
-    def add_one(values: Floats) -> int:
-        values[0] += 1.0
-        return 7
-
-    return Recipe(add_one, types.int64(VECTOR), "test of costs", nogil=False, plain_seconds=seconds)
-
-
-def test_on_demand_compiles_when_plain_python_has_taken_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "is_cached", lambda _: False)
-    monkeypatch.setattr(module, "LOAD_SECONDS", 0.0)
-    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
-    cheap, costly = entry_point(costly_recipe, 0.0), entry_point(costly_recipe, 1e9)
-    for mode in ("never", "on-demand"):
-        monkeypatch.setenv("GLBANDITS_COMPILE", mode)
-        for entry in (cheap, costly):
-            entry.call(np.ones(2))
-        assert cheap.is_compiled == (mode == "on-demand")
-        assert not costly.is_compiled
-
-
-def test_on_demand_loads_what_another_process_has_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
-    monkeypatch.setattr(module, "is_cached", lambda _: False)
-    patient = entry_point(costly_recipe, 2e9)
-    monkeypatch.setattr(module, "LOAD_SECONDS", 0.0)
-    eager = entry_point(costly_recipe, 3e9)
-    monkeypatch.setattr(module, "is_cached", lambda _: True)
-    for entry in (patient, eager):
-        entry.call(np.ones(2))
-    assert not patient.is_compiled, "loading takes longer than this call"
-    assert eager.is_compiled
-
-
-def test_on_demand_looks_for_compiled_code_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
-    looks: list[Recipe] = []
-
-    def look(recipe: Recipe) -> bool:
-        looks.append(recipe)
-        return False
-
-    monkeypatch.setattr(module, "is_cached", lambda _: False)
-    entry = entry_point(costly_recipe, 4e9)
-    monkeypatch.setattr(module, "is_cached", look)
-    entry._plain_seconds = 10.0
-    for _ in range(50):
-        entry.call(np.ones(2))
-    assert len(looks) == 1, "a look takes as long as many calls"
 
 
 def test_plain_function_rejects_types_like_machine_code() -> None:
@@ -166,7 +113,7 @@ def test_plain_function_rejects_types_like_machine_code() -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("mode", ["now", "on-demand", "never"])
+@pytest.mark.parametrize("mode", ["now", "never"])
 def test_modes_give_the_same_decisions(mode: str, tmp_path: Path) -> None:
     program = """
 import numpy as np
@@ -204,7 +151,7 @@ def test_failed_compilation_is_raised_at_every_call() -> None:
     entry: Any = entry_point(failing_recipe)
     for _ in range(2):
         with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
-            entry.compiled()(np.ones(LARGE_ARRAY + 1))
+            entry._machine_code()
     with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
         entry.call(np.ones(2))
 

@@ -45,7 +45,12 @@ def test_machine_code_is_cached_until_called_code_changes(source: Path, tmp_path
     assert hits == 0
     assert run(PROGRAM, **environment) == [arm, 1]
     for path, old, new, expected in (
-        ("policies/lin_ucb.py", "Return the arm with", "Return an arm with", [arm, 1]),  # Uniform does not call it
+        (
+            "policies/algorithms/lin_ucb.py",
+            "Return the arm with",
+            "Return an arm with",
+            [arm, 1],
+        ),  # Uniform does not call it
         ("maths/philox.py", "int(uniform(rng) * size)", "size - 1 - int(uniform(rng) * size)", [49 - arm, 0]),
     ):
         text = (source / "glbandits" / path).read_text()

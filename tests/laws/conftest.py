@@ -3,13 +3,12 @@
 `make test-safety` compares machine code with plain Python, and `make test-slow` repeats the laws on machine code.
 """
 
-import os
-
 import pytest
+
+from tests import compile_on_demand
 
 
 @pytest.fixture(autouse=True)
 def plain_laws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile nothing, unless the environment asks for it. A test may still ask for `compiled_now`."""
-    if os.environ["GLBANDITS_COMPILE"] == "on-demand":
-        monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    monkeypatch.setattr(compile_on_demand, "is_enabled", False)

@@ -25,7 +25,6 @@ from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
 from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
 from glbandits.lab import SparseHashed, Synthetic, simulate
 from glbandits.lab.environments.rounds import Rounds
-from glbandits.lab.simulation.r6a_replay import replay_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
@@ -167,8 +166,6 @@ def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
     digest.update(matched.tobytes())
     keep = entry_point(matched_recipe, *keys).compiled()
     out.append(keep(state.copy(), *start, *log, ones, generator(2), matched, kept))
-    events = np.arange(rows), chosen, rewards.astype(np.int64), np.empty(rows, dtype=np.int64)
-    out.append(entry_point(replay_recipe, *keys).compiled()(state.copy(), *start, block.arms, block.counts, *events))
     for learned in out:
         digest.update(learned.tobytes())
 

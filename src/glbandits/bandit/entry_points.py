@@ -66,7 +66,7 @@ def policy_recipe(
     """
     is_ours = is_ours and link.built_in and policy.__module__.split(".")[0] == __name__.split(".")[0]
     name = f"{policy.name}, {link.name}{more}"
-    return Recipe(function, signature, name, nogil=nogil, check_bounds=not is_ours, work=work, plain_seconds=40.0)
+    return Recipe(function, signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
 
 
 def choose_recipe(policy: type[Policy], link: Link) -> Recipe:

@@ -30,7 +30,6 @@ COMMANDS = {
     "compare": Entry("lab", "Compare policies on your own problem, from a TOML file.", "experiments"),
     "compile": Entry("serve", "Compile policies into the cache on disk."),
     "demo": Entry("serve", "Run a server and a simulated shop, and show how it learns."),
-    "diagnose": Entry("lab", "Check whether the theory of SGD-TS covers your problem."),
     "evaluate": Entry("lab", "Estimate the mean reward of policies from a log."),
     "export": Entry("serve", "Write the log of a service to Parquet files."),
     "keys": Entry("serve", "Create, list and revoke the API keys of a service."),

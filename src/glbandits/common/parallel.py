@@ -73,27 +73,6 @@ def is_one_process(jobs: int, engine: str) -> bool:
     return engine == "local" and worker_count(jobs) == 1
 
 
-def run_in_processes(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
-    """Yield results in the order in which calls finish.
-
-    One job runs in this process, more in worker processes.
-    """
-    processes = min(len(arguments), worker_count(jobs))
-    if processes <= 1:
-        yield from (function(*values) for values in arguments)
-        return
-    results = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)(
-        delayed(_call_in_worker)(function, *values) for values in arguments
-    )
-    yield from results
-
-
-def _call_in_worker(function: Callable[..., Any], *values: Any) -> Any:
-    """Call the function in a process that Ctrl-C ends at once, without a traceback. The main process reports it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return function(*values)
-
-
 def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _FinishedCall:
     """Call the function in a worker, and collect its warnings."""
     with warnings.catch_warnings(record=True) as caught:
@@ -110,8 +89,21 @@ def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _Finishe
 
 
 def _local(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) -> Iterator[_FinishedCall]:
-    """Run the calls in processes on this machine."""
-    yield from run_in_processes(_call, [(function, *pair) for pair in enumerate(arguments)], jobs)
+    """Run the calls in processes on this machine; a single one in this process."""
+    processes = min(len(arguments), worker_count(jobs))
+    if processes <= 1:
+        yield from (_call(function, *pair) for pair in enumerate(arguments))
+        return
+    results = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)(
+        delayed(_call_in_worker)(function, *pair) for pair in enumerate(arguments)
+    )
+    yield from results
+
+
+def _call_in_worker(function: Callable[[Any], Any], index: int, argument: Any) -> _FinishedCall:
+    """Call the function in a process that Ctrl-C ends at once, without a traceback. The main process reports it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return _call(function, index, argument)
 
 
 def _ray(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) -> Iterator[_FinishedCall]:

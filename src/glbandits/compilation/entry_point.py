@@ -17,7 +17,6 @@ The environment variable `GLBANDITS_COMPILE` sets when an entry point is compile
 | value | compiled |
 |---|---|
 | background (default) | in the background, from the first call on |
-| on-demand | in this process, once plain Python has taken some seconds of CPU time |
 | now | in this process, before the first call |
 | never | never |
 
@@ -31,7 +30,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import sha256
@@ -48,11 +46,7 @@ from glbandits.common.display.progress_lines import progress_lines
 from glbandits.common.errors import GlbanditsError, InvalidInput
 from glbandits.compilation.numba_support import cache_folder, compile_cached, entry_name
 
-MODES = ("background", "on-demand", "now", "never")
-LOAD_SECONDS = 0.5
-"""CPU seconds of plain Python between two looks for code compiled by another process, in the mode "on-demand"."""
-LARGE_ARRAY = 100_000
-"""Size of an array above which a function from `compiled()` is compiled in the mode "on-demand"."""
+MODES = ("background", "now", "never")
 LONG_CALL = 2e6
 """Elementary steps above which a call waits for machine code: about half a second of plain Python."""
 
@@ -72,8 +66,6 @@ class Recipe(NamedTuple):
     """Whether the code contains user code. It is then compiled with bounds checks, and at once, so that errors show."""
     work: Callable[..., float] | None = None
     """Returns about how many elementary steps a call with these arguments takes."""
-    plain_seconds: float = 2.0
-    """CPU seconds of plain Python after which the mode "on-demand" compiles: about what compilation takes, or more."""
 
 
 class EntryPoint:
@@ -83,18 +75,20 @@ class EntryPoint:
     compilation only if plain Python would take long. Use `compiled()` if many calls follow: it waits.
     """
 
-    __slots__ = ("_is_submitted", "_lock", "_next_look", "_plain_seconds", "_ready", "call", "failure", "job", "recipe")
+    __slots__ = ("_is_submitted", "_lock", "_ready", "call", "failure", "job", "recipe")
 
     def __init__(self, build: Callable[..., Recipe], arguments: tuple[Any, ...]) -> None:
         self.job, self.recipe = (build, arguments), build(*arguments)
         self._lock, self._is_submitted = threading.RLock(), False
         self._ready = threading.Event()  # set when compilation has succeeded or failed
         self.failure: Exception | None = None
-        self._plain_seconds, self._next_look = 0.0, LOAD_SECONDS  # in the mode "on-demand"
         self.call: Callable[..., Any] = self._call_plain
-        mode = compile_mode()
-        if mode == "now" or (mode != "never" and (self.recipe.check_bounds or is_cached(self.recipe))):
+        if self._may_compile and (compile_mode() == "now" or self.recipe.check_bounds or is_cached(self.recipe)):
             self._machine_code()
+
+    @property
+    def _may_compile(self) -> bool:
+        return compile_mode() != "never"
 
     @property
     def is_compiled(self) -> bool:
@@ -109,20 +103,8 @@ class EntryPoint:
                 _background_compiler().submit(self)
 
     def compiled(self) -> Callable[..., Any]:
-        """Return the machine code, after waiting for it.
-
-        In the mode "never" this is the plain function. In the mode "on-demand" it is a function that compiles when it
-        is called with large arrays, or when plain Python has taken long.
-        """
-        mode = compile_mode()
-        if mode == "never" or self.is_compiled:
-            return self.call
-        return self._call_on_demand if mode == "on-demand" else self._machine_code()
-
-    def _call_on_demand(self, *arguments: Any) -> Any:
-        if max((value.size for value in arguments if isinstance(value, np.ndarray)), default=0) > LARGE_ARRAY:
-            self._machine_code()
-        return self.call(*arguments)
+        """Return the machine code, after waiting for it. In the mode "never" this is the plain function."""
+        return self._machine_code() if self._may_compile else self.call
 
     def _machine_code(self) -> Callable[..., Any]:
         """Wait until the background has compiled, or compile here; return the machine code."""
@@ -167,9 +149,8 @@ class EntryPoint:
         """
         self.start()
         typed = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
-        if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and compile_mode() != "never":
+        if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and self._may_compile:
             return self._machine_code()(*arguments)
-        start = time.thread_time()
         saved = [(array, array.copy()) for array in typed if isinstance(array, np.ndarray) and array.flags.writeable]
         try:
             with np.errstate(all="ignore"):
@@ -177,21 +158,10 @@ class EntryPoint:
         except Exception as error:
             for array, before in saved:
                 array[...] = before
-            if isinstance(error, GlbanditsError) or compile_mode() == "never":
+            if isinstance(error, GlbanditsError) or not self._may_compile:
                 raise
             return self._machine_code()(*arguments)
-        if compile_mode() == "on-demand":
-            self._plain_seconds += time.thread_time() - start
-            if self._is_worth_compiling():
-                self._machine_code()
         return int(result) if isinstance(result, np.integer) else result
-
-    def _is_worth_compiling(self) -> bool:
-        """Whether plain Python has taken long, or another process has compiled meanwhile."""
-        if self._plain_seconds > self._next_look:
-            self._next_look = self._plain_seconds + LOAD_SECONDS
-            return self._plain_seconds > self.recipe.plain_seconds or is_cached(self.recipe)
-        return False
 
 
 def _as_typed(value: Any, kind: Any) -> Any:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.commands.experiments import _resumable
-from glbandits.common.parallel import run_in_processes
+from glbandits.common.parallel import run_parallel
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import ExperimentSummary
 from glbandits.lab.paper.paper_summary import read_summary
@@ -125,6 +125,7 @@ def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
+@pytest.mark.usefixtures("compiled_now")
 def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
     (tmp_path / "simple.toml").write_text(SIMPLE.replace("HORIZON", "400000"))
     words = ["compare", "simple.toml", "--jobs", "1", "--out", "out"]
@@ -141,7 +142,7 @@ def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
 
 
 def stop_after_first_task() -> None:
-    for _ in run_in_processes(time.sleep, [(0.01,)] * 20, 2):
+    for _ in run_parallel(time.sleep, [0.01] * 20, jobs=2):
         time.sleep(0.2)
         raise KeyboardInterrupt
 
@@ -179,6 +180,7 @@ def test_all_names_every_part_of_the_paper() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiled_now")
 def test_ray_on_two_nodes_gives_the_same_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is in the extra [ray]")
     words = ["paper", "simulation", "forest-1", "--quick", "--out"]
@@ -219,11 +221,10 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("compare", "mine.toml", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
         (("compare", "mine.toml", "--jobs", "0"), "Option: --jobs"),
         (("compare", "mine.toml", "--out", "mine.toml/out"), "--out must be a writable folder; got mine"),
-        (("paper", "simulation", "--data", "."), "--data takes a folder with Yahoo! R6A files or covtype.data, and ."),
+        (("paper", "simulation", "--data", "."), "covtype.data or a folder of them; . has neither"),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
-        (("paper", "news", "--data", "mine.toml"), "mine.toml is neither"),
+        (("paper", "news", "--data", "mine.toml"), "mine.toml has neither"),
         (("compare", "nowhere.toml"), "nowhere.toml"),
-        (("diagnose", "nowhere.npy"), "nowhere.npy"),
     ],
 )
 def test_invalid_option_is_an_error_and_writes_nothing(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from glbandits import InvalidInput, UnknownName
 from glbandits.common.errors import MissingExtra
 from glbandits.lab import ClassificationTable, Environment
 from glbandits.lab.environments import classification as module
+from glbandits.lab.environments import rounds as rounds_module
 from tests.lab.environments.rounds import all_rounds
 
 FEATURES = np.array([[1.0, 10.0], [2.0, 30.0], [3.0, 20.0], [6.0, 40.0]])
@@ -43,7 +44,7 @@ def test_rewards_do_not_depend_on_the_noise() -> None:
 
 def test_chunk_size_does_not_change_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     uncut = all_rounds(SMALL, 100, seed=4)
-    monkeypatch.setattr(module, "CHUNK_SIZE", 500)
+    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 500)
     cut = all_rounds(SMALL, 130, seed=4)
     for name in ("arms", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name)[:100])

@@ -11,6 +11,7 @@ from scipy import stats
 from glbandits import Uniform
 from glbandits.lab import Environment, ForestCover, simulate
 from glbandits.lab.environments import forest_cover as module
+from glbandits.lab.environments import rounds as rounds_module
 from tests.lab.environments.forest_cover_files import EVERY, NAMES, groups, lines
 from tests.lab.environments.rounds import all_rounds
 
@@ -102,9 +103,9 @@ def test_chunk_size_does_not_change_the_rounds(
     scenario: int, version: str, chunk_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = ForestCover(scenario=scenario, version=version)
-    monkeypatch.setattr(module, "CHUNK_SIZE", 10**9)
+    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 10**9)
     uncut = all_rounds(problem, 150, seed=4)
-    monkeypatch.setattr(module, "CHUNK_SIZE", chunk_size)
+    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", chunk_size)
     assert (len(list(problem.rounds(150, seed=4))) > 1) == (chunk_size < 10**6)
     cut = all_rounds(problem, 150, seed=4)
     for name in NAMES:

@@ -11,8 +11,8 @@ import pytest
 from glbandits import InvalidInput, Uniform
 from glbandits.lab import (
     Environment,
-    Events,
     News,
+    NewsEvents,
     ReadCounts,
     is_simulated,
     read_events,
@@ -20,6 +20,7 @@ from glbandits.lab import (
     write_simulated_news,
 )
 from glbandits.lab.environments import news as module
+from glbandits.lab.environments import rounds as rounds_module
 from glbandits.lab.environments.simulated_news import FEWEST, MOST
 from tests.lab.environments.rounds import all_rounds
 
@@ -61,9 +62,8 @@ def test_rounds_match_a_manual_computation(problem: News) -> None:
     np.testing.assert_array_equal(rounds.values, rounds.expected)
     a, b, c = [1.0, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 0.7, 0.1, 0.1, 0.1, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     np.testing.assert_array_equal(rounds.arms, [[a, b], [c, b]])
-    assert (problem.length(), problem.skipped(), problem.dim) == (2, 1, 6)
-    assert problem.timestamps().tolist() == [300, 900]
-    assert problem.counts() == ReadCounts(lines=10, events=9, wrong_fields=1, articles_left_out=5)
+    assert (problem.length(), problem.dim) == (2, 6)
+    assert problem.counts() == ReadCounts(lines=10, events=9, malformed=1, articles_left_out=5)
     assert not problem.simulated
     assert isinstance(problem, Environment)
 
@@ -86,16 +86,14 @@ def test_log_without_arms_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="at least one event that displays an article with features 1 to 6"):
         News(files=(tmp_path / "log",)).length()
     (tmp_path / "log").write_bytes(b"")
-    with pytest.raises(InvalidInput, match="must be an R6A file; it is empty"):
+    with pytest.raises(InvalidInput, match="must be an R6A file"):
         News(files=(tmp_path / "log",))
 
 
 def test_truncated_file_gives_no_rounds(tmp_path: Path) -> None:
     (path,) = write_simulated_news(tmp_path, days=1, events_per_day=2880)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(
-        InvalidInput, match=r"20090501.gz must be a complete R6A file; it cannot be read after line \d+"
-    ):
+    with pytest.raises(InvalidInput, match="20090501.gz must be a complete R6A file; it cannot be read"):
         News(files=(path,)).length()
 
 
@@ -110,7 +108,7 @@ def test_fingerprint_depends_on_the_rounds_not_the_files(problem: News, tmp_path
 def test_files_are_read_again_only_if_they_change(problem: News, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
 
-    def counted(files: Iterable[Path]) -> Iterator[Events]:
+    def counted(files: Iterable[Path]) -> Iterator[NewsEvents]:
         reads.append(1)
         return read_events(files)
 
@@ -125,7 +123,7 @@ def test_files_are_read_again_only_if_they_change(problem: News, monkeypatch: py
     assert problem.length() == 1
     assert len(reads) == 2
     path.unlink()
-    with pytest.raises(InvalidInput, match="files must exist as long as they are used; .*log: No such file"):
+    with pytest.raises(InvalidInput, match="files must be a file; there is none at .*log"):
         problem.length()
 
 
@@ -155,9 +153,9 @@ def test_rounds_match_a_simple_implementation(simulated: tuple[Path, ...], monke
                 clicks[int(head[0])][int(head[1])].append(int(head[2]))
                 features[int(head[1])] = [float(articles[head[1]][key]) for key in "123456"]
     problem = News(files=simulated)
-    monkeypatch.setattr(module, "CHUNK_SIZE", 20_000)
+    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 20_000)
     rounds = all_rounds(problem, problem.length(), seed=0)
-    assert problem.timestamps().tolist() == sorted(clicks)
+    assert problem.length() == len(clicks)
     for t, moment in enumerate(sorted(clicks)):
         arms = sorted(clicks[moment])
         assert rounds.counts[t] == len(arms)
@@ -168,7 +166,7 @@ def test_rounds_match_a_simple_implementation(simulated: tuple[Path, ...], monke
 def test_chunk_size_does_not_change_the_rounds(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     problem = News(files=simulated)
     uncut = all_rounds(problem, 500, seed=4)
-    monkeypatch.setattr(module, "CHUNK_SIZE", 3000)
+    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 3000)
     assert len(list(problem.rounds(500, seed=4))) > 10
     for name in ("arms", "counts", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(all_rounds(problem, 500, seed=4), name))

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits import InvalidInput
-from glbandits.lab import Events, Pool, ReadCounts, read_events
+from glbandits.lab import NewsEvents, ReadCounts, read_events
 from glbandits.lab.environments import r6a as module
-from glbandits.lab.environments import r6a_events
-from glbandits.lab.environments.r6a_events import EventReader
 
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
 A = b"|11 2:0.2 3:0.3 4:0.4 5:0.5 6:0.6 1:1.000000"
@@ -23,29 +21,18 @@ POOL = A + b" " + B
 GOOD = b"300 11 1 " + USER + POOL
 
 
-def all_events(batches: Iterable[Events]) -> tuple[list[tuple[object, ...]], ReadCounts]:
+def all_events(batches: Iterable[NewsEvents]) -> tuple[list[tuple[object, ...]], ReadCounts]:
     """Return every event as plain values, and the sum of the counts."""
     events: list[tuple[object, ...]] = []
     counts = ReadCounts()
     for batch in batches:
         counts += batch.counts
-        columns = (batch.timestamps, batch.articles, batch.clicks, batch.displayed, batch.pool)
-        for timestamp, article, click, row, pool_index in zip(*(column.tolist() for column in columns), strict=True):
+        columns = (batch.timestamps, batch.clicks, batch.displayed, batch.pool)
+        for timestamp, click, row, pool_index in zip(*(column.tolist() for column in columns), strict=True):
             pool = batch.pools[pool_index]
             parts = tuple(pool.ids.tolist()), tuple(pool.features.ravel().tolist()), tuple(pool.left_out.tolist())
-            events.append((timestamp, article, click, row, *parts))
+            events.append((timestamp, click, row, *parts))
     return events, counts
-
-
-def slowly(text: bytes) -> list[tuple[object, ...]]:
-    """Return the same with `parse_line` for every line, in plain Python."""
-    events: list[tuple[object, ...]] = []
-    for line in text[:-1].split(b"\n"):
-        read = r6a_events.parse_line(line)
-        if not isinstance(read, r6a_events.Fault):
-            parts = read.pool.ids, read.pool.features.ravel(), read.pool.left_out
-            events.append((*read[:4], *(tuple(part.tolist()) for part in parts)))
-    return events
 
 
 def file_of(folder: Path, text: bytes, name: str = "log") -> Path:
@@ -59,7 +46,6 @@ def test_two_events_match_a_manual_computation(tmp_path: Path, name: str) -> Non
     text = GOOD + b"\n" + b"600 22 0 " + USER + B + b" " + OTHER + b"\n"
     (batch,) = read_events([file_of(tmp_path, text, name)])
     assert batch.timestamps.tolist() == [300, 600]
-    assert batch.articles.tolist() == [11, 22]
     assert batch.clicks.tolist() == [1, 0]
     assert batch.displayed.tolist() == [0, 0]
     assert batch.pool.tolist() == [0, 1]
@@ -72,70 +58,51 @@ def test_two_events_match_a_manual_computation(tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("line", "fault"),
+    "line",
     [
-        (b"", "wrong_fields"),
-        (b"300 11 |user 1:1 " + POOL, "wrong_fields"),
-        (b"300 11 1 1 " + USER + POOL, "wrong_fields"),
-        (b"300 11 1 " + A + b" " + B, "wrong_fields"),
-        (b"300 11 1 |users 1:1 " + POOL, "wrong_fields"),
-        (b"300 11 1 " + USER, "wrong_fields"),
-        (b"300 11 1 " + USER + A + b" |", "wrong_fields"),
-        (b"300 11 1 " + USER + A + b" 7", "wrong_fields"),
-        (b"300 11 1 " + USER + A + b" 7:1:1", "wrong_fields"),
-        (b"now 11 1 " + USER + POOL, "not_a_number"),
-        (b"-300 11 1 " + USER + POOL, "not_a_number"),
-        (b"300 11.5 1 " + USER + POOL, "not_a_number"),
-        (b"300 11 2 " + USER + POOL, "not_a_number"),
-        (b"300 11 01 " + USER + POOL, "not_a_number"),
-        (b"1000000000000000000 11 1 " + USER + POOL, "not_a_number"),
-        (b"300 11 1 " + USER + A.replace(b"0.5", b"half"), "not_a_number"),
-        (b"300 11 1 " + USER + A.replace(b"0.5", b"nan"), "not_a_number"),
-        (b"300 11 1 " + USER + A.replace(b"0.5", b"1e51"), "not_a_number"),
-        (b"300 11 1 " + USER + A.replace(b"0.5", b"1_0"), "not_a_number"),
-        (b"300 11 1 " + USER + A.replace(b"5:", b"five:"), "not_a_number"),
-        (b"300 11 1 " + USER + A.replace(b"11", b"x11"), "not_a_number"),
-        (b"300x11 1 " + USER + POOL, "wrong_fields"),
-        (b"300 11x1 " + USER + POOL, "wrong_fields"),
-        (b"300 11 1x" + USER + POOL, "not_a_number"),
-        (b"300 11 1 |useR " + POOL, "wrong_fields"),
-        (b"300 12 1 " + USER + POOL, "not_in_pool"),
+        b"",
+        b"300 11 |user 1:1 " + POOL,
+        b"300 11 1 " + A + b" " + B,
+        b"300 11 1 " + USER,
+        b"300 11 1 " + USER + A + b" 7:1:1",
+        b"300 11.5 1 " + USER + POOL,
+        b"300 11 2 " + USER + POOL,
+        b"1000000000000000000 11 1 " + USER + POOL,
+        b"300 11 1 " + USER + A.replace(b"0.5", b"nan"),
+        b"300 12 1 " + USER + POOL,
     ],
 )
-def test_malformed_line_is_counted_and_skipped(tmp_path: Path, line: bytes, fault: str) -> None:
+def test_malformed_line_is_counted_and_skipped(tmp_path: Path, line: bytes) -> None:
     text = b"\n".join([GOOD, line, GOOD, line, line, GOOD])
     events, counts = all_events(read_events([file_of(tmp_path, text)]))
     assert len(events) == 3
-    assert counts == ReadCounts(lines=6, events=3, **{fault: 3})
+    assert counts == ReadCounts(lines=6, events=3, malformed=3)
 
 
 @pytest.mark.parametrize(
     "article",
-    [OTHER, b"|33 2:1 3:1 4:1 5:1 6:1", b"|33 2:1 2:1 4:1 5:1 6:1 1:1", b"|33 12:1 3:1 4:1 5:1 6:1 1:1", b"|33"],
+    [OTHER, b"|33 2:1 3:1 4:1 5:1 6:1", b"|33"],
 )
 def test_article_with_other_features_is_left_out(tmp_path: Path, article: bytes) -> None:
     text = b"300 33 1 " + USER + A + b" " + article + b"\n300 11 0 " + USER + A + b" " + article
     events, counts = all_events(read_events([file_of(tmp_path, text)]))
     features = (1.0, 0.2, 0.3, 0.4, 0.5, 0.6)
-    assert events == [(300, 33, 1, -1, (11,), features, (33,)), (300, 11, 0, 0, (11,), features, (33,))]
+    assert events == [(300, 1, -1, (11,), features, (33,)), (300, 0, 0, (11,), features, (33,))]
     assert counts.articles_left_out == 2
 
 
 def test_first_features_of_a_repeated_article_are_used(tmp_path: Path) -> None:
     events, _ = all_events(read_events([file_of(tmp_path, GOOD + b" " + B.replace(b"|22", b"|11"))]))
-    assert events[0][4:6] == ((11, 22), (1.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, 0.7, 0.1, 0.1, 0.1, 0.0))
+    assert events[0][3:5] == ((11, 22), (1.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, 0.7, 0.1, 0.1, 0.1, 0.0))
 
 
 def test_files_that_are_not_r6a_are_rejected_at_once(tmp_path: Path) -> None:
     good = file_of(tmp_path, GOOD, "good")
-    for text, message in ((b"", "log must be an R6A file; it is empty"), (b"a\nb", "Line 1: wrong number of fields")):
+    for text in (b"", b"a\nb", b"?\n" * 1000 + GOOD):
         for name in ("log", "log.gz"):
-            with pytest.raises(InvalidInput, match=message.replace("log", name)):
+            with pytest.raises(InvalidInput, match=f"{name} must be an R6A file; none of its first 1000 lines is"):
                 read_events([good, file_of(tmp_path, text, name)])
-    with pytest.raises(InvalidInput, match="none of its first 1000 lines is an event"):
-        read_events([file_of(tmp_path, b"?\n" * 1000 + GOOD)])
-    assert all_events(read_events([file_of(tmp_path, b"?\n" * 999 + GOOD)]))[1].events == 1
-    with pytest.raises(InvalidInput, match="nowhere must be a complete R6A file; it cannot be read.*No such file"):
+    with pytest.raises(InvalidInput, match=r"cannot be read.*No such file"):
         read_events([tmp_path / "nowhere"])
     with pytest.raises(InvalidInput, match="must be a list of paths; got one path"):
         read_events(str(good))
@@ -143,62 +110,17 @@ def test_files_that_are_not_r6a_are_rejected_at_once(tmp_path: Path) -> None:
         read_events([])
 
 
-def test_damaged_gzip_file_is_rejected_with_its_line(tmp_path: Path) -> None:
+def test_damaged_gzip_file_is_rejected(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [GOOD.replace(b"0.1 3:", b"%.6f 3:" % rng.random()) + b"\n" for _ in range(20_000)]
     path = file_of(tmp_path, b"".join(lines), "log.gz")
     zipped = path.read_bytes()
     for bad in (zipped[:-9], zipped[: len(zipped) // 2], zipped[:-8] + b"12345678", zipped + b"more"):
         path.write_bytes(bad)
-        with pytest.raises(
-            InvalidInput, match=r"log.gz must be a complete R6A file; it cannot be read after line \d+: "
-        ):
+        with pytest.raises(InvalidInput, match=r"log.gz must be a complete R6A file; it cannot be read: "):
             all_events(read_events([path]))
-    path.write_bytes(zipped[:60])
-    with pytest.raises(InvalidInput, match="cannot be read.*ended before the end-of-stream"):
-        read_events([path])
     path.write_bytes(zipped + zipped)  # concatenated gzip files are a valid gzip file
     assert all_events(read_events([path]))[1].events == 40_000
-
-
-VALID = st.builds(
-    lambda article, pool, noise: b"%d %d %d %b%b" % (300 * noise, article, noise % 2, USER, b" ".join(pool)),
-    st.sampled_from([11, 22, 33, 44]),
-    st.lists(st.sampled_from([A, B, OTHER]), min_size=1, max_size=3),
-    st.integers(0, 3),
-)
-JUNK = st.binary(max_size=40) | st.text("0123456789 |user:.\r\t", max_size=40).map(str.encode)
-
-
-PIECES = [b"300", b"11", b" ", b" ", b" ", b"0", b"1", b"2", b"9" * 18, b"9" * 19, b"|user ", b"|", b"user", b"\r"]
-HEADS = st.lists(st.sampled_from(PIECES), max_size=9).map(lambda pieces: b"".join(pieces) + POOL)
-
-
-@st.composite
-def broken(draw: st.DrawFn) -> bytes:
-    """Draw a valid line in which some bytes are replaced."""
-    line, position = draw(VALID), draw(st.integers(0, 200))
-    return line[:position] + draw(JUNK) + line[position + draw(st.integers(0, 9)) :]
-
-
-@given(st.lists(VALID | JUNK | HEADS | broken(), max_size=30))
-@settings(max_examples=200, deadline=None)
-def test_fast_reader_agrees_with_parse_line_on_any_bytes(lines: list[bytes]) -> None:
-    text = b"".join(line + b"\n" for line in [GOOD, *lines])
-    with tempfile.TemporaryDirectory() as folder:
-        events, counts = all_events(read_events([file_of(Path(folder), text)]))
-    assert events == slowly(text)
-    faults = counts.wrong_fields + counts.not_a_number + counts.not_in_pool
-    assert counts.lines == text.count(b"\n") == len(events) + faults
-
-
-@given(st.lists(VALID | JUNK | HEADS | broken(), max_size=12))
-@settings(max_examples=50, deadline=None)
-def test_compiled_reader_equals_plain_reader(lines: list[bytes]) -> None:
-    block = b"".join(line + b"\n" for line in [GOOD, *lines])
-    compiled, plain = EventReader(), EventReader()
-    plain._scan = r6a_events._scan
-    assert all_events([compiled.events(block)]) == all_events([plain.events(block)])
 
 
 NUMBERS = st.integers(0, 10**18 - 1)
@@ -215,7 +137,7 @@ def events_to_write(draw: st.DrawFn) -> list[tuple[int, int, int, dict[int, tupl
 
 
 @given(events_to_write(), st.permutations(range(1, 7)), st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_events_survive_writing_and_reading(
     events: list[tuple[int, int, int, dict[int, tuple[float, ...]]]], order: list[int], zipped: bool
 ) -> None:
@@ -229,41 +151,19 @@ def test_events_survive_writing_and_reading(
     with tempfile.TemporaryDirectory() as folder:
         read, counts = all_events(read_events([file_of(Path(folder), b"".join(lines), "log.gz" if zipped else "log")]))
     assert read == [
-        (timestamp, article, click, [*pool].index(article), tuple(pool), sum(pool.values(), ()), ())
+        (timestamp, click, [*pool].index(article), tuple(pool), sum(pool.values(), ()), ())
         for timestamp, article, click, pool in events
     ]
     assert counts == ReadCounts(lines=len(events), events=len(events))
 
 
-def many_pools() -> bytes:
-    """Return text with more pools than compiled code stores, some of them too long for it, in random order."""
-    rng = np.random.default_rng(1)
-    pools = [b" ".join(A.replace(b"|11", b"|%d" % (11 + i)) for i in range(1, size)) for size in (2, 3, 130, 200)]
-    pools += [A.replace(b"0.2", b"0.%d" % i) for i in range(30)]
-    lines = []
-    for timestamp in range(1500):
-        pool = pools[rng.integers(len(pools))]
-        lines.append(b"%d %d %d " % (timestamp, rng.integers(11, 20), timestamp % 2) + USER + pool + b"\n")
-    return b"".join(lines)
-
-
 def test_read_size_does_not_change_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = many_pools()
-    path = file_of(tmp_path, text, "log.gz")
-    expected = slowly(text)
-    for chunk, block in ((2**18, 2**20), (100, 1), (4096, 20_000)):
-        monkeypatch.setattr(module, "CHUNK", chunk)
-        monkeypatch.setattr(module, "BLOCK", block)
-        events, counts = all_events(read_events([path]))
-        assert events == expected
-        assert (counts.lines, counts.events, counts.not_in_pool) == (1500, len(events), 1500 - len(events))
-
-
-def test_endless_line_is_dropped(tmp_path: Path) -> None:
-    text = GOOD + b"\n" + GOOD + b" " + B * 100_000 + b"\n" + GOOD + b"\n"
-    assert len(text) > 4 * module.LONGEST_LINE
-    _, counts = all_events(read_events([file_of(tmp_path, text)]))
-    assert counts == ReadCounts(lines=3, events=2, wrong_fields=1)
+    path = file_of(tmp_path, (GOOD + b"\nno event\n") * 20 + (GOOD + b" " + OTHER + b"\n") * 30, "log.gz")
+    expected = all_events(read_events([path]))
+    assert expected[1] == ReadCounts(lines=70, events=50, malformed=20, articles_left_out=30)
+    monkeypatch.setattr(module, "BLOCK", 500)
+    assert len(list(read_events([path]))) > 10
+    assert all_events(read_events([path])) == expected
 
 
 def peak_of_reading(path: Path) -> int:
@@ -284,8 +184,3 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
                 file.write(block)
     peak_of_reading(small)
     assert peak_of_reading(large) < 1.1 * peak_of_reading(small) < 16 * 2**20
-
-
-def test_pool_gives_the_row_of_an_article() -> None:
-    pool = Pool(np.array([5, 7]), np.zeros((2, 6)), np.array([9]))
-    assert (pool.row(7), pool.row(9), pool.row(8)) == (1, -1, None)

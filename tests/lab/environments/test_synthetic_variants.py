@@ -7,8 +7,8 @@ from scipy import stats
 from scipy.special import expit
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.lab import Synthetic, SyntheticVariant
-from glbandits.lab.environments import synthetic_variants as module
+from glbandits.lab import Synthetic
+from glbandits.lab.environments import rounds, synthetic
 from tests.lab.environments.rounds import all_rounds
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -23,20 +23,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_defaults_equal_synthetic() -> None:
-    for settings in ({}, {"theta_norm": 3.0, "fixed_arms": True}, {"link": "log"}):
-        variant, plain = SyntheticVariant(dim=4, arms=7, **settings), Synthetic(dim=4, arms=7, **settings)
-        first, second = all_rounds(variant, 50, 3), all_rounds(plain, 50, 3)
-        for name in ("arms", "expected", "noise", "values", "counts"):
-            np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-        np.testing.assert_array_equal(variant.theta_star(3), plain.theta_star(3))
-
-
 @pytest.mark.parametrize("name", VARIANTS)
 def test_chunk_size_does_not_change_the_rounds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = SyntheticVariant(dim=5, arms=3, **VARIANTS[name])
+    problem = Synthetic(dim=5, arms=3, **VARIANTS[name])
     uncut = all_rounds(problem, 100, seed=4)
-    monkeypatch.setattr(module, "CHUNK_SIZE", 300)
+    monkeypatch.setattr(rounds, "CHUNK_SIZE", 300)
     cut = all_rounds(problem, 130, seed=4)
     for name in ("arms", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name)[:100])
@@ -45,29 +36,29 @@ def test_chunk_size_does_not_change_the_rounds(name: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", ["uniform", "heavy-tailed", "correlated", "intercept", "other units"])
 def test_theta_star_gives_the_scores(name: str) -> None:
-    problem = SyntheticVariant(dim=5, arms=20, theta_norm=2.0, **VARIANTS[name])
+    problem = Synthetic(dim=5, arms=20, theta_norm=2.0, **VARIANTS[name])
     rounds = all_rounds(problem, 60, seed=2)
     np.testing.assert_allclose(rounds.expected, expit(rounds.arms @ problem.theta_star(2)), rtol=1e-10)
 
 
 def test_feature_scale_changes_only_the_features() -> None:
-    plain, scaled = SyntheticVariant(dim=4, intercept=1.0), SyntheticVariant(dim=4, intercept=1.0, feature_scale=1000.0)
+    plain, scaled = Synthetic(dim=4, intercept=1.0), Synthetic(dim=4, intercept=1.0, feature_scale=1000.0)
     first, second = all_rounds(plain, 20, 1), all_rounds(scaled, 20, 1)
     np.testing.assert_array_equal(1000.0 * first.arms, second.arms)
     np.testing.assert_array_equal(first.expected, second.expected)
 
 
 def test_heavy_tailed_features_are_scaled_student_t() -> None:
-    arms = all_rounds(SyntheticVariant(dim=10, arms=50, features="heavy-tailed"), 200, 1).arms.reshape(-1, 10)
+    arms = all_rounds(Synthetic(dim=10, arms=50, features="heavy-tailed"), 200, 1).arms.reshape(-1, 10)
     norms = np.linalg.norm(arms, axis=1)
     assert np.median(norms) == pytest.approx(0.6, rel=0.05)
     assert norms.max() > 10 * np.median(norms)
-    scale = 0.6 / module.median_norm(10)
+    scale = 0.6 / synthetic.median_norm(10)
     assert stats.kstest(arms.ravel()[:5000] / scale, "t", args=(2.5,)).pvalue > 1e-3
 
 
 def test_correlated_features_differ_by_seed() -> None:
-    problem = SyntheticVariant(dim=6, arms=50, features="correlated")
+    problem = Synthetic(dim=6, arms=50, features="correlated")
     directions = []
     for seed in (1, 2):
         arms = all_rounds(problem, 400, seed).arms.reshape(-1, 6)
@@ -80,7 +71,7 @@ def test_correlated_features_differ_by_seed() -> None:
 
 
 def test_constant_is_last_and_not_part_of_theta_norm() -> None:
-    problem = SyntheticVariant(dim=10, arms=5, intercept=-4.6, theta_norm=3.0)
+    problem = Synthetic(dim=10, arms=5, intercept=-4.6, theta_norm=3.0)
     rounds = all_rounds(problem, 40, 1)
     assert (rounds.arms[:, :, -1] == 1.0).all()
     assert problem.theta_star(1)[-1] == -4.6
@@ -89,7 +80,7 @@ def test_constant_is_last_and_not_part_of_theta_norm() -> None:
 
 
 def test_step_has_two_means_and_few_good_arms() -> None:
-    problem = SyntheticVariant(dim=11, arms=20, intercept=0.7, theta_norm=2.0, misspecified="step")
+    problem = Synthetic(dim=11, arms=20, intercept=0.7, theta_norm=2.0, misspecified="step")
     rounds = all_rounds(problem, 300, 1)
     assert set(rounds.expected.ravel()) == {0.2, 0.8}
     assert 0.1 < (rounds.expected == 0.8).mean() < 0.22
@@ -98,7 +89,7 @@ def test_step_has_two_means_and_few_good_arms() -> None:
 
 
 def test_interaction_depends_on_a_product_of_features() -> None:
-    problem = SyntheticVariant(dim=4, arms=20, theta_norm=2.0, misspecified="interaction")
+    problem = Synthetic(dim=4, arms=20, theta_norm=2.0, misspecified="interaction")
     rounds = all_rounds(problem, 50, 1)
     scores = rounds.arms @ problem.theta_star(1) + 3 * 4 * rounds.arms[:, :, 0] * rounds.arms[:, :, 1] - 0.5
     np.testing.assert_allclose(rounds.expected, expit(scores), rtol=1e-10)
@@ -109,7 +100,7 @@ def test_interaction_depends_on_a_product_of_features() -> None:
     [("logistic", "natural", "bernoulli"), ("identity", "natural", "gaussian"), ("log", "poisson", "poisson")],
 )
 def test_rewards_setting_is_that_of_synthetic(link: str, rewards: str, name: str) -> None:
-    assert SyntheticVariant(link=link, rewards=rewards).noise.name == name
+    assert Synthetic(link=link, rewards=rewards).noise.name == name
 
 
 @pytest.mark.parametrize(
@@ -130,10 +121,10 @@ def test_rewards_setting_is_that_of_synthetic(link: str, rewards: str, name: str
 )
 def test_invalid_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        SyntheticVariant(**settings)
+        Synthetic(**settings)
 
 
 def test_unknown_names_are_rejected() -> None:
     for settings in ({"features": "heavy"}, {"misspecified": "steps"}, {"rewards": "normal"}):
         with pytest.raises(UnknownName):
-            SyntheticVariant(**settings)  # type: ignore[arg-type]
+            Synthetic(**settings)  # type: ignore[arg-type]

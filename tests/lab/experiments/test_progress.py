@@ -1,11 +1,6 @@
 import pytest
 
-from glbandits import EpsilonGreedy, SgdTs
-from glbandits.lab import Synthetic
-from glbandits.lab.experiments.missing_runs import Workload
 from glbandits.lab.experiments.progress import OverallProgress
-from glbandits.lab.experiments.result_store import FinishedRun
-from glbandits.lab.experiments.run_spec import RunSpec
 
 
 class Clock:
@@ -41,21 +36,3 @@ def test_part_without_work_is_done() -> None:
     overall = OverallProgress(lambda *report: reports.append(report), {"play": 100.0}, Clock())
     overall.part("play")("playing", 0, 0)
     assert reports[-1][2] == 0.0
-
-
-def test_measured_runs_replace_guesses_and_stored_runs_are_free() -> None:
-    problem = Synthetic(dim=3, arms=5)
-    specs = [RunSpec(policy, problem, 1000, seed) for policy in (SgdTs(), EpsilonGreedy()) for seed in range(4)]
-    workload = Workload([*specs, *specs])  # the same run twice is one run
-    run = FinishedRun(0.499, *[None] * 3)  # type: ignore[arg-type]  # only its seconds count here
-    assert workload.done == 0.0
-    assert workload.seconds(workload.kind(specs[4])) > workload.seconds(workload.kind(specs[0]))
-    workload.skip(specs[0], run)
-    assert workload.done == 0.0
-    assert workload.seconds(workload.kind(specs[1])) == pytest.approx(0.5)
-    for spec in specs[1:4]:
-        workload.finish(spec, run)
-    assert workload.done == pytest.approx(1.5)
-    for spec in specs[4:]:
-        workload.finish(spec, run)
-    assert workload.done == pytest.approx(workload.total)

@@ -15,7 +15,7 @@ from glbandits.lab.experiments.outcomes import FRESH, PAPER, ExperimentResult, P
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import summarise
-from glbandits.lab.paper import simulation
+from glbandits.lab.paper.experiments import simulation
 
 T4 = 2.7764451  # Student's t with four degrees of freedom, 97.5 %
 GRID = {"step": (0.1, 1.0), "block_factor": (2, 4)}
@@ -122,7 +122,7 @@ def test_finals_must_differ_from_repeats(tmp_path: Path) -> None:
 
 
 def test_paper_grids_are_complete() -> None:
-    sizes = {c.label: len(c.settings()) for c in simulation.experiment().entries}
+    sizes = {c.label: len(c.settings()) for c in simulation().entries}
     assert sizes == {
         "sgd-ts": 1750,
         "ucb-glm": 50,
@@ -132,13 +132,13 @@ def test_paper_grids_are_complete() -> None:
         "laplace-ts": 7,
         "epsilon-greedy": 5,
     }
-    experiment = simulation.experiment()
+    experiment = simulation()
     sgd_ts = experiment.entries[0].settings()
     assert len({spec.key for spec in experiment.specs(sgd_ts, [1])}) == 10 * 7 * 15  # a1 and a2 act through one number
 
 
 def test_thin_grid_is_part_of_the_full_grid() -> None:
-    for entry in simulation.experiment().entries:
+    for entry in simulation().entries:
         whole, thin = entry.settings(), entry.settings(quick=True)
         assert 0 < len(thin) < len(whole)
         assert all(policy in whole for policy in thin)

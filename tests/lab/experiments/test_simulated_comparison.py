@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from glbandits import Policy, SgdTs, Uniform
-from glbandits.lab import FORMATS, Synthetic, compare, results_table
+from glbandits.lab import TABLE_FORMATS, Synthetic, compare, results_table, write_results
 from glbandits.lab.report.regret_figure import draw_regret
 
 PROBLEM = Synthetic(dim=2, arms=4)
@@ -26,8 +26,8 @@ def test_table_has_every_run_with_its_settings(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run["regret"], comparison["ours"].regret[1])
     assert '"block_length": 5' in run["settings"][0]
     assert run["environment"][0] == repr(PROBLEM)
-    for name, write in FORMATS.items():
-        assert write(comparison, tmp_path) == tmp_path / f"regret.{name}"
+    for name in TABLE_FORMATS:
+        assert write_results(comparison, tmp_path, name) == tmp_path / f"regret.{name}"
     assert pl.read_parquet(tmp_path / "regret.parquet").equals(table)
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.lab.experiments.summary import ExperimentSummary, PolicySummary, ProtocolSummary
-from glbandits.lab.paper.claim_evidence import PAPER_POLICIES
 from glbandits.lab.paper.claims import (
     NOT_REPRODUCED,
     NOT_TESTABLE,
@@ -134,7 +133,7 @@ def test_runtime_claim_compares_the_seven_policies(factor: float, expected: str)
         RuntimeRow(
             name, 1.0 if name == "sgd-ts" else factor, 1.0 if name == "sgd-ts" else factor, *PAPER_SECONDS[name], 1, 1
         )
-        for name in PAPER_POLICIES
+        for name in PAPER_SECONDS
     )
     table = RuntimeTable(rows, 2880, news_is_simulated=True)
     claims = check_claims(replace(summary(WINS, WINS), runtime=table))

@@ -6,7 +6,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.lab import write_simulated_news
-from glbandits.lab.paper.data_files import DataFiles, find_data
+from glbandits.lab.paper.data_files import find_data
 from glbandits.lab.paper.whole_paper import NAMES
 
 ALL = NAMES
@@ -19,8 +19,8 @@ def test_files_are_recognised_by_their_first_line(tmp_path: Path) -> None:
         forest = tmp_path / name
         with opener(forest, "wb") as file:
             file.write(FOREST_LINE)
-        assert find_data([news, forest], ALL) == DataFiles(forest, (news,))
-    assert find_data([], ALL) == DataFiles()
+        assert find_data([news, forest], ALL) == (forest, (news,))
+    assert find_data([], ALL) == (None, ())
 
 
 def test_folder_is_searched_for_data_files(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_folder_is_searched_for_data_files(tmp_path: Path) -> None:
     (tmp_path / "news" / "README").write_text("About these files\n")
     (tmp_path / "news" / "empty").touch()
     (tmp_path / "news" / "older").mkdir()
-    assert find_data([tmp_path / "news"], ["runtime"]) == DataFiles(None, files)
+    assert find_data([tmp_path / "news"], ["runtime"]) == (None, files)
 
 
 def test_folder_without_data_files_is_rejected(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_unused_data_are_rejected(tmp_path: Path) -> None:
     (news,) = write_simulated_news(tmp_path / "both", days=1, events_per_day=288)
     forest = tmp_path / "both" / "covtype.data"
     forest.write_bytes(FOREST_LINE)
-    assert find_data([tmp_path / "both"], ["forest-2"]) == DataFiles(forest, (news,))
+    assert find_data([tmp_path / "both"], ["forest-2"]) == (forest, (news,))
     with pytest.raises(InvalidInput, match="R6A data, which forest-1 does not use; leave it out, or run news or runt"):
         find_data([forest, news], ["forest-1"])
     with pytest.raises(InvalidInput, match="forest cover data, which news, cost does not use"):

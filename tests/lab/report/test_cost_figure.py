@@ -9,7 +9,7 @@ from glbandits.common.display.series_styles import styles_in_order
 from glbandits.lab.paper.cost import DIMENSIONS, HORIZONS, POLICY_NAMES, CostTable
 from glbandits.lab.report.cost_figure import cost_figure, separate
 from glbandits.lab.report.figures import save
-from tests.lab.experiments.sample_cost_table import TABLE
+from tests.lab.paper.sample_cost_table import TABLE
 
 STYLES = styles_in_order(POLICY_NAMES)
 

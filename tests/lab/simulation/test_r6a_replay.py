@@ -138,7 +138,6 @@ def curve(result: R6aReplay) -> list[list[int]]:
 def test_result_does_not_depend_on_read_size(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     uncut = replay_r6a(Counting(), simulated, seed=3, points=50)
-    monkeypatch.setattr(r6a, "CHUNK", 20_000)
     monkeypatch.setattr(r6a, "BLOCK", 30_000)
     cut = replay_r6a(Counting(), simulated, seed=3, points=50, progress=read.append)
     assert curve(cut) == curve(uncut)

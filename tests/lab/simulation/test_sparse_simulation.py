@@ -67,8 +67,8 @@ def test_rounds_of_another_width_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"counts": [1, 1]}, "counts must be 1 to 2 arms for each round, 3 in all; got 2 in all"),
-        ({"noise": [0.5]}, "noise for each round; got shapes"),
+        ({"counts": [1, 1]}, "counts must be 3 arms in all; got 2"),
+        ({"noise": [0.5]}, "noise must be finite numbers of shape"),
         ({"values": [[0.1, np.nan], [0.1, 0.2]]}, "must be finite numbers"),
         ({"dim": 2}, "arms must have 2 columns"),
     ],

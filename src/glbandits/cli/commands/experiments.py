@@ -21,9 +21,9 @@ from glbandits.lab.experiments.protocols import PROTOCOLS, ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import ExperimentSummary, summarise
 from glbandits.lab.experiments.user_experiment import read_experiment
-from glbandits.lab.paper import Sources
 from glbandits.lab.paper.claims import check_claims
 from glbandits.lab.paper.data_files import find_data
+from glbandits.lab.paper.experiments import Sources
 from glbandits.lab.paper.findings import findings
 from glbandits.lab.paper.paper_summary import summarise_paper, write_summary
 from glbandits.lab.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
@@ -81,7 +81,7 @@ def paper_command(
     """
     parts, protocols = paper_parts(names), _protocols(protocol)
     check_engine(engine, jobs)
-    sources = Sources(find_data(data, parts), out, quick)
+    sources = Sources(*find_data(data, parts), out, quick)
     console, store = Console(), _open_store(out)
     with _resumable(store, console):
         with work_bar(console) as bar:

@@ -13,7 +13,7 @@ from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.lab.environments import Synthetic
-from glbandits.lab.experiments import FORMATS, SimulatedComparison, compare
+from glbandits.lab.experiments import TABLE_FORMATS, SimulatedComparison, compare, write_results
 from glbandits.lab.report.regret_figure import draw_regret
 from glbandits.policies.parsing import parse_policy
 
@@ -47,7 +47,7 @@ def simulate_command(
     """
     check_int("seeds", seeds, at_least=1)
     check_int("horizon", horizon, at_least=1)  # policies receive it, and would report it as their setting
-    write = lookup("format", file_format, FORMATS)
+    lookup("format", file_format, TABLE_FORMATS)
     problem = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
     policies = {text: parse_policy(text, horizon=horizon, link=link) for text in policy}
     if len(policies) < len(policy):
@@ -70,7 +70,7 @@ def simulate_command(
     out.mkdir(parents=True, exist_ok=True)
     title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
     png, svg = draw_regret(comparison, out, title)
-    path = write(comparison, out)
+    path = write_results(comparison, out, file_format)
     console.print(f"Results: {path}\nFigure: {png} (and {svg.name})", soft_wrap=True, markup=False)
 
 

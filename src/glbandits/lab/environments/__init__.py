@@ -1,35 +1,29 @@
 """Bandit problems for experiments: rounds of arms, their expected rewards, and the noise."""
 
 from glbandits.lab.environments.classification import ClassificationTable
-from glbandits.lab.environments.environment import Environment, SparseEnvironment
 from glbandits.lab.environments.forest_cover import ForestCover
 from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
-from glbandits.lab.environments.r6a import is_simulated, read_events
-from glbandits.lab.environments.r6a_events import Events, Pool, ReadCounts
-from glbandits.lab.environments.sampled_contexts import SampledContexts
+from glbandits.lab.environments.r6a import NewsEvents, Pool, ReadCounts, is_simulated, read_events
+from glbandits.lab.environments.rounds import Environment, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
-from glbandits.lab.environments.sparse_rounds import SparseRounds
 from glbandits.lab.environments.synthetic import Synthetic
-from glbandits.lab.environments.synthetic_variants import SyntheticVariant
 
 __all__ = [
     "NOISES",
     "ClassificationTable",
     "Environment",
-    "Events",
     "ForestCover",
     "News",
+    "NewsEvents",
     "Noise",
     "Pool",
     "ReadCounts",
-    "SampledContexts",
     "SparseEnvironment",
     "SparseHashed",
     "SparseRounds",
     "Synthetic",
-    "SyntheticVariant",
     "gaussian",
     "is_simulated",
     "read_events",

@@ -12,8 +12,7 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, lookup, value_text
 from glbandits.common.extras import needed_for
 from glbandits.lab.environments.noise import NOISES, Noise
-from glbandits.lab.environments.rounds import Rounds
-from glbandits.lab.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
+from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
 
 BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "digits": "load_digits"}
 """The tables of scikit-learn, and the functions that load them."""
@@ -81,14 +80,10 @@ class ClassificationTable:
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the rounds of one run, in chunks of at most 4 MB of features."""
-        rows, noises = (
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream,))) for stream in (ROWS, NOISE)
-        )
+        rows, noises = stream(seed, ROWS), stream(seed, NOISE)
         blocks, labels, classes, block = self._blocks, self._class_indices, self.classes, self.block
         each = np.arange(classes)
-        chunk_length = max(1, CHUNK_SIZE // (classes * (self.dim + 2) + ROUND_OVERHEAD))
-        for start in range(0, horizon, chunk_length):
-            length = min(chunk_length, horizon - start)
+        for length in chunk_lengths(horizon, classes * (self.dim + 2)):
             sampled = rows.integers(0, len(blocks), length)
             arms = np.zeros((length, classes, classes, block))
             arms[:, each, each] = blocks[sampled, np.newaxis]

@@ -3,12 +3,9 @@
 An arm is a cluster of forest patches. The reward is 1 if a patch has the cover type spruce/fir.
 """
 
-import gzip
-import lzma
 import math
 import os
 import warnings
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
@@ -16,18 +13,18 @@ from hashlib import sha256
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, TextIO, TypeAlias
+from typing import TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import InvalidInput, check_int, lookup, value_text
+from glbandits.common.arrays import Bools, Floats, Ints
+from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.common.extras import needed_for
 from glbandits.lab.environments.noise import NOISES, Noise
-from glbandits.lab.environments.rounds import Rounds
-from glbandits.lab.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
+from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
+from glbandits.lab.environments.source_files import READ_ERRORS, FileVersion, file_version, open_unpacked
 
 Shorts: TypeAlias = NDArray[np.int16]
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -42,8 +39,6 @@ VERSIONS = {"clean": "54 features and a constant", "as-published": "54 features 
 PART = "forest_cover_part.npz"
 """The sample of the data in the package. tools/make_forest_cover_part.py creates it."""
 
-READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)
-"""Errors of reading a compressed file that is truncated or damaged."""
 LOADING = Lock()
 """Only one thread loads the data; the others wait."""
 
@@ -88,7 +83,7 @@ class ForestCover:
         for name in ("data", "clusters"):
             path = getattr(self, name)
             if path is not None:
-                object.__setattr__(self, name, _file_version(name, path).path)
+                object.__setattr__(self, name, file_version(name, path).path)
 
     @property
     def dim(self) -> int:
@@ -106,10 +101,8 @@ class ForestCover:
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the rounds of one run, in chunks of at most 4 MB of features."""
         arms, noise = self._arms, self.noise
-        members, noises = (self._stream(seed, part) for part in (MEMBERS, NOISE))
-        chunk_length = max(1, CHUNK_SIZE // (ARMS * (self.dim + 2) + ROUND_OVERHEAD))
-        for start in range(0, horizon, chunk_length):
-            length = min(chunk_length, horizon - start)
+        members, noises = stream(seed, MEMBERS), stream(seed, NOISE)
+        for length in chunk_lengths(horizon, ARMS * (self.dim + 2)):
             features, expected = arms.sample(length, members)
             yield Rounds(
                 arms=features,
@@ -140,16 +133,13 @@ class ForestCover:
             name = f"ForestCover(scenario=2, version={self.version!r}, {ARMS} arms)"
         return f"{name} sha256:{self._arms.digest}"
 
-    def _stream(self, seed: int, part: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
-
     @property
     def _scenario_2_version(self) -> str | None:
         return None if self.scenario == 1 else self.version
 
-    def _sources(self, data: str | os.PathLike[str]) -> tuple[str | None, "FileVersion", "FileVersion | None"]:
-        clusters = None if self.clusters is None else _file_version("clusters", self.clusters)
-        return self._scenario_2_version, _file_version("data", data), clusters
+    def _sources(self, data: str | os.PathLike[str]) -> tuple[str | None, FileVersion, FileVersion | None]:
+        clusters = None if self.clusters is None else file_version("clusters", self.clusters)
+        return self._scenario_2_version, file_version("data", data), clusters
 
     @property
     def _arms(self) -> "Centroids | Members":
@@ -157,14 +147,6 @@ class ForestCover:
             if self.data is None:
                 return _arms_of_package(self._scenario_2_version)
             return _arms_of_file(*self._sources(self.data))
-
-
-class FileVersion(NamedTuple):
-    """A version of a file, as a cache key: a file that has changed is read again."""
-
-    path: str
-    changed: int
-    size: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -264,22 +246,21 @@ class Members:
 def read_patches(path: str) -> Patches:
     """Read the UCI file: 55 comma-separated integers per line; plain, gzip or xz."""
     try:
-        with _text(path) as lines, warnings.catch_warnings():
+        with open_unpacked(path) as lines, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "loadtxt: input contained no data", UserWarning)
             table = np.loadtxt(lines, np.int16, comments=None, delimiter=",", ndmin=2)
-    except READ_ERRORS as error:
-        raise InvalidInput(f"cannot read {path}: {error}. Is the file complete?") from None
-    except ValueError as error:
-        raise InvalidInput(_first_fault(path) or f"cannot read {path}: {error}") from None
-    if not table.size:
-        raise InvalidInput(f"{path} must have a line of {COLUMNS} integers for each patch; it is empty")
-    if table.shape[1] != COLUMNS:
-        raise InvalidInput(_first_fault(path) or f"{path} must have {COLUMNS} columns; got {table.shape[1]}")
+    except (*READ_ERRORS, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read as a table of integers: {error}. Is the file complete?") from None
+    if not table.size or table.shape[1] != COLUMNS:
+        raise InvalidInput(f"{path} must have lines of {COLUMNS} integers; got a table of shape {table.shape}")
     areas, soils = table[:, QUANTITIES : QUANTITIES + WILDERNESSES], table[:, QUANTITIES + WILDERNESSES : -1]
     cover = table[:, -1]
-    one_of_each = all(a.min() == 0 and a.max() == 1 and (a.sum(axis=1) == 1).all() for a in (areas, soils))
-    if not (one_of_each and cover.min() >= 1 and cover.max() <= COVERS):
-        raise InvalidInput(_first_fault(path) or f"{path} is not a forest cover file")
+    valid = _is_one_hot(areas) & _is_one_hot(soils) & (cover >= 1) & (cover <= COVERS)
+    if not valid.all():
+        raise InvalidInput(
+            f"{path}, row {valid.argmin() + 1}: columns 11 to 14 (wilderness area) and 15 to 54 (soil type) must each "
+            f"have one 1 and otherwise 0, and column 55 must be a cover type from 1 to {COVERS}"
+        )
     return Patches(
         quantities=table[:, :QUANTITIES].copy(),
         wilderness=areas.argmax(axis=1).astype(np.uint8),
@@ -288,15 +269,19 @@ def read_patches(path: str) -> Patches:
     )
 
 
+def _is_one_hot(columns: Shorts) -> Bools:
+    """Return whether each row has one 1 and otherwise 0."""
+    one_hot: Bools = ((columns == 0) | (columns == 1)).all(axis=1) & (columns.sum(axis=1) == 1)
+    return one_hot
+
+
 def read_labels(path: str, patches: int) -> Ints:
     """Read the cluster of each patch from the array `labels` in an .npz file."""
     requirement = f"{path} must be an .npz file with labels, {patches} integers from 0 to {ARMS - 1}"
     try:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             labels = arrays["labels"]
-    except KeyError:
-        raise InvalidInput(f"{requirement}; it has no labels") from None
-    except (OSError, EOFError, ValueError, TypeError, AttributeError, BadZipFile, zlib.error) as error:
+    except (*READ_ERRORS, KeyError, ValueError, TypeError, AttributeError, BadZipFile) as error:
         raise InvalidInput(f"{requirement}; it cannot be read as one ({error})") from None
     if labels.shape != (patches,) or labels.dtype.kind not in "iu":
         raise InvalidInput(f"{requirement}, one for each line of data; got {labels.dtype} of shape {labels.shape}")
@@ -388,65 +373,6 @@ def _check_clusters(labels: NDArray[np.integer], source: str) -> Ints:
     if empty:
         raise InvalidInput(f"each of the {ARMS} clusters needs a member; {source} have none in clusters {empty}")
     return labels.astype(np.int64)
-
-
-def _file_version(name: str, path: str | os.PathLike[str]) -> FileVersion:
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidInput(f"{name} must be the path of a file; got {value_text(path, 40)}")
-    plain = os.fspath(path)
-    if not Path(plain).is_file():
-        raise InvalidInput(f"{name} must be a file; there is none at {plain}")
-    state = Path(plain).stat()
-    return FileVersion(plain, state.st_mtime_ns, state.st_size)
-
-
-def _text(path: str) -> TextIO:
-    """Open a plain, gzip or xz file as text."""
-    with Path(path).open("rb") as file:
-        start = file.read(6)
-    # Bytes that are not text become replacement characters, which the parser rejects with the line number.
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.open(path, "rt", encoding="ascii", errors="replace")
-    if start == b"\xfd7zXZ\x00":
-        return lzma.open(path, "rt", encoding="ascii", errors="replace")
-    return Path(path).open(encoding="ascii", errors="replace")
-
-
-def _first_fault(path: str) -> str | None:
-    """Describe the first invalid line of a file.
-
-    Slow, so it is called only for files that are rejected.
-    """
-    try:
-        with _text(path) as lines:
-            for number, line in enumerate(lines, start=1):
-                fault = _fault(line) if line.strip("\r\n") else None
-                if fault is not None:
-                    return f"{path}, line {number}: {fault}"
-    except READ_ERRORS as error:
-        return f"cannot read {path}: {error}. Is the file complete?"
-    return None
-
-
-def _fault(line: str) -> str | None:
-    cells = line.strip().split(",")
-    if len(cells) != COLUMNS:
-        return f"{COLUMNS} columns are needed; got {len(cells)}"
-    row = []
-    for column, cell in enumerate(cells, start=1):
-        try:
-            row.append(int(np.int16(int(cell))))
-        except (ValueError, OverflowError):
-            return f"column {column} must be an integer of at most 32767; got {cell.strip()[:40]!r}"
-    for what, first, last in (
-        ("wilderness area", QUANTITIES, QUANTITIES + WILDERNESSES),
-        ("soil type", QUANTITIES + WILDERNESSES, COLUMNS - 1),
-    ):
-        if sorted(row[first:last]) != [0] * (last - first - 1) + [1]:
-            return f"columns {first + 1} to {last} must be one 1 and otherwise 0, for the {what}; got {row[first:last]}"
-    if not 1 <= row[-1] <= COVERS:
-        return f"column {COLUMNS} must be a cover type from 1 to {COVERS}; got {row[-1]}"
-    return None
 
 
 def _digest(*arrays: NDArray[np.generic]) -> str:

@@ -1,11 +1,31 @@
-"""Rounds: what an environment plays."""
+"""Rounds of bandit problems, and `Environment`, the protocol of what generates them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput
+from glbandits.lab.environments.noise import Noise
+from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
+
+CHUNK_SIZE = 2**19
+"""The largest amount of numbers in a chunk of rounds: 4 MB."""
+ROUND_OVERHEAD = 20
+"""Numbers per round that do not depend on the arms: count, noise, regret, choice and intermediate results."""
+
+
+def chunk_lengths(horizon: int, numbers: int) -> Iterator[int]:
+    """Divide the rounds into chunks of bounded size. `numbers` is the amount of numbers for the arms of a round."""
+    longest = max(1, CHUNK_SIZE // (numbers + ROUND_OVERHEAD))
+    return (min(longest, horizon - start) for start in range(0, horizon, longest))
+
+
+def stream(seed: int, part: int) -> np.random.Generator:
+    """Return the random numbers of one part of a problem. Different parts are independent."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
 
 
 @dataclass(frozen=True)
@@ -28,32 +48,110 @@ class Rounds:
     """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
 
     def __post_init__(self) -> None:
-        kinds = {"arms": ("f8", 3), "counts": ("i8", 1), "expected": ("f8", 2), "noise": ("f8", 1), "values": ("f8", 2)}
-        for name, (kind, axes) in kinds.items():
-            array = np.ascontiguousarray(getattr(self, name), dtype=kind)
-            if array.ndim != axes or not np.isfinite(array).all():
-                raise InvalidInput(f"{name} must be finite numbers on {axes} axes; got shape {array.shape}")
-            object.__setattr__(self, name, array)
-        rounds, most, _ = self.arms.shape
-        if self.counts.shape != (rounds,) or self.noise.shape != (rounds,):
-            raise InvalidInput(
-                f"counts and noise need one entry for each of the {rounds} rounds of arms; "
-                f"got shapes {self.counts.shape} and {self.noise.shape}"
-            )
-        for name in ("expected", "values"):
-            shape = getattr(self, name).shape
-            if shape != (rounds, most):
-                raise InvalidInput(f"{name} must have shape {(rounds, most)} like arms; got {shape}")
-        if rounds and not (self.counts.min() >= 1 and self.counts.max() <= most):
-            raise InvalidInput(
-                f"each round needs 1 to {most} arms; got counts {self.counts.min()} to {self.counts.max()}"
-            )
+        arms = np.ascontiguousarray(self.arms, dtype=np.float64)
+        if arms.ndim != 3 or not np.isfinite(arms).all():
+            raise InvalidInput(f"arms must be finite numbers on 3 axes; got shape {arms.shape}")
+        set_validated(self, arms=arms, **_checked_numbers(self, *arms.shape[:2]))
 
     def __len__(self) -> int:
         return len(self.counts)
 
     def best(self) -> Floats:
         """Return the value of the best arm of each round, (rounds,)."""
-        is_arm = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
-        best: Floats = np.where(is_arm, self.values, -np.inf).max(axis=1)
-        return best
+        return _best(self.values, self.counts)
+
+
+@dataclass(frozen=True)
+class SparseRounds:
+    """The same as `Rounds`, for arms with many features of which few are nonzero."""
+
+    arms: SparseRows
+    """The arms of all rounds, concatenated; SparseRows or a matrix of scipy.sparse."""
+    counts: Ints
+    """The number of arms of each round, (rounds,)."""
+    expected: Floats
+    """Expected reward of each arm, (rounds, max arms)."""
+    noise: Floats
+    """The noise number of each round, (rounds,). `Noise.reward` computes the reward from it and the expected reward."""
+    values: Floats
+    """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
+    dim: int
+    """The number of features of an arm."""
+
+    def __post_init__(self) -> None:
+        rows = as_sparse_rows(self.arms, self.dim, "arms", may_be_empty=True)
+        most = np.shape(self.expected)[-1] if np.ndim(self.expected) == 2 else 0
+        set_validated(self, arms=rows, **_checked_numbers(self, len(self.counts), most))
+        if self.counts.sum() != rows.row_count:
+            raise InvalidInput(f"counts must be {rows.row_count} arms in all; got {self.counts.sum()}")
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def starts(self) -> Ints:
+        """The row of the first arm of each round, (rounds,)."""
+        return np.cumsum(self.counts) - self.counts
+
+    def best(self) -> Floats:
+        """Return the value of the best arm of each round, (rounds,)."""
+        return _best(self.values, self.counts)
+
+
+def _checked_numbers(record: Rounds | SparseRounds, rounds: int, most: int) -> dict[str, Any]:
+    """Return counts, expected, noise and values as arrays. Raises InvalidInput if their shapes or values are wrong."""
+    kinds = {"counts": np.int64, "expected": np.float64, "noise": np.float64, "values": np.float64}
+    arrays: dict[str, Any] = {name: np.ascontiguousarray(getattr(record, name), kind) for name, kind in kinds.items()}
+    for name, array in arrays.items():
+        shape = (rounds, most) if name in ("expected", "values") else (rounds,)
+        if array.shape != shape or not np.isfinite(array).all():
+            raise InvalidInput(f"{name} must be finite numbers of shape {shape} for these arms; got {array.shape}")
+    counts = arrays["counts"]
+    if rounds and not (counts.min() >= 1 and counts.max() <= most):
+        raise InvalidInput(f"each round needs 1 to {most} arms; got counts {counts.min()} to {counts.max()}")
+    return arrays
+
+
+def _best(values: Floats, counts: Ints) -> Floats:
+    is_arm = np.arange(values.shape[1]) < counts[:, np.newaxis]
+    best: Floats = np.where(is_arm, values, -np.inf).max(axis=1)
+    return best
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """A reproducible bandit problem: the same seed gives the same rounds for every policy."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features of an arm."""
+
+    @property
+    def noise(self) -> Noise:
+        """The distribution of a reward, given its expectation."""
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """Yield the rounds of one run, in chunks of bounded size.
+
+        The size of the chunks must not change the rounds. The first T rounds must not depend on the horizon.
+        """
+
+
+@runtime_checkable
+class SparseEnvironment(Protocol):
+    """An `Environment` whose arms are sparse rows. Policies run in their sparse form."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features of an arm."""
+
+    @property
+    def noise(self) -> Noise:
+        """The distribution of a reward, given its expectation."""
+
+    @property
+    def sparse(self) -> bool:
+        """Always True: arms are sparse rows."""
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
+        """Yield the rounds of one run, in chunks, as `Environment.rounds`."""

@@ -9,8 +9,8 @@ import numpy as np
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.lab.environments.noise import NOISES, Noise
-from glbandits.lab.environments.sparse_rounds import SparseRounds
-from glbandits.lab.environments.synthetic import CHUNK_SIZE, NOISE, ROUND_OVERHEAD, THETA
+from glbandits.lab.environments.rounds import SparseRounds, chunk_lengths, stream
+from glbandits.lab.environments.synthetic import NOISE, THETA
 from glbandits.maths.sparse_rows import SparseRows
 
 CONTEXT_SHARE = 0.3
@@ -81,7 +81,7 @@ class SparseHashed:
 
     def theta_star(self, seed: int) -> Floats:
         """The true coefficient of each name, (names,)."""
-        theta: Floats = _stream(seed, THETA).normal(size=self.names) * np.sqrt(2.0 / self.nonzeros)
+        theta: Floats = stream(seed, THETA).normal(size=self.names) * np.sqrt(2.0 / self.nonzeros)
         return theta
 
     def indices(self, seed: int) -> Ints:
@@ -96,10 +96,8 @@ class SparseHashed:
         offset = 10.0 * max(self.nonzeros / FLATTENED_ABOVE, 1.0) ** 2
         of_context = Vocabulary(context_names, shared, offset)
         of_arms = Vocabulary(self.names - context_names, self.nonzeros - shared, offset)
-        contexts, arms, noises = (_stream(seed, part) for part in (CONTEXT, ARM, NOISE))
-        chunk_length = max(1, CHUNK_SIZE // (self.arms * self.nonzeros + ROUND_OVERHEAD))
-        for start in range(0, horizon, chunk_length):
-            length = min(chunk_length, horizon - start)
+        contexts, arms, noises = (stream(seed, part) for part in (CONTEXT, ARM, NOISE))
+        for length in chunk_lengths(horizon, self.arms * self.nonzeros):
             repeated = np.repeat(of_context.draw(contexts, length, 1), self.arms, axis=1)
             names = np.concatenate([repeated, of_arms.draw(arms, length, self.arms) + context_names], axis=2)
             expected = 1.0 / (1.0 + np.exp(1.0 - theta[names].sum(axis=2)))
@@ -112,7 +110,3 @@ class SparseHashed:
                 values=expected,
                 dim=self.dim,
             )
-
-
-def _stream(seed: int, part: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))

@@ -3,6 +3,12 @@
 `evaluation.policy_comparison` compares policies on a log.
 """
 
-from glbandits.lab.experiments.simulated_comparison import FORMATS, SimulatedComparison, compare, results_table
+from glbandits.lab.experiments.simulated_comparison import (
+    TABLE_FORMATS,
+    SimulatedComparison,
+    compare,
+    results_table,
+    write_results,
+)
 
-__all__ = ["FORMATS", "SimulatedComparison", "compare", "results_table"]
+__all__ = ["TABLE_FORMATS", "SimulatedComparison", "compare", "results_table", "write_results"]

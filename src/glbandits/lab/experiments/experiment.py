@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal
 
 from glbandits.lab.environments import Environment
-from glbandits.lab.experiments.run_spec import ProblemKey, RunSpec
+from glbandits.lab.experiments.run_spec import RunSpec
 from glbandits.policies.contract import Grid, Policy, grid_points, settings_of
 
 THIN_GRID: Grid = {
@@ -83,21 +82,12 @@ class Experiment:
         """Return the experiment as `--quick` runs it: fewer fresh seeds and no finals."""
         return replace(self, fresh=tuple(self.fresh)[:QUICK_FRESH], finals=())
 
-    @cached_property
-    def problem(self) -> ProblemKey:
-        """The key of the problem in the result store."""
-        return ProblemKey.of(self.environment)
-
     def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
         """Return a run for each policy and seed.
 
         Policies share the noise of the problem unless `own_noise`, which gives every setting its own noise.
         """
-        shared = [
-            RunSpec(policy, self.environment, self.horizon, seed, known_problem=self.problem)
-            for policy in policies
-            for seed in seeds
-        ]
+        shared = [RunSpec(policy, self.environment, self.horizon, seed) for policy in policies for seed in seeds]
         return [spec.with_own_noise() for spec in shared] if own_noise else shared
 
 

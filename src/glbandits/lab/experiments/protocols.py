@@ -17,7 +17,7 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.common.parallel import worker_count
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry, describe_settings
-from glbandits.lab.experiments.missing_runs import POINTS, Workload, compile_policies, run_missing
+from glbandits.lab.experiments.missing_runs import POINTS, compile_policies, expected_seconds, run_missing
 from glbandits.lab.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
 from glbandits.lab.experiments.progress import OverallProgress, Progress, no_progress
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
@@ -41,6 +41,8 @@ PROTOCOL_DESCRIPTIONS = {
 PROTOCOLS = (PAPER, FRESH)
 MIN_FINALISTS, SETTINGS_PER_FINALIST = 5, 10
 """At least 5 settings of each policy, or one in ten of a larger grid, are compared on the seeds of the finals."""
+PARTS = ("compile", "repeats", "finals", "fresh")
+"""The parts of the progress of `ExperimentRunner.run`."""
 COMPILE_SECONDS = 12.0
 """Initial guess for one policy. With a warm cache it takes a second."""
 
@@ -55,41 +57,42 @@ class ExperimentRunner:
     progress: Progress = no_progress
 
     def run(
-        self, experiments: Sequence[Experiment], protocols: Sequence[str] = PROTOCOLS, *, quick: bool = False
+        self,
+        experiments: Sequence[Experiment],
+        protocols: Sequence[str] = PROTOCOLS,
+        *,
+        quick: bool = False,
+        overall: OverallProgress | None = None,
     ) -> list[ExperimentResult]:
-        """Play the runs that the store lacks, and return the results under the protocols."""
-        parts = OverallProgress(self.progress, dict.fromkeys(("compile", "play"), 0.0))
-        return self.run_parts(experiments, protocols, parts, quick=quick)
+        """Play the runs that the store lacks, and return the results under the protocols.
 
-    def run_parts(
-        self, experiments: Sequence[Experiment], protocols: Sequence[str], parts: OverallProgress, *, quick: bool
-    ) -> list[ExperimentResult]:
-        """Run as `run` does, as the parts "compile" and "play" of a longer command."""
+        `overall` is the progress of a longer command, of which the runs are the parts in `PARTS`.
+        """
+        parts = overall or OverallProgress(self.progress, dict.fromkeys(PARTS, 0.0))
         for experiment in experiments:
             _check_seeds(experiment)
         experiments = [experiment.with_fewer_seeds() for experiment in experiments] if quick else experiments
         tunings = [_Tuning(experiment, protocols, quick, self.store) for experiment in experiments]
         grid_runs = [spec for tuning in tunings for spec in tuning.grid_specs()]
-        later = [spec for tuning in tunings for spec in tuning.placeholder_specs()] if FRESH in protocols else []
-        workload = Workload(grid_runs + later)
-        missing = self.store.missing(grid_runs)
+        missing, workers = self.store.missing(grid_runs), worker_count(self.jobs)
         policies = len({type(spec.policy) for spec in missing})
-        parts.expect("compile", COMPILE_SECONDS * policies / min(max(policies, 1), worker_count(self.jobs)))
-        parts.expect("play", workload.total / worker_count(self.jobs))
+        later = [spec for tuning in tunings for spec in tuning.placeholder_specs()] if FRESH in protocols else []
+        parts.expect("compile", COMPILE_SECONDS * policies / min(max(policies, 1), workers))
+        parts.expect("repeats", expected_seconds(missing) / workers)
+        parts.expect("finals", expected_seconds(later) / workers / 2)
+        parts.expect("fresh", expected_seconds(later) / workers / 2)
         compile_policies(missing, jobs=self.jobs, progress=parts.part("compile"))
-        self._play(grid_runs, workload, parts)
+        self._play(grid_runs, parts.part("repeats"))
         if FRESH in protocols:
-            self._play([spec for tuning in tunings for spec in tuning.final_specs()], workload, parts)
-            self._play([spec for tuning in tunings for spec in tuning.fresh_specs()], workload, parts)
+            self._play([spec for tuning in tunings for spec in tuning.final_specs()], parts.part("finals"))
+            self._play([spec for tuning in tunings for spec in tuning.fresh_specs()], parts.part("fresh"))
         return [
             ExperimentResult(tuning.experiment, tuple(_EVALUATE[name](tuning) for name in protocols), quick)
             for tuning in tunings
         ]
 
-    def _play(self, specs: Sequence[RunSpec], workload: Workload, parts: OverallProgress) -> None:
-        run_missing(
-            specs, self.store, jobs=self.jobs, engine=self.engine, progress=parts.part("play"), workload=workload
-        )
+    def _play(self, specs: Sequence[RunSpec], progress: Progress) -> None:
+        run_missing(specs, self.store, jobs=self.jobs, engine=self.engine, progress=progress)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _row(spec: RunSpec, finished: FinishedRun) -> list[object]:
         spec.key,
         spec.policy.name,
         spec.settings(),
-        spec.problem.fingerprint,
+        spec.problem,
         spec.horizon,
         spec.seed,
         spec.noise_seed,

@@ -11,7 +11,7 @@ from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
-from typing import NamedTuple, cast
+from typing import cast
 
 from glbandits.common.errors import InvalidInput
 from glbandits.common.version import __version__
@@ -21,18 +21,6 @@ from glbandits.lab.simulation import simulate
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
 from glbandits.policies.contract import Policy, settings_of
-
-
-class ProblemKey(NamedTuple):
-    """The identity of a problem: its fingerprint and the digest of its noise."""
-
-    fingerprint: str
-    noise: str
-
-    @classmethod
-    def of(cls, environment: Environment) -> "ProblemKey":
-        """Compute the key. This reads the data files of the environment, if it has any."""
-        return cls(fingerprint(environment), noise_digest(environment.noise))
 
 
 @dataclass(frozen=True)
@@ -45,13 +33,11 @@ class RunSpec:
     seed: int
     noise_seed: int = 0
     """0 for the noise of the problem, which all policies share; any other number for noise of this run only."""
-    known_problem: ProblemKey | None = None
-    """The key of the problem, if the caller has it already; None computes it."""
 
     @cached_property
-    def problem(self) -> ProblemKey:
-        """The key of the problem."""
-        return self.known_problem or ProblemKey.of(self.environment)
+    def problem(self) -> str:
+        """The identity of the problem. This reads the data files of the environment, if it has any."""
+        return fingerprint(self.environment)
 
     @cached_property
     def key(self) -> str:
@@ -63,7 +49,8 @@ class RunSpec:
         digest = sha256()
         for text in (
             settings_digest(self.policy, self.environment.dim),
-            *self.problem,
+            self.problem,
+            noise_digest(self.environment.noise),
             f"{self.horizon},{self.seed},{self.noise_seed}",
             __version__,
             self.code,
@@ -107,6 +94,7 @@ def fingerprint(environment: Environment) -> str:
     return text
 
 
+@cache
 def noise_digest(noise: Noise) -> str:
     """Return a hash of the noise functions, including the parameters that they close over."""
     return " ".join(digest_of_code(cast(FunctionType, part)).value for part in (noise.draw, noise.reward))

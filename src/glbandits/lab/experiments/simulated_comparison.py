@@ -10,6 +10,7 @@ import polars as pl
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import html_table, one_line
 from glbandits.common.display.plotting import new_axes
+from glbandits.common.errors import lookup
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
 from glbandits.lab.simulation import Simulation, simulate
@@ -96,19 +97,16 @@ def results_table(comparison: SimulatedComparison) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def write_parquet(comparison: SimulatedComparison, folder: Path) -> Path:
-    """Write `results_table` to regret.parquet; return its path."""
-    path = folder / "regret.parquet"
-    results_table(comparison).write_parquet(path)
+def write_results(comparison: SimulatedComparison, folder: Path, table_format: str = "parquet") -> Path:
+    """Write `results_table` to regret.parquet or regret.csv; return its path."""
+    write = lookup("format", table_format, TABLE_FORMATS)
+    path = folder / f"regret.{table_format}"
+    write(results_table(comparison), path)
     return path
 
 
-def write_csv(comparison: SimulatedComparison, folder: Path) -> Path:
-    """Write `results_table` to regret.csv; return its path."""
-    path = folder / "regret.csv"
-    results_table(comparison).write_csv(path)
-    return path
-
-
-FORMATS = {"parquet": write_parquet, "csv": write_csv}
-"""Functions that write a comparison, by the name of the file format."""
+TABLE_FORMATS: dict[str, Callable[..., None]] = {
+    "parquet": pl.DataFrame.write_parquet,
+    "csv": pl.DataFrame.write_csv,
+}
+"""Functions that write a table, by the name of the file format."""

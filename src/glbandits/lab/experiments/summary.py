@@ -54,6 +54,12 @@ class PolicySummary:
     seconds: float
     """Mean CPU seconds of a run."""
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the regret."""
+        width = self.half_width or 0.0
+        return self.regret - width, self.regret + width
+
 
 @dataclass(frozen=True)
 class ProtocolSummary:

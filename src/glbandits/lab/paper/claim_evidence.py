@@ -8,8 +8,6 @@ from glbandits.lab.paper.runtime import PAPER_SECONDS, RuntimeTable
 
 SGD_TS = "sgd-ts"
 """The policy that the paper proposes."""
-PAPER_POLICIES = tuple(PAPER_SECONDS)
-"""The seven policies that the paper compares."""
 
 
 def paper_of(experiment: ExperimentSummary) -> ProtocolSummary:
@@ -57,11 +55,6 @@ def regrets_of(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
     return ", ".join(format_regret(protocol[name]) for name in names)
 
 
-def are_last(protocol: ProtocolSummary, names: tuple[str, ...]) -> bool:
-    """Return whether these policies have the last ranks of the seven."""
-    return {policy.label for policy in protocol.compared[-len(names) :]} == set(names)
-
-
 def ranks_of(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
     """Return policies with their regrets and ranks."""
     total = len(protocol.compared)
@@ -92,18 +85,8 @@ def has_extremes(experiment: ExperimentSummary, best: float, worst: float) -> bo
     return abs(experiment.best_mean - best) < 0.002 and abs(experiment.worst_mean - worst) < 0.002
 
 
-def lower_end(policy: PolicySummary) -> float:
-    """Return the lower end of the 95 % interval of the regret."""
-    return policy.regret - (policy.half_width or 0.0)
-
-
-def upper_end(policy: PolicySummary) -> float:
-    """Return the upper end of the 95 % interval of the regret."""
-    return policy.regret + (policy.half_width or 0.0)
-
-
 def ratios_of(table: RuntimeTable, column: str) -> str:
     """Return the CPU time of the other six relative to SGD-TS, the smallest first."""
-    ratios = {name: table.ratio(name, column) for name in PAPER_POLICIES if name != SGD_TS}
+    ratios = {name: table.ratio(name, column) for name in PAPER_SECONDS if name != SGD_TS}
     ordered = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
     return ", ".join(f"{name} {ratio:.3g}" for ratio, name in ordered)

@@ -11,26 +11,22 @@ from dataclasses import dataclass
 
 from glbandits.lab.experiments.summary import EQUAL_GRID, ExperimentSummary, ProtocolSummary
 from glbandits.lab.paper.claim_evidence import (
-    PAPER_POLICIES,
     SGD_TS,
-    are_last,
     count_of_firsts,
     extremes_of,
     fresh_of,
     has_extremes,
     leaders,
-    lower_end,
     median_pulls,
     paper_of,
     pulls_of,
     ranks_of,
     ratios_of,
     regrets_of,
-    upper_end,
 )
-from glbandits.lab.paper.forest_cover import SCENARIO_1, SCENARIO_2, SCENARIO_2_LEAKED
+from glbandits.lab.paper.experiments import SCENARIO_1, SCENARIO_2, SCENARIO_2_LEAKED
 from glbandits.lab.paper.paper_summary import PaperSummary
-from glbandits.lab.paper.runtime import slope
+from glbandits.lab.paper.runtime import PAPER_SECONDS, slope
 from glbandits.lab.paper.theory import rounded
 
 REPRODUCED = "reproduced"
@@ -102,7 +98,7 @@ def _simulation(summary: PaperSummary) -> Iterator[Claim]:
         "In the simulation SupCB-GLM and Laplace-TS perform poorly: they are the last two of the seven.",
         experiment,
         experiment,
-        lambda protocol: are_last(protocol, worst),
+        lambda protocol: {policy.label for policy in protocol.compared[-len(worst) :]} == set(worst),
         lambda protocol: ranks_of(protocol, worst),
     )
     yield _grid_claim(experiment)
@@ -143,7 +139,7 @@ def _forest_cover_1(summary: PaperSummary) -> Iterator[Claim]:
         experiment,
         experiment,
         lambda protocol: (
-            max(upper_end(protocol[name]) for name in well) < min(lower_end(protocol[name]) for name in poor)
+            max(protocol[name].interval[1] for name in well) < min(protocol[name].interval[0] for name in poor)
         ),
         lambda protocol: "; ".join(regrets_of(protocol, names) for names in (well, poor)),
     )
@@ -221,7 +217,7 @@ def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
     if table is None:
         return
     for column in ("simulation", "news"):
-        cheapest = all((table.ratio(name, column) or 0) >= 1 for name in PAPER_POLICIES)
+        cheapest = all((table.ratio(name, column) or 0) >= 1 for name in PAPER_SECONDS)
         is_simulated = column == "news" and table.news_is_simulated
         data = column.capitalize() + " (measured on simulated news of the same size)" * is_simulated
         here = f"{1e3 * getattr(table.row(SGD_TS), column):.2f} ms per run"

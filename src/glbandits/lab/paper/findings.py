@@ -1,9 +1,10 @@
 """The findings about the paper, in at most five sentences."""
 
 from glbandits.lab.experiments.summary import ExperimentSummary, ProtocolSummary
-from glbandits.lab.paper.claim_evidence import PAPER_POLICIES, SGD_TS
+from glbandits.lab.paper.claim_evidence import SGD_TS
 from glbandits.lab.paper.claims import VERDICTS, Claim
 from glbandits.lab.paper.paper_summary import PaperSummary
+from glbandits.lab.paper.runtime import PAPER_SECONDS
 
 DEFAULT_POLICY = "optimist"
 
@@ -62,7 +63,7 @@ def _default_policy(experiments: tuple[ExperimentSummary, ...]) -> list[str]:
 def _cost(summary: PaperSummary) -> list[str]:
     if summary.runtime is None:
         return []
-    ratios = [summary.runtime.ratio(name, "simulation") or 0.0 for name in PAPER_POLICIES if name != SGD_TS]
+    ratios = [summary.runtime.ratio(name, "simulation") or 0.0 for name in PAPER_SECONDS if name != SGD_TS]
     milliseconds = 1e3 * summary.runtime.row(SGD_TS).simulation
     line = (
         f"Cost: {SGD_TS} takes {milliseconds:.2f} ms for the simulation, the other six {min(ratios):.1f} to "

@@ -17,16 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, check_int
 from glbandits.lab.environments import Synthetic
-from glbandits.lab.experiments.diagnosis import Diversity, estimate_diversity, theory_constants
 from glbandits.lab.experiments.progress import Progress, no_progress
 from glbandits.lab.experiments.timed_run import timed_run
-from glbandits.lab.paper.simulation import ARMS, DIM, HORIZON
-from glbandits.lab.simulation import play_together, prepare
+from glbandits.lab.paper.diversity import Diversity, estimate_diversity, theory_constants
+from glbandits.lab.paper.experiments import ARMS, DIM, HORIZON
+from glbandits.lab.simulation import prepare, simulate
 from glbandits.maths.links import find_link
 from glbandits.policies import SgdTs, Uniform
 from glbandits.policies.algorithms.sgd_ts import FITTED_RIDGE, theta_hat_of
@@ -171,8 +169,6 @@ def check_theory(*, quick: bool = False, jobs: int = -1, progress: Progress = no
         jobs: number of threads, -1 for one per core. Each runs one seed.
         progress: receives the number of rounds played, and the total.
     """
-    if check_int("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput("jobs must be a number of threads, or -1 for one per core; got 0.")
     problem, link = Synthetic(dim=DIM, arms=ARMS, link=LINK), find_link(LINK)
     horizons, seeds = (QUICK_GROWTH_HORIZONS, QUICK_GROWTH_SEEDS) if quick else (GROWTH_HORIZONS, GROWTH_SEEDS)
     runs = QUICK_BALL_RUNS if quick else BALL_RUNS
@@ -265,22 +261,15 @@ def growth_of(policy: str, horizons: Sequence[int], regret: Floats) -> RegretGro
 def _growth(
     problem: Synthetic, horizons: Sequence[int], seeds: Sequence[int], jobs: int, report: Callable[[float], None]
 ) -> tuple[RegretGrowth, ...]:
-    """Play SGD-TS and uniform play on the same rounds, the longest runs first."""
+    """Play SGD-TS and uniform play on the same rounds."""
     names = (SgdTs.name, Uniform.name)
     regret = np.empty((len(names), len(seeds), len(horizons)))
-    cells = [(h, s) for h in reversed(range(len(horizons))) for s in range(len(seeds))]
-    finished = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")(
-        delayed(_final_regret)(problem, horizons[h], seeds[s]) for h, s in cells
-    )
-    for (h, s), final in zip(cells, finished, strict=True):
-        regret[:, s, h] = final
-        report(float(horizons[h]))
+    for h, horizon in enumerate(horizons):
+        for i, policy in enumerate((SgdTs(link=LINK, horizon=horizon), Uniform(link=LINK))):
+            runs = simulate(policy, problem, horizon, seeds, jobs=jobs, points=1, keep_choices=False)
+            regret[i, :, h] = runs.final_regret
+        report(float(horizon * len(seeds)))
     return tuple(growth_of(name, horizons, regret[i]) for i, name in enumerate(names))
-
-
-def _final_regret(problem: Synthetic, horizon: int, seed: int) -> list[float]:
-    policies = [SgdTs(link=LINK, horizon=horizon), Uniform(link=LINK)]
-    return [float(run.regret[-1]) for run in play_together(policies, problem, horizon, seed, np.array([horizon]))]
 
 
 def _sample(problem: Synthetic, rounds: int) -> Floats:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -11,15 +12,14 @@ import msgspec
 
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.common.parallel import run_in_processes
+from glbandits.common.parallel import run_parallel
 from glbandits.lab.experiments.experiment import Experiment
 from glbandits.lab.experiments.outcomes import ExperimentResult
 from glbandits.lab.experiments.progress import OverallProgress, Progress
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.run_spec import fingerprint, source_digest
-from glbandits.lab.paper import EXPERIMENTS, Sources, news
-from glbandits.lab.paper.compared_policies import later_policies, paper_policies
 from glbandits.lab.paper.cost import CostTable, measure_cost
+from glbandits.lab.paper.experiments import EXPERIMENTS, NEWS, Sources, later_policies, paper_policies
 from glbandits.lab.paper.runtime import RuntimeTable, compile_for_runtime, measure_runtime
 from glbandits.lab.paper.theory import TheoryCheck, check_theory
 from glbandits.policies import POLICIES
@@ -28,7 +28,8 @@ T = TypeVar("T")
 
 RUNTIME, COST, THEORY, ALL = "runtime", "cost", "theory", "all"
 NAMES = (*EXPERIMENTS, RUNTIME, COST, THEORY)
-SECONDS = {"data": (60.0, 8.0), "compile": (70.0, 70.0), "play": (600.0, 60.0)} | {
+SECONDS = {"data": (60.0, 8.0), "compile": (70.0, 70.0), "repeats": (400.0, 40.0), "finals": (100.0, 0.0)} | {
+    "fresh": (100.0, 20.0),
     RUNTIME: (150.0, 8.0),
     COST: (240.0, 10.0),
     THEORY: (120.0, 8.0),
@@ -61,11 +62,8 @@ def run_paper(
     names: Sequence[str], sources: Sources, runner: ExperimentRunner, protocols: Sequence[str], progress: Progress
 ) -> PaperResults:
     """Run these parts. Runs in the store and cached measurements are not repeated."""
-    parts, quick, measurements = (
-        paper_parts(names),
-        sources.quick,
-        _MeasurementCache(runner.store.folder, sources.quick),
-    )
+    parts, quick = paper_parts(names), sources.quick
+    measured = partial(_cached, runner.store.folder, quick=quick)
     has_experiments = any(name in EXPERIMENTS for name in parts)
     expected = {
         name: seconds[quick]
@@ -79,19 +77,19 @@ def run_paper(
         experiments += EXPERIMENTS[name](sources)
     if has_experiments:
         overall.part("data")("data read", 1, 1)
-    results = runner.run_parts(experiments, protocols, overall, quick=quick) if has_experiments else []
+    results = runner.run(experiments, protocols, quick=quick, overall=overall) if has_experiments else []
     runtime = cost = theory = None
     if RUNTIME in parts:
-        (problem,) = EXPERIMENTS[news.NAME](sources)
+        (problem,) = EXPERIMENTS[NEWS](sources)
         data = fingerprint(problem.environment)
-        runtime = measurements.get(
-            RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, overall.part(RUNTIME)), data
+        runtime = measured(
+            RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, overall.part(RUNTIME)), data=data
         )
     if COST in parts:
-        cost = measurements.get(COST, CostTable, lambda: measure_cost(quick=quick, progress=overall.part(COST)))
+        cost = measured(COST, CostTable, lambda: measure_cost(quick=quick, progress=overall.part(COST)))
     if THEORY in parts:
         theory_progress = overall.part(THEORY)
-        theory = measurements.get(
+        theory = measured(
             THEORY, TheoryCheck, lambda: check_theory(quick=quick, jobs=runner.jobs, progress=theory_progress)
         )
     return PaperResults(tuple(results), runtime, cost, theory)
@@ -100,7 +98,7 @@ def run_paper(
 def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progress: Progress) -> RuntimeTable:
     compared = [entry.label for entry in (*paper_policies(problem.horizon), *later_policies())]
     names = compared if quick else list(POLICIES)
-    for done, name in enumerate(run_in_processes(compile_for_runtime, [(name,) for name in names], runner.jobs)):
+    for done, (_, name) in enumerate(run_parallel(compile_for_runtime, names, jobs=runner.jobs)):
         progress(f"compiled {name}", done, 4 * len(names))
 
     def timing_progress(label: str, done: float, total: float) -> None:
@@ -109,21 +107,15 @@ def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progres
     return measure_runtime(problem.environment, problem.horizon, names=names, progress=timing_progress)
 
 
-class _MeasurementCache:
-    """Measurements in files next to the result store, so that they are not repeated."""
-
-    def __init__(self, folder: Path, quick: bool) -> None:
-        self._folder, self._quick = folder, quick
-
-    def get(self, name: str, kind: type[T], measure: Callable[[], T], data: str = "") -> T:
-        """Return the measurement of this code and data from its file, or measure and write it."""
-        code = source_digest("glbandits.policies", f"glbandits.lab.paper.{name}")
-        key = sha256(f"{code} {data}".encode()).hexdigest()[:16]
-        path = self._folder / f"{name}-{'quick-' * self._quick}{key}.json"
-        if path.exists():
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):  # if the file is damaged, measure again
-                return msgspec.json.decode(path.read_bytes(), type=kind)
-        measurement = measure()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, msgspec.json.format(msgspec.json.encode(measurement)))
-        return measurement
+def _cached(folder: Path, name: str, kind: type[T], measure: Callable[[], T], *, quick: bool, data: str = "") -> T:
+    """Return the measurement of this code and data from its file beside the result store, or measure and write it."""
+    code = source_digest("glbandits.policies", f"glbandits.lab.paper.{name}")
+    key = sha256(f"{code} {data}".encode()).hexdigest()[:16]
+    path = folder / f"{name}-{'quick-' * quick}{key}.json"
+    if path.exists():
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # if the file is damaged, measure again
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+    measurement = measure()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(measurement)))
+    return measurement

@@ -13,27 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba import types
 
-from glbandits.bandit.entry_points import policy_recipe
-from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.bandit import Bandit
+from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import check_int
-from glbandits.compilation.entry_point import Recipe, entry_point
-from glbandits.compilation.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
-from glbandits.lab.environments import Events, ReadCounts, is_simulated, read_events
-from glbandits.lab.environments.r6a import check_files
-from glbandits.lab.environments.r6a_events import DIM
-from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.lab.environments import NewsEvents, ReadCounts, is_simulated, read_events
+from glbandits.lab.environments.r6a import DIM, check_files
+from glbandits.maths.links import find_link
 from glbandits.maths.online_statistics.running_sums import RunningSums
-from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
-from glbandits.policies.contract.compiled_calls import (
-    checked_arm,
-    checked_state,
-    convert_index_errors,
-    policy_functions,
-)
-from glbandits.policies.contract.policy_checks import check_policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,33 +89,17 @@ def replay_r6a(
         points: the maximum number of events at which the running click rate is recorded.
         progress: called with the number of events just read.
     """
-    check_policy(policy, DIM)
-    link = find_link(policy.link)
-    link.check_reward(0.0)
-    link.check_reward(1.0)
     seed, points = check_int("seed", seed, at_least=0), check_int("points", points, at_least=1)
     remaining = check_int("limit", limit, at_least=1) if limit is not None else None
-    paths = check_files(files)
-    play = entry_point(replay_recipe, policy.implementation(DIM), link).compiled()
-    state, settings, rng = policy.init(DIM), policy.packed_settings(DIM), generator(seed)
+    bandit, paths = Bandit(policy, DIM, seed), check_files(files)
+    for reward in (0.0, 1.0):
+        find_link(policy.link).check_reward(reward)
     counts, sums = ReadCounts(), RunningSums(columns=2, points=points)
     for batch in read_events(paths):
         counts += batch.counts
         offered = np.flatnonzero(batch.displayed >= 0)[:remaining]
-        matched = np.empty(len(offered), dtype=np.int64)
-        clicks = batch.clicks[offered]
-        with convert_index_errors(policy, "the replay"):
-            state = play(
-                state,
-                settings,
-                rng,
-                *_stack_pools(batch),
-                batch.pool[offered],
-                batch.displayed[offered],
-                clicks,
-                matched,
-            )
-        sums.add(np.stack([matched, matched * clicks]).astype(np.float64))
+        matched = np.array([_play(bandit, batch, event) for event in offered.tolist()], dtype=np.int64)
+        sums.add(np.stack([matched, matched * batch.clicks[offered]]).astype(np.float64))
         if progress is not None:
             progress(len(batch))
         remaining = remaining - len(offered) if remaining is not None else None
@@ -149,45 +121,10 @@ def replay_r6a(
     )
 
 
-def _stack_pools(batch: Events) -> tuple[Floats, Ints]:
-    """Return the features of all pools, (pools, max articles, 6), and the number of articles of each pool."""
-    sizes = np.array([len(pool.ids) for pool in batch.pools], dtype=np.int64)
-    arms = np.zeros((len(sizes), max(sizes, default=0), DIM))
-    for index, pool in enumerate(batch.pools):
-        arms[index, : len(pool.ids)] = pool.features
-    return arms, sizes
-
-
-def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Return the recipe of a function that replays events and returns the policy's state after them.
-
-    The function writes to `matched` whether each event matched.
-    """
-    choose, learn, _, unpack, name = policy_functions(policy)
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-
-    def play(
-        state: Floats,
-        settings: Floats,
-        rng: Generator,
-        arms: Floats,
-        sizes: Ints,
-        pool: Ints,
-        displayed: Ints,
-        clicks: Ints,
-        matched: Ints,
-    ) -> Floats:
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        arms = borrowed(arms)
-        for event in range(pool.shape[0]):
-            p, row = pool[event], displayed[event]
-            arm = checked_arm(choose(state, named, arms[p, : sizes[p]], rng, functions), sizes[p], name)
-            is_match = arm == row
-            if is_match:
-                state = checked_state(learn(state, named, arms[p, row], float(clicks[event]), rng, functions))
-            matched[event] = is_match
-        return state
-
-    ints = types.int64[::1]
-    signature = VECTOR(VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, ints, ints, ints, ints, ints)
-    return policy_recipe(play, signature, policy, link, more=", replay")
+def _play(bandit: Bandit, batch: NewsEvents, event: int) -> bool:
+    """Return whether the bandit chooses the displayed article, and then let it learn the click."""
+    arms, row = batch.pools[batch.pool[event]].features, int(batch.displayed[event])
+    is_match = bandit.choose(arms) == row
+    if is_match:
+        bandit.learn(arms[row], float(batch.clicks[event]))
+    return is_match

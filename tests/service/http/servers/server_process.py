@@ -98,11 +98,11 @@ def ask(
 
 @contextmanager
 def running(
-    folder: Path, *flags: str, command: Sequence[str] = GLB, store: str | None = None, compile_mode: str = "on-demand"
+    folder: Path, *flags: str, command: Sequence[str] = GLB, store: str | None = None, compile_mode: str = "never"
 ) -> Iterator[Running]:
     """Run a server with its store at an address, or else in this folder. It is killed if it still runs at the end.
 
-    A server that compiles "now" keeps up with many clients. For few requests, "on-demand" saves half a minute.
+    A server that compiles "now" keeps up with many clients. For few requests, "never" saves half a minute.
     """
     words = [*command, "serve", "--port", "0", "--store", store or str(folder / "store.db"), *flags]
     with (folder / "stderr").open("a") as errors:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from glbandits.lab import ForestCover
-from glbandits.lab.paper.forest_cover import forest_cover
+from glbandits.lab.paper.experiments import forest_cover
 from tests.lab.environments.forest_cover_files import lines, text
 
 

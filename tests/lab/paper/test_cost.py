@@ -11,7 +11,7 @@ from glbandits.lab.paper.cost import (
     policy_for,
     predicted_seconds,
 )
-from tests.lab.experiments.sample_cost_table import TABLE, power_curve
+from tests.lab.paper.sample_cost_table import TABLE, power_curve
 
 
 def test_exponents_are_fitted_to_the_upper_half_of_the_sizes() -> None:

@@ -5,7 +5,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from glbandits import InvalidInput, SgdTs
+from glbandits import SgdTs
 from glbandits.lab import Synthetic
 from glbandits.lab.paper import theory
 from glbandits.lab.paper.theory import BallShare, TheoryCheck, ball_share, check_theory, growth_of
@@ -57,11 +57,6 @@ def test_wide_ball_contains_theta_star_and_narrow_one_does_not() -> None:
     assert wide == BallShare(10.0, 0.0, 69, runs=3, inside=3, without_estimate=0)
     assert wide.share == 1.0
     assert ball_share(replace(policy, radius=1e-6), PROBLEM, seeds).inside == 0
-
-
-def test_zero_jobs_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="jobs must be a number of threads, or -1 for one per core; got 0."):
-        check_theory(quick=True, jobs=0)
 
 
 def test_growth_is_fitted_with_an_interval_over_seeds() -> None:
