@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.cli.printed_table import print_table
+from glbandits.common.display.data_table import DataTable
 from glbandits.lab.experiments.context_files import read_contexts
 from glbandits.lab.experiments.diagnosis import Diagnosis, diagnose
 
@@ -37,15 +37,11 @@ def diagnose_command(
     console.print(diagnosis.practical_note, soft_wrap=True, highlight=False)
 
 
-def _table(diagnosis: Diagnosis) -> Table:
+def _table(diagnosis: Diagnosis) -> DataTable:
     rounds, arms, dim = diagnosis.shape
-    table = Table(title=f"{rounds} rounds of {arms} arms with {dim} features", title_justify="left")
-    table.add_column("quantity")
-    table.add_column("value", justify="right")
-    table.add_column("meaning")
     constants = diagnosis.constants
     none = "not defined"
-    for quantity, value, meaning in (
+    rows = [
         (
             "largest ||x||",
             f"{diagnosis.largest_norm:.4g}",
@@ -85,6 +81,6 @@ def _table(diagnosis: Diagnosis) -> Table:
             "regret of SGD-TS with its default settings",
         ),
         ("uniform", f"{diagnosis.uniform:.1f}", "regret of random play"),
-    ):
-        table.add_row(quantity, value, meaning)
-    return table
+    ]
+    title = f"{rounds} rounds of {arms} arms with {dim} features"
+    return DataTable(("quantity", "value", "meaning"), rows, ("meaning",), title)
