@@ -59,7 +59,7 @@ COMMANDS = {
 
 
 PACKAGES = {
-    "lab": ("joblib", "matplotlib", "plotly", "polars", "sklearn"),
+    "lab": ("altair", "joblib", "polars", "sklearn", "vl_convert"),
     "serve": ("httptools", "msgspec", "starlette", "uvicorn"),
 }
 """Packages that an extra installs."""

@@ -103,5 +103,5 @@ def test_equal_charts_give_equal_files(tmp_path: Path) -> None:
 def test_names_cannot_end_the_script_of_a_page() -> None:
     html = chart_html(finish(curves_chart([curve_of(20)], "round", "regret")), "chart")
     assert html.count("</script") == 1
-    specification: Any = json.loads(html.partition("json\">")[2].partition("</script")[0])
+    specification: Any = json.loads(html.partition('json">')[2].partition("</script")[0])
     assert specification["width"] == "container"

@@ -12,6 +12,8 @@ from tests.evaluation.small_comparison import small_comparison
 pytestmark = pytest.mark.system
 
 CHARTS = ("estimates", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_evaluation_report(small_comparison(), tmp_path_factory.mktemp("page"), "glb evaluate tiny.parquet")[

@@ -122,7 +122,8 @@ def curves_chart(
             alt.Tooltip("mean:Q", format=",.5~g", title="mean"),
             alt.Tooltip("margin:Q", format=".3~g", title="±"),
         ]
-        layers.append(base.mark_point(clip=True, size=80, opacity=0, aria=False).encode(y=mean, tooltip=texts))  # larger targets
+        hovered = base.mark_point(clip=True, size=80, opacity=0, aria=False)  # invisible: targets for the mouse
+        layers.append(hovered.encode(y=mean, tooltip=texts))
     if reference is not None:
         layers.insert(0, _rule([reference]).encode(y=alt.Y("at:Q", scale=scale)))
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
@@ -243,17 +244,17 @@ def finish(chart: Any, title: str = "", subtitle: str = "", *, wrap: int = TITLE
 
 def save_chart(chart: Any, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a chart as PNG and as SVG into a folder; return both paths. Equal charts give equal bytes."""
-    specification = chart.to_json(indent=None)
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    write_atomically(png, vl_convert.vegalite_to_png(specification, scale=PIXEL_RATIO))
-    numbers: dict[str, int] = {}  # of clip paths, which Vega counts over all charts of the process
-    text = re.sub(
-        r"\bclip(\d+)",
-        lambda found: f"clip{numbers.setdefault(found[1], len(numbers))}",
-        vl_convert.vegalite_to_svg(specification),
-    )
-    write_atomically(svg, text.encode())
+    write_atomically(png, vl_convert.vegalite_to_png(chart.to_json(indent=None), scale=PIXEL_RATIO))
+    write_atomically(svg, chart_svg(chart).encode())
     return png, svg
+
+
+def chart_svg(chart: Any) -> str:
+    """Return a chart as SVG."""
+    svg: str = vl_convert.vegalite_to_svg(chart.to_json(indent=None))
+    numbers: dict[str, int] = {}  # of clip paths, which Vega counts over all charts of the process
+    return re.sub(r"\bclip(\d+)", lambda found: f"clip{numbers.setdefault(found[1], len(numbers))}", svg)
 
 
 def chart_html(chart: Any, element_id: str) -> str:
@@ -267,7 +268,7 @@ def chart_html(chart: Any, element_id: str) -> str:
 
 def chart_script() -> str:
     """Return the JavaScript that draws charts. A page contains it once."""
-    script: str = vl_convert.javascript_bundle()
+    script: str = vl_convert.javascript_bundle(None)
     return script
 
 

@@ -66,7 +66,7 @@ def _panel(table: CostTable, axis: Axis, quantity: Quantity, styles: SeriesStyle
     rows, ends, limits = [], [], _value_range(table, quantity)
     for curve in table.curves:
         if curve.axis == axis:
-            points = [
+            points: list[dict[str, Any]] = [
                 {"series": curve.policy, "size": point.size, "value": rounded(quantity.value(point))}
                 for point in curve.points
             ]
