@@ -114,10 +114,11 @@ def draw_from_csv_to_bandit(page: Variables) -> None:
     """Draw the learned probability of a click by age, for each offer, and the true one."""
     candidate, ages = page["candidate"], np.arange(18, 80)
     learned = candidate.coefficients()
+    user = {"country": "it", "battery": "55%", "day": "2025-02-01"}
     truth = {"hat": 0 * ages, "shoe": ages < 40, "coat": ages > 60}
     values = []
     for offer, is_liked in truth.items():
-        rows = [{"offer": offer, **page["user"], "age": int(age)} for age in ages]
+        rows = [{"offer": offer, **user, "age": int(age)} for age in ages]
         scores = candidate.features.transform(rows) @ learned.theta + learned.intercept
         for age, score, liked in zip(ages.tolist(), scores, is_liked, strict=True):
             values.append({"series": offer, "age": age, "kind": "learned", "p": 1 / (1 + np.exp(-score))})

@@ -245,9 +245,15 @@ def finish(chart: Any, title: str = "", subtitle: str = "", *, wrap: int = TITLE
 def save_chart(chart: Any, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a chart as PNG and as SVG into a folder; return both paths. Equal charts give equal bytes."""
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    write_atomically(png, vl_convert.vegalite_to_png(chart.to_json(indent=None), scale=PIXEL_RATIO))
+    write_atomically(png, chart_png(chart))
     write_atomically(svg, chart_svg(chart).encode())
     return png, svg
+
+
+def chart_png(chart: Any) -> bytes:
+    """Return a chart as a PNG image."""
+    png: bytes = vl_convert.vegalite_to_png(chart.to_json(indent=None), scale=PIXEL_RATIO)
+    return png
 
 
 def chart_svg(chart: Any) -> str:
