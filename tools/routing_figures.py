@@ -109,6 +109,7 @@ def draw_shares(run: Played) -> None:
     rows = [
         {
             "model": name,
+            "position": shown.index(name),
             "prompts": int(end),
             "share": float(np.mean(run.chosen[end - SHARE_WINDOW : end] == models.index(name))),
         }
@@ -124,7 +125,7 @@ def draw_shares(run: Played) -> None:
             x=alt.X("prompts:Q", scale=alt.Scale(domain=[int(ends[0]), int(ends[-1])])),
             y=share,
             color=colour.scale(domain=shown, range=[MODEL_COLOURS[name] for name in shown]),
-            order="model:N",
+            order="position:Q",
         )
     )
     labels = [("small", 1500, 0.25), ("fast", 1500, 0.8), ("medium", 4600, 0.82), ("small", 4600, 0.2)]
