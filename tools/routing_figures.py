@@ -93,7 +93,11 @@ def draw_quality_against_cost(benchmark: Prompts, traffic: Prompts) -> None:
         ),
     )
     mixes, routed = (base.transform_filter(alt.datum.series == name) for name in series[:2])
-    layers = [mixes.mark_line(strokeDash=[6, 3]), routed.mark_line(), routed.mark_rule().encode(y="low:Q", y2="high:Q")]
+    layers = [
+        mixes.mark_line(strokeDash=[6, 3]),
+        routed.mark_line(),
+        routed.mark_rule().encode(y="low:Q", y2="high:Q", shape=alt.Undefined),
+    ]
     layers.append(base.transform_filter(alt.datum.series != series[0]).mark_point(filled=True, size=60, opacity=1))
     for name, (offset, side) in LABEL_POSITIONS.items():
         label = base.transform_filter(alt.datum.name == name).mark_text(dy=offset, align=side, color="black")

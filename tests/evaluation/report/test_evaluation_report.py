@@ -103,6 +103,7 @@ def test_forest_chart_has_every_estimate_once() -> None:
         headline = policy.evaluation.headline
         assert headline is not None
         assert isinstance(headline.value.fixed_n, Interval)
+        assert not isinstance(headline.value.interval, str)
         known = [(headline.value.value, end) for end in (headline.value.interval.high, headline.value.fixed_n.high)]
         known += [(check.value, check.normal.high) for check in policy.evaluation.estimates if check.name != "dr"]
         for value, high in known:

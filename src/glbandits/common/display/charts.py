@@ -285,8 +285,7 @@ def chart_html(chart: Any, element_id: str) -> str:
 
 def chart_script() -> str:
     """Return the JavaScript that draws charts. A page contains it once."""
-    script: str = vl_convert.javascript_bundle(None)
-    return script
+    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
 
 
 def inline(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
