@@ -37,7 +37,7 @@ class DataTable:
             ).rstrip()
             for line in lines
         ]
-        total = sum(widths) + 2 * len(widths)
+        total = sum(widths) + 2 * (len(widths) - 1)
         notes = [textwrap.fill(note, total, break_long_words=False, break_on_hyphens=False) for note in self.notes]
         return "\n".join([*([self.title] if self.title else []), *body, *notes])
 
