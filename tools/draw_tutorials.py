@@ -94,7 +94,11 @@ def draw_changing_world(page: Variables) -> None:
     for change in changes:
         results = {f"half_life={name}": result for (each, name), result in page["RESULTS"].items() if each == change}
         curves = [mean_curve(result.rounds, result.regret, name) for name, result in results.items()]
-        panel = titled(curves_chart(curves, "visits", "regret", panel_columns=2), titles[change])
+        panel = curves_chart(curves, "visits", "regret", panel_columns=2)
+        if change == "jumps":
+            jumps = inline([{"x": jump} for jump in range(2000, int(curves[0].x[-1]), 2000)])
+            panel += alt.Chart(jumps).mark_rule(color=GREY, strokeDash=[2, 3]).encode(x="x:Q")
+        panel = titled(panel, titles[change])
         panels.append(panel.properties(width=WIDTH, height=150))
     save(alt.vconcat(*panels), "changing-world")
 
