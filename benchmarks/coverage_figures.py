@@ -9,12 +9,12 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import altair as alt
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
 from glbandits.common.arrays import Floats
+from glbandits.common.display.charts import chart_png, finish, inline, titled
 from glbandits.common.display.palette import GREEN, ORANGE, PINK, SKY_BLUE, VERMILLION
 from glbandits.evaluation import Interval, evaluate
 from glbandits.evaluation.estimators.anytime import AnytimeIntervals
@@ -84,43 +84,68 @@ def report() -> None:
 
 
 def _draw_coverage(covered: Floats) -> None:
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    for index, (name, colour) in enumerate(COLOURS.items()):
-        axes.bar(np.arange(len(TARGETS)) + 0.16 * (index - 2), covered[:, index], 0.15, color=colour, label=name)
-    axes.axhline(0.95, color="black", linewidth=1, linestyle="--")
-    axes.set(xticks=range(len(TARGETS)), xticklabels=[f"{name} target" for name in TARGETS], ylim=(0.5, 1.02))
-    axes.set(ylabel="share of logs", title=f"95 % intervals that contain the true value, {ROWS:,} rows, {LOGS:,} logs")
-    figure.legend(ncols=5, loc="outside lower center", fontsize=8)
-    figure.savefig(FOLDER / "coverage.png", dpi=150)
+    rows = [
+        {"target": f"{target} target", "interval": name, "share": float(share)}
+        for target, shares in zip(TARGETS, covered, strict=True)
+        for name, share in zip(COLOURS, shares, strict=True)
+    ]
+    share = alt.Y("share:Q", title="share of logs", scale=alt.Scale(domain=[0.5, 1.02]))
+    bars = (
+        alt.Chart(inline(rows))
+        .mark_bar(clip=True)
+        .encode(
+            x=alt.X("target:N", title=None, sort=None, axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("interval:N", sort=[*COLOURS]),
+            y=share,
+            color=_colour(),
+        )
+    )
+    level = alt.Chart(inline([{"share": 0.95}])).mark_rule(strokeDash=[5, 3]).encode(y=share)
+    title = f"95 % intervals that contain the true value, {ROWS:,} rows, {LOGS:,} logs"
+    chart = alt.layer(bars, level).properties(width=640, height=240)
+    (FOLDER / "coverage.png").write_bytes(chart_png(finish(chart, title, wrap=100)))
 
 
 def _draw_looks(outcomes: list[Coverage]) -> None:
     looks = np.arange(STEP, ROWS + 1, STEP)
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
     good = TARGETS.index("good")
+    intervals, missed = [], []
     for index, name in enumerate(("normal, dr", "anytime")):
-        low, high = outcomes[0].paths[good, index].T
-        left.fill_between(looks, low, high, color=COLOURS[name], alpha=0.45, label=name)
-        for target, style in (("good", "-"), ("uniform", ":")):
+        for rows, (low, high) in zip(looks.tolist(), outcomes[0].paths[good, index].tolist(), strict=True):
+            intervals.append({"interval": name, "rows": rows, "low": low, "high": high})
+        for target in ("good", "uniform"):
             at = TARGETS.index(target)
-            missed = np.array(
+            wrong = np.array(
                 [
                     (outcome.paths[at, index, :, 0] > outcome.truths[at])
                     | (outcome.paths[at, index, :, 1] < outcome.truths[at])
                     for outcome in outcomes
                 ]
             )
-            ever = np.maximum.accumulate(missed, axis=1).mean(axis=0)
+            ever = np.maximum.accumulate(wrong, axis=1).mean(axis=0)
             print(f"{name}, {target}: excluded the true value at some look in {ever[-1]:.1%} of logs")
-            right.plot(looks, ever, style, color=COLOURS[name], label=f"{name}, {target} target")
-    left.axhline(outcomes[0].truths[good], color="black", linewidth=1)
-    left.set(xlabel="rows", ylabel="value", ylim=(0.3, 1.0), title="One log: interval of the good target at each look")
-    right.axhline(0.05, color="black", linewidth=1, linestyle="--")
-    right.set(xlabel="rows", ylabel="share of logs", ylim=(0, None), title="Logs whose interval was wrong at some look")
-    left.legend()
-    right.legend(fontsize=8)
-    figure.savefig(FOLDER / "looks.png", dpi=150)
+            for rows, share in zip(looks.tolist(), ever.tolist(), strict=True):
+                missed.append({"interval": name, "target": f"{target} target", "rows": rows, "share": share})
+    value = alt.Y("low:Q", title="value", scale=alt.Scale(domain=[0.3, 1.0]))
+    bands = alt.Chart(inline(intervals)).mark_area(opacity=0.45, clip=True)
+    left = alt.layer(
+        bands.encode(x="rows:Q", y=value, y2="high:Q", color=_colour()),
+        alt.Chart(inline([{"low": float(outcomes[0].truths[good])}])).mark_rule().encode(y=value),
+    )
+    lines = alt.Chart(inline(missed)).mark_line()
+    dash = alt.StrokeDash("target:N", title=None, legend=alt.Legend(orient="bottom"))
+    right = alt.layer(
+        lines.encode(x="rows:Q", y=alt.Y("share:Q", title="share of logs"), color=_colour(), strokeDash=dash),
+        alt.Chart(inline([{"share": 0.05}])).mark_rule(strokeDash=[5, 3]).encode(y="share:Q"),
+    )
+    panels = [
+        titled(left, "One log: interval of the good target at each look", wrap=60),
+        titled(right, "Logs whose interval was wrong at some look"),
+    ]
+    figure = alt.hconcat(*(panel.properties(width=380, height=260) for panel in panels))
+    (FOLDER / "looks.png").write_bytes(chart_png(finish(figure)))
+
+
+def _colour() -> alt.Color:
+    scale = alt.Scale(domain=[*COLOURS], range=[*COLOURS.values()])
+    return alt.Color("interval:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))

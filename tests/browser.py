@@ -26,6 +26,19 @@ FLAGS = (
     "--disable-sync",
 )
 WIDE, PHONE = (1280, 900), (390, 844)
+CHARTS_READY = """
+const charts = [...document.querySelectorAll('.chart')];
+return document.readyState == 'complete' && charts.every(chart => chart.querySelector('canvas'));
+"""
+DRAWN_CHARTS = """
+return [...document.querySelectorAll('.chart')].map(div => {
+  const canvas = div.querySelector('canvas'), {width, height} = canvas;
+  const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, width, height).data.buffer);
+  return {id: div.id, room: div.clientWidth, width: canvas.clientWidth,
+          inked: pixels.filter(pixel => pixel != 0xffffffff).length};
+})
+"""
+"""Script: the width of each chart, of its column, and the number of pixels that are not white."""
 SHOTS = "GLB_REPORT_SHOTS"
 """Environment variable: a folder for screenshots of the pages."""
 

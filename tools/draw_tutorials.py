@@ -16,22 +16,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
-import matplotlib as mpl
+import altair as alt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 
+from glbandits.common.arrays import Floats
+from glbandits.common.display.charts import (
+    Curve,
+    IntervalRow,
+    chart_svg,
+    curves_chart,
+    finish,
+    inline,
+    intervals_chart,
+    series_encodings,
+    styles_in_order,
+    titled,
+)
 from glbandits.common.display.palette import GREY
-from glbandits.common.display.series_styles import SeriesStyle, styles_in_order
 from glbandits.lab import Synthetic, simulate
-from glbandits.lab.report.policy_styles import styles_for
+from glbandits.lab.report.charts import styles_for
 
 Variables: TypeAlias = dict[str, Any]
 
 DOCS = Path(__file__).parent.parent / "docs"
-WIDTH, FONT_SIZE = 5.2, 11.0
-"""Inches and points. A page of 390 pixels shows a picture at its full width, so letters stay readable."""
+WIDTH = 320
+"""Pixels. A page of 390 pixels shows a picture at its full width, so letters stay readable."""
 
 
 def page_path(name: str) -> Path:
@@ -53,106 +62,95 @@ def run_page(name: str) -> Variables:
 
 def draw_headlines(page: Variables) -> None:
     """Draw clicks lost over the visits."""
-    figure, axes = new_figure()
-    styles = {**styles_in_order(page["regrets"]), "bandit": styles_for(())["optimist"]}
-    for name, regret in page["regrets"].items():
-        rounds = np.linspace(1, 5000, regret.shape[1])
-        draw_mean(axes, rounds, regret, styles[name], name)
-    axes.set(xlabel="visits", ylabel="clicks lost (regret)", xlim=(0, 5000), ylim=(0, None))
-    axes.legend(frameon=False, loc="upper left")
-    save(figure, "tutorial-headlines-regret")
+    regrets = page["regrets"]
+    styles = {**styles_in_order(regrets), "bandit": styles_for(())["optimist"]}
+    curves = [mean_curve(np.linspace(1, 5000, regret.shape[1]), regret, name) for name, regret in regrets.items()]
+    save(curves_chart(curves, "visits", "clicks lost (regret)", styles=styles, panel_columns=3), "headlines-regret")
 
 
 def draw_prices(page: Variables) -> None:
     """Draw true and learned revenue of each price, with the number of offers as the size of the markers."""
-    figure, axes = new_figure()
-    styles = styles_in_order(page["DEMAND"])
-    fine, learned = np.linspace(4, 22, 200), page["bandit"].coefficients()
+    colour, _, shape = series_encodings(styles_in_order(page["DEMAND"]), 3)
+    lines, points, learned = [], [], page["bandit"].coefficients()
     for kind, (level, slope) in page["DEMAND"].items():
-        style = styles[kind]
-        axes.plot(fine, fine / (1 + np.exp(slope * fine - level)), color=style.colour, linewidth=style.width)
-        estimate = page["ARMS"][kind] @ learned.theta + learned.intercept
+        for price in np.linspace(4, 22, 100):
+            lines.append({"series": kind, "price": price, "revenue": price / (1 + np.exp(slope * price - level))})
+        estimates = page["ARMS"][kind] @ learned.theta + learned.intercept
         offered = np.bincount([arm for each, arm in page["offers"] if each == kind], minlength=10)
-        axes.scatter(
-            page["PRICES"],
-            estimate,
-            s=20 + 0.35 * offered,
-            marker=style.marker,
-            facecolor="none",
-            edgecolor=style.colour,
-            linewidth=1.5,
-            label=kind,
-        )
-    axes.set(xlabel="price", ylabel="expected revenue", xlim=(3, 23), xticks=page["PRICES"][::2])
-    axes.legend(frameon=False, loc="upper left")
-    save(figure, "tutorial-prices")
+        for price, revenue, offers in zip(page["PRICES"], estimates, offered, strict=True):
+            points.append({"series": kind, "price": float(price), "revenue": revenue, "offers": int(offers)})
+    axes = {"x": alt.X("price:Q", scale=alt.Scale(domain=[3, 23])), "color": colour}
+    axes["y"] = alt.Y("revenue:Q", title="expected revenue")
+    size = alt.Size("offers:Q", legend=None, scale=alt.Scale(range=[20, 600]))
+    markers = alt.Chart(inline(points)).mark_point(strokeWidth=1.5).encode(**axes, shape=shape, size=size)
+    save(alt.layer(alt.Chart(inline(lines)).mark_line().encode(**axes), markers), "prices")
 
 
 def draw_changing_world(page: Variables) -> None:
     """Draw regret over the visits, one panel for each kind of change."""
     changes = list(dict.fromkeys(change for change, _ in page["RESULTS"]))
     titles = {"nothing": "nothing changes", "jumps": "jumps", "drift": "drift"}
-    figure, panels = new_figure(len(changes), height=2.1)
-    styles = styles_in_order(dict.fromkeys(name for _, name in page["RESULTS"]))
-    for axes, change in zip(panels, changes, strict=True):
-        for name, style in styles.items():
-            result = page["RESULTS"][change, name]
-            draw_mean(axes, result.rounds, result.regret, style, f"half_life={name}")
+    panels = []
+    for change in changes:
+        results = {f"half_life={name}": result for (each, name), result in page["RESULTS"].items() if each == change}
+        curves = [mean_curve(result.rounds, result.regret, name) for name, result in results.items()]
+        panel = curves_chart(curves, "visits", "regret", panel_columns=2)
         if change == "jumps":
-            for jump in range(2000, result.horizon, 2000):
-                axes.axvline(jump, color="grey", linestyle=":", linewidth=1, zorder=0)
-        axes.set_title(titles[change], loc="left", fontsize=FONT_SIZE)
-        axes.set(xlim=(0, result.horizon), ylim=(0, None), ylabel="regret")
-    panels[-1].legend(frameon=False, loc="upper left")
-    panels[-1].set_xlabel("visits")
-    save(figure, "tutorial-changing-world")
+            jumps = inline([{"x": jump} for jump in range(2000, int(curves[0].x[-1]), 2000)])
+            panel += alt.Chart(jumps).mark_rule(color=GREY, strokeDash=[2, 3]).encode(x="x:Q")
+        panel = titled(panel, titles[change])
+        panels.append(panel.properties(width=WIDTH, height=150))
+    save(alt.vconcat(*panels), "changing-world")
 
 
 def draw_reproducing_the_paper(page: Variables) -> None:
     """Draw the regret of the setting that is picked afterwards, against the number of settings."""
-    figure, axes = new_figure()
-    sizes = page["SIZES"]
-    styles = styles_in_order(("picked afterwards", "on fresh seeds"))
-    for (name, style), curve in zip(styles.items(), (page["picked"], page["fresh"]), strict=True):
-        draw_mean(axes, sizes, curve, style, name, marker=style.marker)
-    axes.set(xlabel="settings to choose from", ylabel="regret", xscale="log", ylim=(0, None))
-    axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.minorticks_off()
-    axes.legend(frameon=False, loc="lower left")
-    save(figure, "tutorial-selection")
+    runs = {"picked afterwards": page["picked"], "on fresh seeds": page["fresh"]}
+    curves = [mean_curve(page["SIZES"], curve, name) for name, curve in runs.items()]
+    chart = curves_chart(curves, "settings to choose from", "regret", panel_columns=2)
+    axis = alt.Axis(values=list(page["SIZES"]), grid=False)
+    for layer in chart.layer:
+        layer.encoding.x.scale, layer.encoding.x.axis = alt.Scale(type="log"), axis
+    save(chart, "selection")
 
 
 def draw_from_csv_to_bandit(page: Variables) -> None:
     """Draw the learned probability of a click by age, for each offer, and the true one."""
-    figure, axes = new_figure()
     candidate, ages = page["candidate"], np.arange(18, 80)
     learned = candidate.coefficients()
+    user = {"country": "it", "battery": "55%", "day": "2025-02-01"}
     truth = {"hat": 0 * ages, "shoe": ages < 40, "coat": ages > 60}
-    for offer, style in styles_in_order(truth).items():
-        rows = [{"offer": offer, **page["user"], "age": int(age)} for age in ages]
+    values = []
+    for offer, is_liked in truth.items():
+        rows = [{"offer": offer, **user, "age": int(age)} for age in ages]
         scores = candidate.features.transform(rows) @ learned.theta + learned.intercept
-        axes.plot(ages, 1 / (1 + np.exp(-scores)), color=style.colour, linewidth=2.5, label=f"{offer}, learned")
-        true_rate = np.where(truth[offer], 0.6, 0.1)
-        axes.plot(ages, true_rate, color=style.colour, linestyle=":", linewidth=1.5, label=f"{offer}, true")
-    axes.set(xlabel="age of a user in Italy", ylabel="probability of a click", xlim=(18, 79), ylim=(0, 0.85))
-    axes.legend(frameon=False, loc="upper center", ncols=3, fontsize=8.5, columnspacing=1.0)
-    save(figure, "tutorial-csv")
+        for age, score, liked in zip(ages.tolist(), scores, is_liked, strict=True):
+            values.append({"series": offer, "age": age, "kind": "learned", "p": 1 / (1 + np.exp(-score))})
+            values.append({"series": offer, "age": age, "kind": "true", "p": 0.6 if liked else 0.1})
+    dash = alt.StrokeDash("kind:N", title=None, legend=alt.Legend(orient="bottom"))
+    chart = (
+        alt.Chart(inline(values))
+        .mark_line()
+        .encode(
+            x=alt.X("age:Q", title="age of a user in Italy", scale=alt.Scale(domain=[18, 79])),
+            y=alt.Y("p:Q", title="probability of a click"),
+            color=series_encodings(styles_in_order(truth), 3)[0],
+            strokeDash=dash.scale(domain=["learned", "true"], range=[[1, 0], [2, 3]]),
+        )
+    )
+    save(chart, "csv")
 
 
 def draw_evaluate(page: Variables) -> None:
     """Draw the estimated value of each page with its two intervals, and the mean reward of the log."""
-    figure, axes = new_figure(height=2.4)
-    styles = styles_in_order(page["values"])
-    for row, (name, result) in enumerate(page["values"].items()):
-        value, colour = result.headline.value, styles[name].colour
-        axes.plot(value.interval, [row, row], color=colour, linewidth=2)
-        axes.plot(value.fixed_n, [row, row], color=colour, linewidth=7, alpha=0.4, solid_capstyle="butt")
-        axes.plot([value.value], [row], marker=styles[name].marker, color=colour)
-    axes.axvline(result.logged, color=GREY, linestyle="--", linewidth=1.5)
-    axes.text(result.logged, -0.62, "log", color=GREY, ha="center", va="bottom")
-    axes.set_yticks(range(len(page["values"])), [f"always {name}" for name in page["values"]])
-    axes.set(xlabel="sales per visitor, with 95 % intervals", ylim=(len(page["values"]) - 0.5, -0.65))
-    save(figure, "tutorial-evaluate")
+    rows = []
+    for name, result in page["values"].items():
+        value = result.headline.value
+        rows.append(IntervalRow(f"always {name}", "at every n", value.value, *value.interval))
+        rows.append(IntervalRow(f"always {name}", "at this n only", value.value, *value.fixed_n))
+    colours = {f"always {name}": style.colour for name, style in styles_in_order(page["values"]).items()}
+    title = "sales per visitor, with 95 % intervals (dotted: the log)"
+    save(intervals_chart(rows, title, references=[result.logged], colours=colours), "evaluate", height=None)
 
 
 def draw_write_a_policy(_page: Variables) -> None:
@@ -163,63 +161,44 @@ def draw_write_a_policy(_page: Variables) -> None:
         sys.path.insert(0, folder)
         policy = importlib.import_module("mine").SgdGreedy()
         policies = {"optimist": "optimist", "sgd-greedy, this page": policy, "uniform": "uniform"}
-        figure, axes = new_figure()
-        for name, style in styles_in_order(policies).items():
-            result = simulate(policies[name], Synthetic(), horizon=1000, seeds=50, jobs=1)
-            draw_mean(axes, result.rounds, result.regret, style, name)
-    axes.set(xlabel="rounds", ylabel="regret", xlim=(0, 1000), ylim=(0, None))
-    axes.legend(frameon=False, loc="upper left")
-    save(figure, "tutorial-own-policy")
+        curves = []
+        for name, each in policies.items():
+            result = simulate(each, Synthetic(), horizon=1000, seeds=50, jobs=1)
+            curves.append(mean_curve(result.rounds, result.regret, name))
+    save(curves_chart(curves, "rounds", "regret", panel_columns=3), "own-policy")
 
 
 def draw_personalizer(_page: Variables) -> None:
     """Draw the table that the quickstart printed."""
     text = page_path("personalizer").read_text(encoding="utf-8")
-    figure, axes = new_figure()
     (visits,) = re.findall(r"^\| visits \|(.*)\|$", text, re.MULTILINE)
     rows = re.findall(r"^\| (\w+), of the last 250 \|(.*)\|$", text, re.MULTILINE)
-    for name, style in styles_in_order(name for name, _ in rows).items():
-        axes.plot(
-            [int(cell) for cell in visits.split("|")],
-            [float(cell) for cell in dict(rows)[name].split("|")],
-            color=style.colour,
-            linestyle=style.matplotlib_dash,
-            marker=style.marker,
-            label=name,
-        )
-    for level, label in ((0.84, "best possible for liked, with 20 % exploration"), (0.2, "a random dish")):
-        axes.axhline(level, color=GREY, linestyle=":", linewidth=1.5)
-        axes.text(3000, level + 0.04, label, color=GREY, ha="right", fontsize=9)
-    axes.set(xlabel="visits", ylabel="share of the last 250", xlim=(0, 3050), ylim=(0, 1))
-    axes.legend(frameon=False, loc="center right")
-    save(figure, "tutorial-personalizer")
+    x = np.array([int(cell) for cell in visits.split("|")])
+    curves = [
+        Curve(name, x, np.array([float(cell) for cell in cells.split("|")]), np.full(len(x), np.nan))
+        for name, cells in rows
+    ]
+    levels = [
+        {"at": 0.84, "x": 3000, "text": "best possible for liked, with 20 % exploration"},
+        {"at": 0.2, "x": 3000, "text": "a random dish"},
+    ]
+    base = alt.Chart(inline(levels)).encode(y="at:Q")
+    texts = base.mark_text(align="right", dy=-8, color=GREY).encode(x="x:Q", text="text:N")
+    chart = curves_chart(curves, "visits", "share of the last 250", y_range=(0, 1), panel_columns=2)
+    save(alt.layer(base.mark_rule(color=GREY, strokeDash=[2, 3]), chart, texts), "personalizer")
 
 
-def draw_mean(axes: Axes, x: Any, runs: Any, style: SeriesStyle, label: str, marker: str = "") -> None:
-    """Draw the mean of runs (seeds, points) with its 95 % interval."""
-    mean, margin = runs.mean(axis=0), 1.96 * runs.std(axis=0, ddof=1) / len(runs) ** 0.5
-    axes.plot(
-        x, mean, color=style.colour, linestyle=style.matplotlib_dash, linewidth=style.width, marker=marker, label=label
-    )
-    axes.fill_between(x, mean - margin, mean + margin, color=style.colour, alpha=0.2, linewidth=0)
+def mean_curve(x: Any, runs: Floats, label: str) -> Curve:
+    """Return the mean of runs (seeds, points) with its 95 % interval."""
+    return Curve(label, x, runs.mean(axis=0), 1.96 * runs.std(axis=0, ddof=1) / len(runs) ** 0.5)
 
 
-def new_figure(panels: int = 1, height: float = 3.6) -> tuple[Figure, Any]:
-    """Return a figure with panels below each other; one panel is returned as it is."""
-    mpl.rcParams.update({"font.size": FONT_SIZE, "svg.hashsalt": "glbandits"})
-    figure = Figure(figsize=(WIDTH, height * panels), layout="constrained")
-    FigureCanvasSVG(figure)
-    axes = figure.subplots(panels, sharex=True)
-    for each in np.atleast_1d(axes):
-        each.grid(alpha=0.25)
-        each.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def save(figure: Figure, name: str) -> None:
-    """Write an SVG picture without a date, so that the same picture is the same file."""
-    path = DOCS / "images" / f"{name}.svg"
-    figure.savefig(path, metadata={"Date": None})
+def save(chart: Any, name: str, height: int | None = 240) -> None:
+    """Write a picture as SVG. Equal pictures are equal files. A height of None leaves that of the chart."""
+    if not isinstance(chart, alt.VConcatChart):
+        chart = chart.properties(width=WIDTH, **({} if height is None else {"height": height}))
+    path = DOCS / "images" / f"tutorial-{name}.svg"
+    path.write_text(chart_svg(finish(chart)), encoding="utf-8")
     print(f"wrote {path.relative_to(DOCS.parent)}")  # noqa: T201
 
 

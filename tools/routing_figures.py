@@ -7,8 +7,9 @@ Without `--data`, the figure of quality against cost is left as it is, because i
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-import matplotlib
+import altair as alt
 import numpy as np
 from examples.prompt_routing import (
     Played,
@@ -21,10 +22,8 @@ from examples.prompt_routing import (
     route_orders,
     simulated_prompts,
 )
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
+from glbandits.common.display.charts import chart_svg, finish, inline
 from glbandits.common.display.palette import COLOURS
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -32,13 +31,13 @@ LIMITS = (0.06, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 4.0, 8.0)
 ORDERS = 3
 SHARE_WINDOW, COST_WINDOW = 200, 500
 MODEL_COLOURS = {"small": COLOURS[5], "medium": COLOURS[0], "fast": COLOURS[4], "large": COLOURS[3]}
-LABEL_POSITIONS = {  # away from the curves: an offset in points, and the side of the text at that position
-    "llama-3.1-8b": ((0, -17), "left"),
-    "mistral-large": ((-4, 8), "right"),
-    "gemini-flash": ((0, -18), "left"),
-    "gemini-pro": ((0, 9), "right"),
+LABEL_POSITIONS = {  # away from the curves: an offset in pixels, and the side of the text at that position
+    "llama-3.1-8b": (14, "left"),
+    "mistral-large": (-12, "right"),
+    "gemini-flash": (16, "left"),
+    "gemini-pro": (-12, "right"),
 }
-HATCHES = {"small": "", "medium": "//", "fast": "..", "large": "xx"}
+WIDTH = 320
 
 
 def page_run() -> Played:
@@ -57,99 +56,140 @@ def draw_quality_against_cost(benchmark: Prompts, traffic: Prompts) -> None:
         outcome(traffic, *route_orders(benchmark, traffic, limit, weight=2000, orders=ORDERS), limit)
         for limit in LIMITS
     ]
-    figure, axes = new_figure(4.2)
-    costs = traffic.cost.mean(axis=0)
-    grid = np.geomspace(costs.min(), costs.max(), 400)
-    mixes = [float(best_mix(traffic, cost).of(traffic.quality).mean()) for cost in grid]
-    axes.plot(grid, mixes, "--", color=COLOURS[6], label="best mix of two models")
-    axes.errorbar(
-        [each.cost for each in outcomes],
-        [each.quality for each in outcomes],
-        yerr=[each.gain_error for each in outcomes],
-        color=COLOURS[0],
-        marker="o",
-        markersize=4,
-        capsize=2,
-        label="router, one point per limit",
+    costs, qualities = traffic.cost.mean(axis=0), traffic.quality.mean(axis=0)
+    rows = [
+        {
+            "series": "best mix of two models",
+            "cost": cost,
+            "quality": float(best_mix(traffic, cost).of(traffic.quality).mean()),
+        }
+        for cost in np.geomspace(costs.min(), costs.max(), 100).tolist()
+    ]
+    rows += [
+        {
+            "series": "router, one point per limit",
+            "cost": each.cost,
+            "quality": each.quality,
+            "low": each.quality - each.gain_error,
+            "high": each.quality + each.gain_error,
+        }
+        for each in outcomes
+    ]
+    rows += [
+        {"series": "a single model", "cost": cost, "quality": quality, "name": name}
+        for name, cost, quality in zip(traffic.models, costs.tolist(), qualities.tolist(), strict=True)
+    ]
+    random = {"cost": float(traffic.cost.mean()), "quality": float(traffic.quality.mean())}
+    rows.append({"series": "random choices"} | random)
+    series = ["best mix of two models", "router, one point per limit", "a single model", "random choices"]
+    legend = alt.Legend(orient="bottom", columns=2, title=None)
+    ticks = alt.Axis(values=[0.03, 0.1, 0.3, 1, 3, 10], format="~g")
+    base = alt.Chart(inline(rows)).encode(
+        x=alt.X("cost:Q", title="dollars per 1,000 prompts", scale=alt.Scale(type="log"), axis=ticks),
+        y=alt.Y("quality:Q", title="mean quality", scale=alt.Scale(domain=[0.765, 0.955])),
+        color=alt.Color("series:N", legend=legend).scale(domain=series, range=[COLOURS[i] for i in (6, 0, 1, 2)]),
+        shape=alt.Shape("series:N", legend=legend).scale(
+            domain=series, range=["stroke", "circle", "diamond", "square"]
+        ),
     )
-    axes.plot(costs, traffic.quality.mean(axis=0), "D", color=COLOURS[1], markersize=8, label="a single model")
-    for name, cost, quality in zip(traffic.models, costs, traffic.quality.mean(axis=0), strict=True):
-        offset, side = LABEL_POSITIONS[name]
-        axes.annotate(name, (cost, quality), offset, textcoords="offset points", ha=side)
-    axes.plot(traffic.cost.mean(), traffic.quality.mean(), "s", color=COLOURS[2], markersize=8, label="random choices")
-    axes.set(xscale="log", xlabel="dollars per 1,000 prompts", ylabel="mean quality", ylim=(0.765, 0.955))
-    axes.set_xticks([0.03, 0.1, 0.3, 1, 3, 10], ["0.03", "0.1", "0.3", "1", "3", "10"])
-    axes.legend(loc="lower right", fontsize=9)
-    save(figure, "routing-quality-cost")
+    mixes, routed = (base.transform_filter(alt.datum.series == name) for name in series[:2])
+    layers = [
+        mixes.mark_line(strokeDash=[6, 3]),
+        routed.mark_line(),
+        routed.mark_rule().encode(y="low:Q", y2="high:Q", shape=alt.Undefined),
+    ]
+    layers.append(base.transform_filter(alt.datum.series != series[0]).mark_point(filled=True, size=60, opacity=1))
+    for name, (offset, side) in LABEL_POSITIONS.items():
+        label = base.transform_filter(alt.datum.name == name).mark_text(dy=offset, align=side, color="black")
+        layers.append(label.encode(text="name:N", color=alt.value("black"), shape=alt.Undefined))
+    save(alt.layer(*layers), "routing-quality-cost", 300)
 
 
 def draw_shares(run: Played) -> None:
     """Draw the share of prompts of each model over time."""
-    figure, axes = new_figure(3.6)
     models = run.prompts.models
     ends = np.arange(SHARE_WINDOW, len(run.chosen) + 1, SHARE_WINDOW // 2)
-    shares = np.array(
-        [np.bincount(run.chosen[end - SHARE_WINDOW : end], minlength=len(models)) / SHARE_WINDOW for end in ends]
-    )
     shown = ("small", "fast", "medium")
-    areas = axes.stackplot(
-        ends,
-        *(shares[:, models.index(name)] for name in shown),
-        colors=[MODEL_COLOURS[name] for name in shown],
-        edgecolor="white",
-        linewidth=0.5,
+    rows = [
+        {
+            "model": name,
+            "position": shown.index(name),
+            "prompts": int(end),
+            "share": float(np.mean(run.chosen[end - SHARE_WINDOW : end] == models.index(name))),
+        }
+        for end in ends
+        for name in shown
+    ]
+    share = alt.Y("share:Q", title=f"share of the last {SHARE_WINDOW}", stack="zero", scale=alt.Scale(domain=[0, 1]))
+    colour = alt.Color("model:N", title=None, sort=shown, legend=alt.Legend(orient="bottom"))
+    area = (
+        alt.Chart(inline(rows))
+        .mark_area(stroke="white", strokeWidth=0.5)
+        .encode(
+            x=alt.X("prompts:Q", scale=alt.Scale(domain=[int(ends[0]), int(ends[-1])])),
+            y=share,
+            color=colour.scale(domain=shown, range=[MODEL_COLOURS[name] for name in shown]),
+            order="position:Q",
+        )
     )
-    for area, name in zip(areas, shown, strict=True):
-        area.set_hatch(HATCHES[name])
-    axes.axvline(3000, color="black", linewidth=1.5, linestyle="--")
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.9, "pad": 2}
-    for text, at in (("small", (1500, 0.25)), ("fast", (1500, 0.8)), ("medium", (4600, 0.82)), ("small", (4600, 0.2))):
-        axes.text(*at, text, ha="center", va="center", bbox=box)
-    axes.text(2930, 0.5, "medium arrives", rotation=90, ha="right", va="center", bbox=box)
-    axes.set(xlabel="prompts", ylabel=f"share of the last {SHARE_WINDOW}", ylim=(0, 1), xlim=(ends[0], ends[-1]))
-    save(figure, "routing-shares")
+    labels = [("small", 1500, 0.25), ("fast", 1500, 0.8), ("medium", 4600, 0.82), ("small", 4600, 0.2)]
+    texts = [{"text": text, "prompts": x, "share": y} for text, x, y in labels]
+    text = alt.Chart(inline(texts)).mark_text(fontSize=13, fontWeight="bold")
+    save(alt.layer(area, *arrival(0.5), text.encode(x="prompts:Q", y="share:Q", text="text:N")), "routing-shares", 240)
 
 
 def draw_budget(run: Played) -> None:
     """Draw the mean cost and the trade-off over time."""
-    figure = Figure(figsize=(5, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    above, below = figure.subplots(2, 1, sharex=True)
     prompts = np.arange(1, len(run.cost) + 1)
-    some = slice(50, None, 10)
     total = np.concatenate([[0.0], np.cumsum(run.cost)])
-    above.plot(
-        prompts[COST_WINDOW - 1 :: 10],
-        ((total[COST_WINDOW:] - total[:-COST_WINDOW]) / COST_WINDOW)[::10],
-        color=COLOURS[5],
-        label=f"mean of the last {COST_WINDOW}",
+    recent = (total[COST_WINDOW:] - total[:-COST_WINDOW]) / COST_WINDOW
+    names = (f"mean of the last {COST_WINDOW}", "mean of all", "limit")
+    rows = [
+        {"series": name, "prompts": int(x), "cost": float(y)}
+        for name, xs, ys in (
+            (names[0], prompts[COST_WINDOW - 1 :], recent),
+            (names[1], prompts, total[1:] / prompts),
+            (names[2], prompts, np.full(len(prompts), 0.3)),
+        )
+        for x, y in list(zip(xs, ys, strict=True))[50::20]
+    ]
+    legend = alt.Legend(orient="bottom", title=None)
+    cost = alt.Y("cost:Q", title="$ per 1,000 prompts", scale=alt.Scale(domain=[0.2, 0.4]))
+    above = (
+        alt.Chart(inline(rows))
+        .mark_line(clip=True)
+        .encode(
+            x="prompts:Q",
+            y=cost,
+            color=alt.Color("series:N", legend=legend).scale(domain=names, range=[COLOURS[5], COLOURS[0], "black"]),
+            strokeDash=alt.StrokeDash("series:N", legend=legend).scale(domain=names, range=[[1, 0], [1, 0], [6, 3]]),
+        )
     )
-    above.plot(prompts[some], (total[1:] / prompts)[some], color=COLOURS[0], linewidth=2.5, label="mean of all")
-    above.axhline(0.3, color="black", linestyle="--", linewidth=1, label="limit")
-    above.set(ylabel="$ per 1,000 prompts", ylim=(0.2, 0.4))
-    above.legend(loc="lower right", fontsize=9)
-    below.plot(prompts[some], run.trade_offs[some], color=COLOURS[1])
-    below.set(xlabel="prompts", ylabel="trade-off", ylim=(0, None))
-    for axes in (above, below):
-        axes.axvline(3000, color="grey", linestyle=":")
-        axes.grid(alpha=0.3)
-    below.text(3060, 0.01, "medium arrives", ha="left")
-    save(figure, "routing-budget")
+    rows = [
+        {"prompts": int(x), "value": float(y)} for x, y in zip(prompts[50::10], run.trade_offs[50::10], strict=True)
+    ]
+    below = alt.Chart(inline(rows)).mark_line(color=COLOURS[1])
+    below = below.encode(x="prompts:Q", y=alt.Y("value:Q", title="trade-off"))
+    panels = [
+        alt.layer(panel, *arrival(at)).properties(width=WIDTH, height=170)
+        for panel, at in ((above, 0.38), (below, 0.02))
+    ]
+    save(alt.vconcat(*panels), "routing-budget", None)
 
 
-def new_figure(height: float) -> tuple[Figure, Axes]:
-    """Return a figure that is readable at a width of 390 pixels."""
-    figure = Figure(figsize=(5, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.grid(alpha=0.3)
-    return figure, axes
+def arrival(y: float) -> list[alt.Chart]:
+    """Return a vertical line where the fourth model arrives, and a label at this height."""
+    base = alt.Chart(inline([{"at": 3000, "y": y, "text": "medium arrives"}])).encode(x=alt.X("at:Q", title="prompts"))
+    text = base.mark_text(align="left", dx=5).encode(y="y:Q", text="text:N")
+    return [base.mark_rule(strokeDash=[5, 3]), text]
 
 
-def save(figure: Figure, name: str) -> None:
-    """Write the figure as SVG, the same bytes for the same numbers."""
+def save(chart: Any, name: str, height: int | None) -> None:
+    """Write the figure as SVG, readable at a width of 390 pixels. Equal figures are equal files."""
+    if height is not None:
+        chart = chart.properties(width=WIDTH, height=height)
     FOLDER.mkdir(exist_ok=True)
-    figure.savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
+    (FOLDER / f"{name}.svg").write_text(chart_svg(finish(chart)), encoding="utf-8")
 
 
 def main() -> None:
@@ -157,12 +197,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with val_k4.jsonl.xz and test_k4.jsonl.xz")
     given = parser.parse_args()
-    with matplotlib.rc_context({"font.size": 11, "svg.hashsalt": "glbandits"}):
-        run = page_run()
-        draw_shares(run)
-        draw_budget(run)
-        if given.data:
-            draw_quality_against_cost(*read_prompts(given.data))
+    run = page_run()
+    draw_shares(run)
+    draw_budget(run)
+    if given.data:
+        draw_quality_against_cost(*read_prompts(given.data))
 
 
 if __name__ == "__main__":

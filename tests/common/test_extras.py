@@ -35,7 +35,7 @@ def use_sklearn_reward() -> None:
 
 
 MISSING: dict[str, tuple[str, str, Callable[[], object]]] = {
-    "plot": ("matplotlib", "lab", lambda: simulate("uniform", Synthetic(), 10, 1, jobs=1).plot()),
+    "plot": ("altair", "lab", lambda: simulate("uniform", Synthetic(), 10, 1, jobs=1).plot()),
     "ray": ("ray", "ray", lambda: check_engine("ray", 1)),
     "propensities": ("sklearn", "lab", estimate),
     "reward model": ("sklearn", "lab", use_sklearn_reward),
@@ -49,6 +49,7 @@ def test_missing_module_names_the_extra_in_one_line(name: str, monkeypatch: pyte
     for loaded in [each for each in sys.modules if each.partition(".")[0] == module]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "glbandits.common.display.charts", raising=False)
     with pytest.raises(MissingExtra, match=rf"needs \S+\. Run pip install 'glbandits\[{extra}\]'") as caught:
         use()
     assert "\n" not in str(caught.value)
@@ -169,7 +170,7 @@ def test_command_does_not_start_without_its_extra(
 
 @pytest.mark.system
 def test_core_needs_no_extra() -> None:
-    missing = ["joblib", "matplotlib", "plotly", "polars", "sklearn", "msgspec", "starlette", "typer", "rich"]
+    missing = ["altair", "joblib", "polars", "sklearn", "msgspec", "starlette", "typer", "rich"]
     code = BLOCK.format(modules=missing, package="glbandits") + "glbandits.Bandit('optimist', dim=2)._repr_html_()"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 

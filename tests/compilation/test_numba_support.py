@@ -66,7 +66,7 @@ def test_read_only_cache_folder_is_tolerated(source: Path) -> None:
 
 
 def test_import_loads_no_heavy_package() -> None:
-    heavy = ("matplotlib", "polars", "typer", "joblib")
+    heavy = ("altair", "polars", "typer", "joblib")
     program = f"import sys, glbandits; print(sum(name in sys.modules for name in {heavy}))"
     assert run(program) == [0]
 

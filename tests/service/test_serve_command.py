@@ -125,7 +125,7 @@ WITHOUT_LAB = """
 import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"joblib", "matplotlib", "plotly", "polars", "sklearn"}:
+        if name.split(".")[0] in {"altair", "joblib", "polars", "sklearn", "vl_convert"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
 from glbandits.cli.main import main

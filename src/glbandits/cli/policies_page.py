@@ -4,6 +4,7 @@ import inspect
 from dataclasses import fields
 from typing import Any
 
+from glbandits.common.display.data_table import DataTable
 from glbandits.maths.links import LINKS
 from glbandits.policies import POLICIES
 from glbandits.policies.contract.policy_checks import accepted_links
@@ -30,20 +31,20 @@ the formula of its index. `lin-ucb-disjoint` is LinUCB with separate parameters 
 """
 
 COLUMNS = "id", "to choose", "to learn", "memory", "sparse", "links", "guarantee", "use it when"
+SETTING_COLUMNS = "id", "what it does", "settings (defaults)", "grid"
 
 
 def policies_markdown() -> str:
     """Return the page docs/policies.md."""
-    lines = [HEAD, *_row(*COLUMNS, is_head=True)]
+    costs, settings = [], []
     for name, kind in POLICIES.items():
-        info = kind.info
-        page = f"[`{name}`](theory/{info.page or name}.md)"
-        costs = info.choose, info.learn, info.memory, info.sparse or "-"
-        lines += _row(page, *costs, _links(kind), info.guarantee, info.use_when)
-    lines += ["", "## Settings and grids", "", *_row("id", "what it does", "settings (defaults)", "grid", is_head=True)]
-    for name, kind in POLICIES.items():
-        lines += _row(f"`{name}`", policy_summary(kind), ", ".join(default_settings(kind)), _grid(kind))
-    return "\n".join([*lines, FOOT])
+        info, page = kind.info, f"[`{name}`](theory/{kind.info.page or name}.md)"
+        cost = info.choose, info.learn, info.memory, info.sparse or "-"
+        costs.append((page, *cost, _links(kind), info.guarantee, info.use_when))
+        settings.append((f"`{name}`", policy_summary(kind), ", ".join(default_settings(kind)), _grid(kind)))
+    tables = [DataTable(COLUMNS, costs, COLUMNS), DataTable(SETTING_COLUMNS, settings, SETTING_COLUMNS)]
+    first, second = (table.to_markdown() for table in tables)
+    return "\n".join([HEAD, first, "", "## Settings and grids", "", second, FOOT])
 
 
 def policy_summary(kind: Any) -> str:
@@ -54,12 +55,6 @@ def policy_summary(kind: Any) -> str:
 def default_settings(kind: Any) -> list[str]:
     """Return the settings of a policy with their defaults, as `name=value`."""
     return [f"{field.name}={field.default}" for field in fields(kind)]
-
-
-def _row(*cells: str, is_head: bool = False) -> list[str]:
-    """Format a row of a Markdown table, with a rule below the head."""
-    line = "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    return [line, "|---" * len(cells) + "|"] if is_head else [line]
 
 
 def _grid(kind: Any) -> str:

@@ -1,21 +1,22 @@
 """Print a table: with lines in a terminal, as plain aligned columns in a pipe or a file."""
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-PIPE_WIDTH = 100_000
-"""Columns of a console that wraps no table."""
+from glbandits.common.display.data_table import DataTable
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Print a table. If the console is no terminal, each row is one line without box characters."""
-    if console.is_terminal:
-        console.print(table)
+def print_table(console: Console, table: DataTable) -> None:
+    """Print a table. In a terminal, cells are folded so that the table fits."""
+    if not console.is_terminal:
+        console.print(table.to_text(), soft_wrap=True, markup=False, highlight=False, emoji=False)
         return
-    table.box, table.pad_edge, table.padding = None, False, (0, 2, 0, 0)
-    table.title_justify = table.caption_justify = "left"
-    plain = Console(width=PIPE_WIDTH, color_system=None, highlight=False, emoji=False, legacy_windows=False)
-    with plain.capture() as captured:
-        plain.print(table)
-    for line in captured.get().splitlines():
-        console.print(line.rstrip(), soft_wrap=True, markup=False, highlight=False, emoji=False)
+    boxed = Table(title=escape(table.title) or None, title_justify="left")
+    for index, column in enumerate(table.columns):
+        boxed.add_column(escape(column), justify="left" if table.aligns_left(index) else "right", overflow="fold")
+    for row in table.rows:
+        boxed.add_row(*map(escape, row))
+    console.print(boxed)
+    for note in table.notes:
+        console.print(note, markup=False, highlight=False)

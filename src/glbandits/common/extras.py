@@ -5,7 +5,12 @@ from contextlib import contextmanager
 
 from glbandits.common.errors import MissingExtra
 
-PROJECTS = {"prometheus_client": "prometheus-client", "psycopg_pool": "psycopg-pool", "sklearn": "scikit-learn"}
+PROJECTS = {
+    "prometheus_client": "prometheus-client",
+    "psycopg_pool": "psycopg-pool",
+    "sklearn": "scikit-learn",
+    "vl_convert": "vl-convert-python",
+}
 """Names of projects that differ from the names of their modules."""
 
 
@@ -19,9 +24,9 @@ def needed_for(what: str, extra: str, *, alternative: str = "") -> Iterator[None
         alternative: what to do instead of installing it.
 
     >>> with needed_for("plot()", "lab"):
-    ...     raise ModuleNotFoundError(name="matplotlib.pyplot")
+    ...     raise ModuleNotFoundError(name="altair")
     Traceback (most recent call last):
-    glbandits.common.errors.MissingExtra: plot() needs matplotlib. Run pip install 'glbandits[lab]'.
+    glbandits.common.errors.MissingExtra: plot() needs altair. Run pip install 'glbandits[lab]'.
     """
     try:
         yield

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from glbandits.common.arrays import Floats
 from glbandits.common.display.data_table import DataTable
-from glbandits.common.display.displayed import html_table, percent
+from glbandits.common.display.displayed import percent
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
@@ -105,8 +105,8 @@ class SlateEvaluation:
             )
             for each in self.estimates
         ]
-        table = DataTable(("estimate", "value", "error", f"{percent(self.level)} interval"), rows)
-        return html_table(table, f"the log: {self.logged:.5f} over {self.slates} slates")
+        columns = ("estimate", "value", "error", f"{percent(self.level)} interval")
+        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} over {self.slates} slates",)).to_html()
 
 
 def evaluate_slates(

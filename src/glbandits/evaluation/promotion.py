@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from glbandits.common.display.data_table import DataTable
-from glbandits.common.display.displayed import html_table, percent
+from glbandits.common.display.displayed import percent
 from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
@@ -97,7 +97,7 @@ class Promotion:
             (name, f"{gain.value:+.5f}", f"{gain.low:+.5f} to {gain.high:+.5f}") for name, gain in self.gains.items()
         ]
         columns = "candidate", "gain over the running policy", "anytime-valid interval"
-        return html_table(DataTable(columns, rows), self.headline, self.guarantee)
+        return DataTable(columns, rows, notes=(self.headline, self.guarantee)).to_html()
 
 
 def _until(rows: float) -> str:

@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from glbandits.cli.evaluation_tables import differences_table, estimates_table
-from glbandits.common.display.plotly_helpers import plotly_script
-from glbandits.common.display.series_styles import SeriesStyles, styles_in_order
+from glbandits.common.display.charts import SeriesStyles, chart_script, styles_in_order
 from glbandits.evaluation import DoublyRobustEstimate, Interval, RowArms
-from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.estimators.targets import UniformTarget
 from glbandits.evaluation.logs.arm_features import copy_with
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
@@ -24,7 +21,8 @@ from glbandits.evaluation.report.charts import (
     running_chart,
     weights_chart,
 )
-from glbandits.evaluation.report.estimate_rows import INTERVAL_LEGEND, difference_rows
+from glbandits.evaluation.report.tables import INTERVAL_LEGEND, differences_table, estimates_table
+from tests.common.display.chart_rows import chart_rows, last_values
 from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison, small_log
 
 COMMAND = "glb evaluate 'a & b.parquet'"
@@ -40,16 +38,20 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def page_text(page: Path) -> str:
-    """The page without Plotly's script."""
-    return page.read_text(encoding="utf-8").replace(plotly_script(), "")
+    """The page without the script that draws charts."""
+    text = page.read_text(encoding="utf-8")
+    assert text.count(chart_script()) == 1
+    return text.replace(chart_script(), "")
 
 
 def test_page_is_self_contained_and_escapes_names(written: tuple[Path, Path]) -> None:
     text = page_text(written[0])
-    assert plotly_script() in written[0].read_text(encoding="utf-8")
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", text)
     assert "from tiny &amp; &lt;small&gt;.parquet: 1,024 decisions, 3 arms" in text
     assert "<b>odd" not in text
+    charts = ("estimates", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
+    assert re.findall(r'id="chart-([^"]+)"', text) == list(charts)
+    assert text.count("<table>") == 5
     assert "glb evaluate &#x27;a &amp; b.parquet&#x27;" in text
 
 
@@ -58,7 +60,7 @@ def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> N
     for policy in small_comparison().policies:
         support, label = policy.evaluation.support, policy.label.replace("<", "&lt;").replace(">", "&gt;")
         assert re.search(
-            rf">{label}</th>.*<td>{support.effective_sample_size:,.0f} .realised.</td>.*{support.unused:.1%}", text
+            rf">{label}</th>.*<td >{support.effective_sample_size:,.0f} .realised.</td>.*{support.unused:.1%}", text
         ), label
         assert all(note.replace("'", "&#x27;") in text for note in policy.evaluation.notes)
     assert "intervals do not cover the bias of dm" in text
@@ -66,7 +68,7 @@ def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> N
 
 def test_page_and_terminal_explain_the_intervals(written: tuple[Path, Path]) -> None:
     assert INTERVAL_LEGEND in unescape(page_text(written[0]))
-    assert estimates_table(small_comparison()).caption == INTERVAL_LEGEND
+    assert estimates_table(small_comparison()).notes == (INTERVAL_LEGEND,)
 
 
 def test_page_terminal_and_record_have_the_differences(written: tuple[Path, Path]) -> None:
@@ -81,9 +83,7 @@ def test_page_terminal_and_record_have_the_differences(written: tuple[Path, Path
     assert record["reference"] == "optimist"
     uniform = next(policy for policy in record["policies"] if policy["policy"] == "uniform")
     assert uniform["headline"]["difference"]["value"] == difference.value
-    table = differences_table(small_comparison())
-    assert table.row_count == 4
-    assert list(table.columns[1].cells) == [row[1] for row in difference_rows(small_comparison())]
+    assert len(differences_table(small_comparison()).rows) == 4
 
 
 def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path: Path) -> None:
@@ -95,23 +95,22 @@ def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path
 
 
 def test_forest_chart_has_every_estimate_once() -> None:
-    chart = forest_chart(small_comparison(), styles())
-    log, *policy_traces = chart["data"]
-    assert len(log["x"]) == 2  # the rows that learners are evaluated on, and all rows
-    assert [trace["name"] for trace in policy_traces][-1] == "a &lt;model&gt;"
-    for trace, policy in zip(policy_traces, small_comparison().policies, strict=True):
-        headline, estimates = policy.evaluation.headline, policy.evaluation.estimates
-        checks = [(estimate.value, estimate.normal.high) for estimate in estimates if estimate.name != "dr"]
+    rows = iter(chart_rows(forest_chart(small_comparison(), styles()), "row"))
+    assert next(rows)["label"] == "the log itself"
+    assert len([next(rows), next(rows)]) == 2  # the rows that learners are evaluated on, and all rows
+    for policy in small_comparison().policies:
+        assert next(rows)["label"] == policy.label
+        headline = policy.evaluation.headline
         assert headline is not None
         assert isinstance(headline.value.fixed_n, Interval)
         assert not isinstance(headline.value.interval, str)
-        value, intervals = headline.value.value, (headline.value.interval, headline.value.fixed_n)
-        known = [(value, interval.high) for interval in intervals] + checks
-        assert trace["x"] == pytest.approx([value for value, _ in known], rel=1e-5)
-        high = [x + more for x, more in zip(trace["x"], trace["error_x"]["array"], strict=True)]
-        assert high == pytest.approx([value if math.isnan(end) else end for value, end in known], rel=1e-4)
-    positions = [y for trace in chart["data"] for y in trace["y"]]
-    assert len(set(positions)) == len(positions) == len(chart["layout"]["yaxis"]["tickvals"])
+        known = [(headline.value.value, end) for end in (headline.value.interval.high, headline.value.fixed_n.high)]
+        known += [(check.value, check.normal.high) for check in policy.evaluation.estimates if check.name != "dr"]
+        for value, high in known:
+            row = next(rows)
+            assert row["value"] == pytest.approx(value, rel=1e-5)
+            assert row["high"] == (None if math.isnan(high) else pytest.approx(high, rel=1e-5))
+    assert list(rows) == []
 
 
 def test_estimates_without_an_interval_are_marked() -> None:
@@ -122,47 +121,44 @@ def test_estimates_without_an_interval_are_marked() -> None:
     unknown = replace(headline, value=replace(headline.value, anytime="needs a reward range"))
     evaluation = replace(policy.evaluation, headline=unknown)
     chart = forest_chart(replace(comparison, policies=(replace(policy, evaluation=evaluation),)), styles())
-    first, second, *_ = chart["data"][1]["marker"]["color"]
-    assert first == "white" != second
-    assert "dr, at every n: no interval" in chart["layout"]["yaxis"]["ticktext"]
+    (row,) = [row for row in chart_rows(chart, "row") if row["label"] == "dr, at every n: no interval"]
+    assert row["low"] is None
 
 
 def test_histogram_bins_contain_their_weights() -> None:
-    uniform = next(trace for trace in weights_chart(small_comparison(), styles())["data"] if trace["name"] == "uniform")
-    shown = {x: y for x, y in zip(uniform["x"], uniform["y"], strict=True) if y is not None}
-    assert sum(shown.values()) == ROWS // 2
-    step = WEIGHT_EDGES[1] / WEIGHT_EDGES[0]
+    rows = [row for row in chart_rows(weights_chart(small_comparison(), styles())) if row["series"] == "uniform"]
+    assert sum(row["rows"] for row in rows) == ROWS // 2
     for weight in (1 / 3 / 0.5, 1 / 3 / 0.2, 1 / 3 / 0.3):
-        assert sum(x / math.sqrt(step) <= weight < x * math.sqrt(step) for x in shown) == 1, weight
+        assert sum(row["low"] <= weight < row["high"] for row in rows) == 1, weight
 
 
-def test_arms_chart_has_shares_and_rewards() -> None:
+def test_arms_chart_has_shares() -> None:
     supports: Any = {
         policy.label: policy.evaluation.support.arms
         for policy in small_comparison().policies
         if policy.label in ("arm:new", "uniform")
     }
-    log, new, uniform, rewards = arms_chart(small_comparison(), supports, styles())["data"]
-    assert sum(log["y"]) == pytest.approx(1.0)
-    assert new["y"] == [0, 1, 0]
-    assert uniform["y"] == pytest.approx([1 / 3] * 3, rel=1e-5)
-    rest = small_log()[ROWS // 2 :]
-    assert rewards["y"] == pytest.approx([rest.rewards[rest.chosen == arm].mean() for arm in range(3)], rel=1e-5)
+    shares: dict[str, list[float]] = {}
+    for row in chart_rows(arms_chart(small_comparison(), supports, styles())):
+        shares.setdefault(row["series"], []).append(row["share"])
+    assert sum(shares["the log"]) == pytest.approx(1.0)
+    assert shares["arm:new"] == [0, 1, 0]
+    assert shares["uniform"] == pytest.approx([1 / 3] * 3, rel=1e-5)
 
 
 def test_running_curves_end_at_the_estimates() -> None:
-    running = running_chart(small_comparison(), "dr", styles())["data"]
-    assert [trace["y"][-1] for trace in running] == pytest.approx(
-        [policy.evaluation["dr"].value for policy in small_comparison().policies], rel=1e-5
+    running = running_chart(small_comparison(), "dr", styles())
+    assert last_values(running) == pytest.approx(
+        {policy.label: policy.evaluation["dr"].value for policy in small_comparison().policies}, rel=1e-5
     )
-    assert {trace["x"][-1] for trace in running} == {ROWS}
+    assert max(row["x"] for row in chart_rows(running)) == ROWS
     curves = {
         policy.label: policy.learning_curve
         for policy in small_comparison().policies
         if policy.learning_curve is not None
     }
-    lines = [trace for trace in learning_chart(small_comparison(), curves, styles())["data"] if "fill" not in trace]
-    assert [trace["y"][-1] for trace in lines] == pytest.approx([curve.value for curve in curves.values()], rel=1e-5)
+    ends = last_values(learning_chart(small_comparison(), curves, styles()))
+    assert ends == pytest.approx({label: curve.value for label, curve in curves.items()}, rel=1e-5)
 
 
 def test_json_record_has_the_numbers_of_the_page(written: tuple[Path, Path]) -> None:

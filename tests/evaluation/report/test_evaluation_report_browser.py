@@ -6,26 +6,12 @@ from typing import Any
 import pytest
 
 from glbandits.evaluation.report import write_evaluation_report
-from tests.browser import PHONE, WIDE, chromium, open_page
+from tests.browser import CHARTS_READY, DRAWN_CHARTS, PHONE, WIDE, chromium, open_page
 from tests.evaluation.small_comparison import small_comparison
 
 pytestmark = pytest.mark.system
 
 CHARTS = ("estimates", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
-READY = """
-const charts = [...document.querySelectorAll('.plotly-graph-div')];
-return document.readyState == 'complete' && charts.every(chart => chart.querySelector('.modebar-btn'));
-"""
-DRAWN = """
-return [...document.querySelectorAll('.plotly-graph-div')].map(div => {
-  const marks = [...div.querySelectorAll('.scatterlayer .js-line, .scatterlayer .point, .barlayer .point path')];
-  return {
-    id: div.id, room: div.getBoundingClientRect().width, hover: div._fullLayout.hovermode,
-    width: div.querySelector('.main-svg').getBoundingClientRect().width,
-    seen: marks.filter(m => m.getBoundingClientRect().width > 0).length,
-  };
-})
-"""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +30,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
 def opened(request: pytest.FixtureRequest, browser: Any, page: str) -> Any:
     """The page, open at one width."""
-    return open_page(browser, page, request.param, READY)
+    return open_page(browser, page, request.param, CHARTS_READY)
 
 
 def test_page_has_no_errors_fetches_nothing_and_fits(opened: Any) -> None:
@@ -55,10 +41,8 @@ def test_page_has_no_errors_fetches_nothing_and_fits(opened: Any) -> None:
 
 
 def test_every_chart_is_drawn(opened: Any) -> None:
-    drawn = {chart["id"]: chart for chart in opened.execute_script(DRAWN)}
+    drawn = {chart["id"]: chart for chart in opened.execute_script(DRAWN_CHARTS)}
     assert set(drawn) == {f"chart-{name}" for name in CHARTS}
     for name, chart in drawn.items():
         assert 300 < chart["width"] <= chart["room"], name
-        assert chart["seen"] >= 4, name
-    assert drawn["chart-estimates"]["seen"] == 2 + 5 * 4  # the log twice; two intervals of dr, snips and dm
-    assert drawn["chart-estimates"]["hover"] == "closest"
+        assert chart["inked"] > 1000, name

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 
 from glbandits import Policy, SgdTs, Uniform
+from glbandits.common.display.charts import save_chart
 from glbandits.lab import TABLE_FORMATS, Synthetic, compare, results_table, write_results
-from glbandits.lab.report.regret_figure import draw_regret
 
 PROBLEM = Synthetic(dim=2, arms=4)
 POLICIES: dict[str, Policy] = {"ours": SgdTs(block_length=5), "any": Uniform()}
@@ -33,5 +33,5 @@ def test_table_has_every_run_with_its_settings(tmp_path: Path) -> None:
 
 def test_regret_figure_of_one_seed_and_many_policies(tmp_path: Path) -> None:
     many = {f"policy {i}": Uniform() for i in range(9)}
-    for path in draw_regret(compare(many, PROBLEM, 20, 1), tmp_path, "nine lines"):
+    for path in save_chart(compare(many, PROBLEM, 20, 1).plot("nine lines"), tmp_path, "regret"):
         assert path.stat().st_size > 1000

@@ -8,7 +8,6 @@ from rich.console import Console
 
 from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, parse_candidates
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, SeedOption, command_line
-from glbandits.cli.evaluation_tables import differences_table, estimates_table, learning_table, support_lines
 from glbandits.cli.log_options import (
     LEARN_MODES,
     LearnOption,
@@ -26,6 +25,7 @@ from glbandits.evaluation.estimators.embeddings import read_embeddings
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
 from glbandits.evaluation.report import write_evaluation_report
+from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table, support_lines
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""
@@ -129,7 +129,7 @@ def _print(console: Console, comparison: PolicyComparison) -> None:
     for line in support_lines(comparison):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     curves = learning_table(comparison)
-    if curves is not None:
+    if curves.rows:
         print_table(console, curves)
     if comparison.promotion is not None:
         console.print(str(comparison.promotion), soft_wrap=True, markup=False, highlight=False)

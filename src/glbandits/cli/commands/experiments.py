@@ -3,14 +3,13 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Annotated, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from glbandits.cli.common_options import EngineOption, JobsOption, command_line
 from glbandits.cli.printed_table import print_table
@@ -140,12 +139,6 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def _print_conclusions(summaries: list[ExperimentSummary], console: Console) -> None:
     """Print a table of final regrets for each experiment, the best policy first, at most 80 columns wide."""
     for summary in summaries:
-        data = conclusion_table(summary)
-        table = Table(title=escape(f"{summary.title}: final regret"), title_justify="left", min_width=40)
-        for column in data.columns:
-            table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
-        for row in data.rows:
-            table.add_row(*map(escape, row))
-        print_table(console, table)
+        print_table(console, replace(conclusion_table(summary), title=f"{summary.title}: final regret"))
     if any(policy.is_extra for summary in summaries if summary.fresh for policy in summary.fresh.policies):
         console.print(EXTRA_NOTE)

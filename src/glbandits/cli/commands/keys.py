@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from glbandits.cli.common_options import StoreOption
 from glbandits.cli.printed_table import print_table
+from glbandits.common.display.data_table import DataTable
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.api_keys import SCOPES, Keys
@@ -48,14 +47,12 @@ def create(
 @keys_command.command("list")
 def list_keys(store: StoreOption = DEFAULTS["store"]) -> None:
     """List the keys that are not revoked. The store has only their hashes."""
-    table = Table()
-    for column in ("id", "name", "scopes", "created"):
-        table.add_column(column, overflow="fold")
+    columns, rows = ("id", "name", "scopes", "created"), []
     with _keys(store) as keys:
         for key in keys.live():
             created = datetime.fromtimestamp(key.timestamp / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
-            table.add_row(key.id, escape(key.name), ", ".join(key.scopes), created)
-    print_table(Console(), table)
+            rows.append((key.id, key.name, ", ".join(key.scopes), created))
+    print_table(Console(), DataTable(columns, rows, columns))
 
 
 @keys_command.command("revoke")

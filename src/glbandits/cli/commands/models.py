@@ -10,12 +10,11 @@ from typing import Annotated, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from glbandits.cli.common_options import StoreOption
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
+from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, ModelFileError, lookup
 from glbandits.service.domain.model_snapshots import PublishedModel, decode_snapshot, load_snapshot
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -41,18 +40,17 @@ def list_models(
     loop: Annotated[str | None, typer.Option(help="The loop whose models are listed; all loops by default.")] = None,
 ) -> None:
     """List the saved models, the newest first, and the model with which the present epoch started."""
-    table = Table()
-    for column in ("loop", "number", "epoch", "saved", "bytes", "can be loaded"):
-        table.add_column(column, overflow="fold")
+    columns = ("loop", "number", "epoch", "saved", "bytes", "can be loaded")
+    rows: list[tuple[str, ...]] = []
     with closing(open_existing_store(store)) as opened:
         known = opened.names_with(BASE)
         for name in known if loop is None else [lookup("loop", loop, dict(zip(known, known, strict=True)))]:
             for saved in _saved_models(opened, name):
-                table.add_row(escape(name), str(saved.sequence), *_described(saved.timestamp, saved.body))
+                rows.append((name, str(saved.sequence), *_described(saved.timestamp, saved.body)))
             base = opened.latest_document(name, BASE)
             if base is not None:
-                table.add_row(escape(name), "start of epoch", *_described(base.timestamp, base.body))
-    print_table(Console(), table)
+                rows.append((name, "start of epoch", *_described(base.timestamp, base.body)))
+    print_table(Console(), DataTable(columns, rows, columns))
 
 
 def _saved_models(store: EventStore, loop_name: str) -> Iterator[SavedModel]:
@@ -72,7 +70,7 @@ def _described(timestamp: int, body: bytes) -> tuple[str, str, str, str]:
     except ModelFileError as error:
         state = f"no: {error}"
     saved_at = datetime.fromtimestamp(timestamp / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
-    return epoch, saved_at, f"{len(body):,}", escape(state)
+    return epoch, saved_at, f"{len(body):,}", state
 
 
 @contextmanager

@@ -5,16 +5,15 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
+from glbandits.common.display.charts import save_chart
+from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.lab.environments import Synthetic
 from glbandits.lab.experiments import TABLE_FORMATS, SimulatedComparison, compare, write_results
-from glbandits.lab.report.regret_figure import draw_regret
 from glbandits.policies.parsing import parse_policy
 
 
@@ -69,22 +68,21 @@ def simulate_command(
     print_table(console, _table(comparison))
     out.mkdir(parents=True, exist_ok=True)
     title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
-    png, svg = draw_regret(comparison, out, title)
+    png, svg = save_chart(comparison.plot(title), out, "regret")
     path = write_results(comparison, out, file_format)
     console.print(f"Results: {path}\nFigure: {png} (and {svg.name})", soft_wrap=True, markup=False)
 
 
-def _table(comparison: SimulatedComparison) -> Table:
-    table = Table(title="Final regret, and CPU time of the policy alone")
-    for column in ("policy", "mean regret", "standard error", "seconds per run", "microseconds per round"):
-        table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")
-    for label, result in comparison.items():
-        seconds = float(result.seconds.mean())
-        table.add_row(
-            escape(label),
+def _table(comparison: SimulatedComparison) -> DataTable:
+    columns = ("policy", "mean regret", "standard error", "seconds per run", "microseconds per round")
+    rows = [
+        (
+            label,
             f"{result.mean[-1]:.2f}",
             f"{result.standard_error[-1]:.2f}",
-            f"{seconds:.5f}",
-            f"{seconds / result.horizon * 1e6:.2f}",
+            f"{result.seconds.mean():.5f}",
+            f"{result.seconds.mean() / result.horizon * 1e6:.2f}",
         )
-    return table
+        for label, result in comparison.items()
+    ]
+    return DataTable(columns, rows, title="Final regret, and CPU time of the policy alone")

@@ -6,21 +6,20 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from glbandits.cli.candidates import PolicyOption, parse_learning_policy
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line
 from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogOptions, with_log_options
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
+from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
-from glbandits.evaluation.report.estimate_rows import format_interval, format_value
+from glbandits.evaluation.report.tables import format_interval, format_value
 from glbandits.evaluation.report.tuning_record import tuned_settings, write_tuning_record
 from glbandits.policies.parsing import parse_grid
 
@@ -85,23 +84,19 @@ def tune_command(
     console.print(f"Results: {record}", soft_wrap=True, markup=False)
 
 
-def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> Table:
+def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> DataTable:
     first, second = tuned.rows
     title = f"Mean reward per decision of {tuned.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
-    table = Table(title=title, title_justify="left")
     columns = ("part", "setting", "mean reward", "standard error", "gain over untuned", f"{percent(level)} interval")
-    for column in columns:
-        table.add_column(column, justify="left" if column in columns[:2] else "right", overflow="fold")
+    rows = []
     for index, played in enumerate(tuned.candidates):
         label = f"{_label(played, settings)}{', untuned' * (index == 0)}"
-        table.add_row("1", escape(label), format_value(played.value), format_value(played.standard_error))
-    table.add_section()
+        rows.append(["1", label, format_value(played.value), format_value(played.standard_error)])
     gain = [format_value(tuned.gain, sign=True), format_interval(tuned.gain_interval(level))]
     for played, role, cells in ((tuned.winner, "the best", gain), (tuned.default, "untuned", [])):
         label = f"{_label(played, settings)}, {role}"
-        row = [label, format_value(played.value), format_value(played.standard_error), *cells]
-        table.add_row("2", *map(escape, row))
-    return table
+        rows.append(["2", label, format_value(played.value), format_value(played.standard_error), *cells])
+    return DataTable(columns, rows, columns[:2], title)
 
 
 def _label(played: CandidateResult, settings: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ Neither computes anything expensive or reads a file.
 """
 
 from collections.abc import Mapping
-from html import escape
 
 from glbandits.common.display.data_table import DataTable
 
@@ -29,15 +28,6 @@ class Displayed:
     def _repr_html_(self) -> str:
         rows = [(name, one_line(value)) for name, value in self._values().items()]
         return DataTable((type(self).__name__, "value"), rows, ("value",)).to_html()
-
-
-def html_table(table: DataTable, *notes: str) -> str:
-    """Return a table and notes below it as HTML. All texts are escaped.
-
-    >>> html_table(DataTable(("policy", "value"), [("<script>", "1")]), "a < b").count("&lt;")
-    2
-    """
-    return f"<div>{table.to_html()}{''.join(f'<p>{escape(note)}</p>' for note in notes)}</div>"
 
 
 def percent(share: float) -> str:

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
-from glbandits.common.display.displayed import html_table, percent
-from glbandits.common.display.palette import GREY
-from glbandits.common.display.plotting import draw_intervals, new_axes
+from glbandits.common.display.displayed import percent
 from glbandits.common.errors import check_float, check_int
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
@@ -131,25 +129,20 @@ class Evaluation:
             for row in (*self._value_rows(), *self._gain_rows())
         ]
         rows.append(("the log", f"{self.logged:.5f}", f"{self.logged_error:.5f}", ""))
-        table = DataTable(("estimate", "value", "error", f"{percent(self.level)} interval"), rows)
-        return html_table(table, self._support_text(), *(f"Note: {note}" for note in self.notes))
+        columns = ("estimate", "value", "error", f"{percent(self.level)} interval")
+        notes = (self._support_text(), *(f"Note: {note}" for note in self.notes))
+        return DataTable(columns, rows, notes=notes).to_html()
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw all estimates of the value with their intervals, and the mean reward of the log as a dotted line.
+    def plot(self) -> Any:
+        """Return an Altair chart of all estimates with their intervals; the dotted line is the mean of the log."""
+        from glbandits.common.display.charts import IntervalRow, finish, intervals_chart
 
-        Args:
-            ax: Matplotlib axes; by default those of a new figure.
-
-        Returns:
-            The axes.
-        """
-        axes, rows = new_axes(ax), self._value_rows()
-        intervals = [UNKNOWN if isinstance(row.interval, str) else row.interval for row in rows]
-        draw_intervals(axes, [row.name for row in rows], [row.value for row in rows], intervals)
-        axes.axvline(self.logged, color=GREY, linestyle=":", label="mean reward of the log")
-        axes.set_xlabel(f"mean reward of a decision, with {percent(self.level)} intervals")
-        axes.legend(frameon=False)
-        return axes
+        rows = [
+            IntervalRow("", row.name, row.value, *(UNKNOWN if isinstance(row.interval, str) else row.interval))
+            for row in self._value_rows()
+        ]
+        title = f"mean reward of a decision, with {percent(self.level)} intervals"
+        return finish(intervals_chart(rows, title, references=[self.logged]))
 
     def _value_rows(self) -> list["_Row"]:
         rows = [] if self.headline is None else _doubly_robust_rows("dr", self.headline.value)

@@ -7,7 +7,6 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
-from glbandits.common.display.plotting import draw_curve, new_axes
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
 from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.policies import Policy
@@ -83,20 +82,12 @@ class LearningCurve(Displayed):
             "rows that count": self.kept,
         }
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the mean reward so far over the rows of the log, with a band of one standard error.
+    def plot(self) -> Any:
+        """Return an Altair chart of the mean reward so far over the rows, with a band of one standard error."""
+        from glbandits.common.display.charts import Curve, curves_chart, finish
 
-        Args:
-            ax: Matplotlib axes; by default those of a new figure.
-
-        Returns:
-            The axes.
-        """
-        axes = new_axes(ax)
-        draw_curve(axes, self.at_events, self.at_values, self.at_standard_errors, label=self.policy.name)
-        axes.set(xlabel="row of the log", ylabel="mean reward so far (band: 1 s.e.)")
-        axes.legend(frameon=False)
-        return axes
+        curve = Curve(self.policy.name, self.at_events, self.at_values, self.at_standard_errors)
+        return finish(curves_chart([curve], "row of the log", "mean reward so far (band: 1 s.e.)"))
 
 
 ROW, WEIGHT, REWARD = 0, 1, 2

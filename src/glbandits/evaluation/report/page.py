@@ -1,17 +1,15 @@
 """The HTML page of a policy comparison: estimates, support, arms and learning."""
 
-from html import escape
 from pathlib import Path
+from typing import Any
 
-from glbandits.common.display.html_page import Section, paragraph, reproduce_section, table_of_contents, write_page
-from glbandits.common.display.plotly_helpers import Chart, chart_html
-from glbandits.common.display.series_styles import SeriesStyles, styles_in_order
+from glbandits.common.display.charts import SeriesStyles, chart_html, styles_in_order
+from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import join_words
 from glbandits.common.version import __version__
 from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.evaluation.report import charts, tables
-from glbandits.evaluation.report.estimate_rows import INTERVAL_LEGEND, difference_legend, has_headline
 from glbandits.evaluation.report.record import write_record
 
 PAGE, RECORD = "evaluation.html", "evaluation.json"
@@ -35,10 +33,8 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
         Section("arms", "Arms", _arms(comparison, styles)),
         Section("time", "Estimates over the rows", _estimates_over_rows(comparison, styles)),
         Section("learning", "Reward while learning", _learning(comparison, styles)),
-        reproduce_section(command, "This command writes the page from the same log."),
     ]
-    parts = [_header(comparison), table_of_contents(sections), *(section.to_html() for section in sections)]
-    page = write_page(folder / PAGE, TITLE, parts)
+    page = write_page(folder / PAGE, TITLE, _header(comparison), sections, command)
     return page, write_record(folder / RECORD, comparison, command)
 
 
@@ -60,25 +56,25 @@ def _header(comparison: PolicyComparison) -> str:
         )
     sentences.append("Every number on this page is an estimate from decisions of another policy.")
     notes = [paragraph(note, "warning") for note in comparison.notes]
-    return "\n".join([f"<header><h1>{escape(TITLE)}</h1>", paragraph(" ".join(sentences)), *notes, "</header>"])
+    return "\n".join([paragraph(" ".join(sentences)), *notes])
 
 
 def _gate(promotion: Promotion) -> str:
     sentences = [promotion.headline]
     if promotion.gains:
         sentences.append(f"The gains are estimated from row {promotion.first_row + 1:,} on. {promotion.guarantee}")
-    return "\n".join([*map(paragraph, sentences), *([tables.gains_table(promotion)] if promotion.gains else [])])
+    table = [tables.gains_table(promotion).to_html()] if promotion.gains else []
+    return "\n".join([*map(paragraph, sentences), *table])
 
 
 def _estimates(comparison: PolicyComparison, styles: SeriesStyles) -> str:
-    legend = f"{INTERVAL_LEGEND} " if has_headline(comparison) else ""
     about = (
-        f"The mean reward per decision if the policy had decided in place of the logging policy. {legend}The intervals "
+        "The mean reward per decision if the policy had decided in place of the logging policy. The intervals "
         "cover random error only, not the problems that the notes below name. The dotted line is the mean reward in "
         "the log."
     )
-    chart = _figure(charts.forest_chart(comparison, styles), "estimates", charts.forest_height(comparison))
-    return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison)])
+    chart = _figure(charts.forest_chart(comparison, styles), "estimates")
+    return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison).to_html()])
 
 
 def _differences(comparison: PolicyComparison) -> str:
@@ -86,8 +82,7 @@ def _differences(comparison: PolicyComparison) -> str:
         f"The mean reward of each policy minus that of {comparison.reference}. Estimates from one log are correlated, "
         "so two policies may differ although the intervals of their mean rewards overlap."
     )
-    legend = difference_legend(comparison)
-    return "\n".join([paragraph(about), tables.differences_table(comparison), paragraph(legend)])
+    return f"{paragraph(about)}\n{tables.differences_table(comparison).to_html()}"
 
 
 def _notes(comparison: PolicyComparison) -> list[str]:
@@ -110,7 +105,7 @@ def _support(comparison: PolicyComparison, styles: SeriesStyles) -> str:
         "large weights are rare."
     )
     chart = _figure(charts.weights_chart(comparison, styles), "weights")
-    return "\n".join([paragraph(about), tables.support_table(comparison), chart])
+    return "\n".join([paragraph(about), tables.support_table(comparison).to_html(), chart])
 
 
 def _arms(comparison: PolicyComparison, styles: SeriesStyles) -> str:
@@ -125,10 +120,8 @@ def _arms(comparison: PolicyComparison, styles: SeriesStyles) -> str:
     if not supports or comparison.arm_names is None:
         return paragraph("Arms differ from row to row, so they cannot be listed.")
     parts = [paragraph(f"On {comparison.describe_rows(latest)}.")] if len(first_rows) > 1 else []
-    parts.append(_figure(charts.arms_chart(comparison, supports, styles), "arms", 36))
-    parts.append(tables.arms_table(comparison, supports))
-    if len(comparison.arm_names) > tables.MAX_ROWS:
-        parts.append(paragraph(f"The first {tables.MAX_ROWS} arms; {RECORD} has all."))
+    parts.append(_figure(charts.arms_chart(comparison, supports, styles), "arms"))
+    parts.append(tables.arms_table(comparison, supports).to_html())
     return "\n".join(parts)
 
 
@@ -161,9 +154,8 @@ def _learning(comparison: PolicyComparison, styles: SeriesStyles) -> str:
     notes = [(policy.label, policy.learning_curve_note()) for policy in comparison.policies]
     warnings = [paragraph(f"{label}: {note}.", "warning") for label, note in notes if note is not None]
     chart = _figure(charts.learning_chart(comparison, curves, styles), "while-learning")
-    return "\n".join([paragraph(about), chart, *warnings, tables.learning_table(comparison)])
+    return "\n".join([paragraph(about), chart, *warnings, tables.learning_table(comparison).to_html()])
 
 
-def _figure(chart: Chart, name: str, height: float | None = None) -> str:
-    style = "" if height is None else f' style="height: {height:g}rem"'
-    return f'<figure><div class="chart"{style}>{chart_html(chart, f"chart-{name}")}</div></figure>'
+def _figure(chart: Any, name: str) -> str:
+    return f"<figure>{chart_html(chart, f'chart-{name}')}</figure>"

@@ -1,56 +1,131 @@
-"""The tables of the evaluation page. `cli.evaluation_tables` has those of the terminal."""
+"""The tables of an evaluation, for the page and the command line."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from scipy.special import ndtri
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.text_format import NO_VALUE, significant
-from glbandits.evaluation import ArmSupport, Promotion
+from glbandits.evaluation import AnytimeInterval, ArmSupport, Evaluation, Interval, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
-from glbandits.evaluation.report.estimate_rows import (
-    DIFFERENCE_COLUMNS,
-    difference_rows,
-    estimate_rows,
-    format_interval,
-    format_value,
-    logged_interval,
-)
 
 MAX_ROWS = 200
 """Arms that a table shows. The JSON file has all arms."""
+UNKNOWN = "unknown"
+INTERVAL_LEGEND = (
+    'An interval "at every n" holds at every number of rows, so you may look repeatedly. One "at this n only" holds if '
+    "you look once. The other estimators are checks of dr."
+)
+"""Explains the names of the rows, if the comparison has a headline."""
 
 
-def estimates_table(comparison: PolicyComparison) -> str:
-    """Return every estimate with its intervals, and the logged mean reward."""
-    level = comparison.settings.level
-    columns = ("policy", "estimator", "mean reward", f"{percent(level)} interval", "gain over the log")
+class EstimateRow(NamedTuple):
+    """A row of a table: an estimate with one of its intervals."""
+
+    name: str
+    value: float
+    interval: Interval | str
+    """A text says why there is no interval."""
+    gain: str
+    """Interval of the gain over the logging policy; "" if it was not estimated."""
+
+
+def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
+    """Return the headline with both of its intervals, then the other estimates as checks."""
+    rows = []
+    if evaluation.headline is not None:
+        value, gain = evaluation.headline.value, evaluation.headline.gain
+        for name, value_interval, gain_interval in (
+            ("dr, at every n", value.anytime, gain.anytime),
+            ("dr, at this n only", value.fixed_n, gain.fixed_n),
+        ):
+            gain_text = format_interval(gain_interval, sign=True)
+            rows.append(EstimateRow(name, value.value, _plain_interval(value_interval), gain_text))
+    return rows + [
+        EstimateRow(f"{estimate.name}, a check", estimate.value, estimate.normal, "")
+        for estimate in evaluation.estimates
+        if evaluation.headline is None or estimate.name != "dr"
+    ]
+
+
+def estimates_table(comparison: PolicyComparison) -> DataTable:
+    """Return every estimate with its intervals, and the mean reward of the log itself."""
+    level = percent(comparison.settings.level)
+    columns = ("policy", "estimator", "mean reward", f"{level} interval", "gain over the log")
     rows = [
-        [policy.label, row.name, format_value(row.value), format_interval(row.interval), row.gain or NO_VALUE]
+        (policy.label, row.name, format_value(row.value), format_interval(row.interval), row.gain)
         for policy in comparison.policies
         for row in estimate_rows(policy.evaluation)
     ]
-    for first_row, evaluation in comparison.evaluation_by_first_row.items():
-        interval = format_interval(logged_interval(evaluation))
-        where = comparison.describe_rows(first_row)
-        rows.append(["the log itself", where, format_value(evaluation.logged), interval, NO_VALUE])
-    return DataTable(columns, rows).to_html()
+    parts = comparison.evaluation_by_first_row
+    for first, part in parts.items():
+        where = "" if len(parts) == 1 else f", {comparison.describe_rows(first)}"
+        logged = format_value(part.logged), format_interval(logged_interval(part))
+        rows.append((f"the log itself{where}", "", *logged, ""))
+    has_headline = any(policy.evaluation.headline is not None for policy in comparison.policies)
+    return DataTable(
+        columns,
+        rows,
+        ("estimator",),
+        title=f"Mean reward per decision: {comparison.source}",
+        notes=(INTERVAL_LEGEND,) if has_headline else (),
+    )
 
 
-def differences_table(comparison: PolicyComparison) -> str:
+def differences_table(comparison: PolicyComparison) -> DataTable:
     """Return the difference of each candidate from the reference, with its intervals."""
-    return DataTable(DIFFERENCE_COLUMNS, difference_rows(comparison)).to_html()
+    rows = [
+        (label, UNKNOWN, difference, difference)
+        if isinstance(difference, str)
+        else (
+            label,
+            format_value(difference.value, sign=True),
+            format_interval(difference.anytime, sign=True),
+            format_interval(difference.fixed_n, sign=True),
+        )
+        for label, difference in comparison.differences.items()
+    ]
+    legend = (
+        f"Both policies on the same rows. With probability {percent(comparison.settings.level)}, all intervals of a "
+        "column hold at once, whichever policy is the reference: you may choose it after you have seen the results."
+    )
+    return DataTable(
+        ("policy", "difference", "interval at every n", "interval at this n only"),
+        rows,
+        title=f"Difference in mean reward: policy minus {comparison.reference}",
+        notes=(legend,),
+    )
 
 
-def gains_table(promotion: Promotion) -> str:
+def learning_table(comparison: PolicyComparison) -> DataTable:
+    """Return the mean reward of each policy while it learned. It has no rows if no policy learns."""
+    rows = [
+        (
+            policy.label,
+            format_value(curve.value),
+            format_value(curve.standard_error),
+            f"{curve.kept:,} of {curve.events:,}",
+        )
+        for policy in comparison.policies
+        if (curve := policy.learning_curve) is not None
+    ]
+    columns = ("policy", "mean reward", "standard error", "rows used")
+    return DataTable(columns, rows, title="Mean reward while learning, from the first row on")
+
+
+def gains_table(promotion: Promotion) -> DataTable:
     """Return the gain of each candidate over the policy that wrote the log."""
     rows = [
-        [label, format_value(gain.value, sign=True), format_interval(gain.interval)]
+        (label, format_value(gain.value, sign=True), format_interval(gain.interval))
         for label, gain in promotion.gains.items()
     ]
-    return DataTable(("policy", "gain over the running policy", "interval at every n"), rows).to_html()
+    return DataTable(("policy", "gain over the running policy", "interval at every n"), rows)
 
 
-def support_table(comparison: PolicyComparison) -> str:
+def support_table(comparison: PolicyComparison) -> DataTable:
     """Return how much data support the estimates of each policy."""
     columns = (
         "policy",
@@ -65,52 +140,88 @@ def support_table(comparison: PolicyComparison) -> str:
     rows = []
     for policy in comparison.policies:
         support = policy.evaluation.support
-        rows.append(
-            [
-                policy.label,
-                NO_VALUE if policy.learned_rows is None else f"{policy.learned_rows:,} rows",
-                comparison.describe_rows(policy.first_row),
-                f"{support.effective_sample_size:,.0f} ({'expected' if support.expected else 'realised'})",
-                significant(support.largest_weight),
-                f"{support.mean_weight:.3f}",
-                f"{support.unused:.1%}",
-                f"{support.unsupported:.1%}",
-            ]
-        )
-    return DataTable(columns, rows).to_html()
-
-
-def learning_table(comparison: PolicyComparison) -> str:
-    """Return the mean reward of each policy while it learned."""
-    columns = ("policy", "mean reward while learning", "standard error", "rows that count", "of", "largest weight")
-    rows = [
-        [
+        row = (
             policy.label,
-            format_value(curve.value),
-            format_value(curve.standard_error),
-            f"{curve.kept:,}",
-            f"{curve.events:,}",
-            significant(curve.largest_weight),
-        ]
-        for policy in comparison.policies
-        for curve in ([] if policy.learning_curve is None else [policy.learning_curve])
-    ]
-    return DataTable(columns, rows).to_html()
+            NO_VALUE if policy.learned_rows is None else f"{policy.learned_rows:,} rows",
+            comparison.describe_rows(policy.first_row),
+            f"{support.effective_sample_size:,.0f} ({'expected' if support.expected else 'realised'})",
+            significant(support.largest_weight),
+            f"{support.mean_weight:.3f}",
+            f"{support.unused:.1%}",
+            f"{support.unsupported:.1%}",
+        )
+        rows.append(row)
+    return DataTable(columns, rows)
 
 
-def arms_table(comparison: PolicyComparison, supports: Mapping[str, ArmSupport]) -> str:
+def support_lines(comparison: PolicyComparison) -> Iterator[str]:
+    """Yield the support of each policy as a sentence for the command line, and all notes."""
+    for policy in comparison.policies:
+        support = policy.evaluation.support
+        learned = "" if policy.learned_rows is None else f"learned {policy.learned_rows:,} rows; "
+        yield (
+            f"{policy.label}: {learned}evaluated on {comparison.describe_rows(policy.first_row)}, "
+            f"{support.in_words()}; weights: mean {support.mean_weight:.3f}, largest {support.largest_weight:.3g}; "
+            f"{support.unused:.1%} of rows unused; {support.unsupported:.1%} of decisions without support"
+        )
+        yield from (f"  Note: {note}" for note in policy.evaluation.notes)
+        if policy.learning_curve_note() is not None:
+            yield f"  Note: {policy.learning_curve_note()}"
+    yield from (f"Note: {note}" for note in comparison.notes)
+
+
+def arms_table(comparison: PolicyComparison, supports: Mapping[str, ArmSupport]) -> DataTable:
     """Return the share and mean reward of each arm in the log, and its share per policy."""
-    log_support = next(iter(supports.values()))
+    log_support, names = next(iter(supports.values())), comparison.arm_names or ()
     total = log_support.logged.sum()
     columns = ("arm", "chosen in the log", "share", "mean reward", *(f"share under {label}" for label in supports))
     rows = [
-        [
+        (
             name,
             f"{log_support.logged[index]:,}",
             f"{log_support.logged[index] / total:.2%}",
             format_value(float(log_support.rewards[index])),
             *(f"{support.wanted[index] / support.wanted.sum():.2%}" for support in supports.values()),
-        ]
-        for index, name in enumerate(comparison.arm_names or ())
+        )
+        for index, name in enumerate(names[:MAX_ROWS])
     ]
-    return DataTable(columns, rows[:MAX_ROWS]).to_html()
+    notes = (f"The first {MAX_ROWS} arms; the JSON file has all.",) if len(names) > MAX_ROWS else ()
+    return DataTable(columns, rows, notes=notes)
+
+
+def logged_interval(evaluation: Evaluation) -> Interval:
+    """Return the normal interval of the logged mean reward, at the level of the evaluation."""
+    half_width = float(ndtri(0.5 + evaluation.level / 2)) * evaluation.logged_error
+    return Interval(evaluation.logged - half_width, evaluation.logged + half_width)
+
+
+def format_value(value: float, *, sign: bool = False) -> str:
+    """Return five decimals, or one decimal from 100 on.
+
+    >>> format_value(0.0042), format_value(12345.678), format_value(0.25, sign=True), format_value(float("nan"))
+    ('0.00420', '12345.7', '+0.25000', 'unknown')
+    """
+    if not math.isfinite(value):
+        return UNKNOWN
+    decimals = 5 if abs(value) < 100 else 1
+    return f"{value:{'+' if sign else ''}.{decimals}f}"
+
+
+def format_interval(interval: AnytimeInterval | Interval | str, *, sign: bool = False) -> str:
+    """Return both ends of an interval.
+
+    A text, which says why there is none, is returned unchanged.
+
+    >>> format_interval(Interval(0.25, 0.5)), format_interval("rewards have no bounds")
+    ('0.25000 to 0.50000', 'rewards have no bounds')
+    """
+    interval = _plain_interval(interval)
+    if isinstance(interval, str):
+        return interval
+    if not math.isfinite(interval.low):
+        return UNKNOWN
+    return f"{format_value(interval.low, sign=sign)} to {format_value(interval.high, sign=sign)}"
+
+
+def _plain_interval(interval: AnytimeInterval | Interval | str) -> Interval | str:
+    return interval.interval if isinstance(interval, AnytimeInterval) else interval

@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 
 from glbandits.common.display.data_table import DataTable
-from glbandits.common.display.displayed import html_table, one_line
-from glbandits.common.display.plotting import new_axes
+from glbandits.common.display.displayed import one_line
 from glbandits.common.errors import lookup
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
 from glbandits.lab.simulation import Simulation, simulate
+from glbandits.lab.simulation.simulate import regret_chart
 from glbandits.policies import Policy
 from glbandits.policies.contract import settings_of
 
@@ -31,21 +31,11 @@ class SimulatedComparison(dict[str, Simulation]):
             for label, result in self.items()
         ]
         columns = "label", "policy", "mean final regret", "standard error"
-        return html_table(DataTable(columns, rows, ("policy",)))
+        return DataTable(columns, rows, ("policy",)).to_html()
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw mean cumulative regret of all policies over the rounds, with bands of one standard error.
-
-        Args:
-            ax: Matplotlib axes; by default those of a new figure.
-
-        Returns:
-            The axes.
-        """
-        axes = new_axes(ax)
-        for index, (label, result) in enumerate(self.items()):
-            result.plot(axes, label=label, index=index)
-        return axes
+    def plot(self, title: str = "") -> Any:
+        """Return an Altair chart of mean cumulative regret over the rounds, with bands of one standard error."""
+        return regret_chart(self, title)
 
 
 def compare(

@@ -8,7 +8,7 @@ from glbandits.lab.experiments.summary import ExperimentSummary
 from glbandits.lab.paper.claims import VERDICTS, check_claims
 from glbandits.lab.paper.paper_summary import PaperSummary
 from glbandits.lab.report import tables
-from glbandits.lab.report.chart_data import PROTOCOL_TITLES, slug
+from glbandits.lab.report.charts import PROTOCOL_TITLES, slug
 from glbandits.lab.report.conclusions import conclusion
 from glbandits.lab.report.paper_sections import (
     COST_CAPTION,

@@ -6,18 +6,10 @@ Static figures are separate files.
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
-from glbandits.common.display.html_page import (
-    Section,
-    caption,
-    image,
-    paragraph,
-    reproduce_section,
-    table_of_contents,
-    write_page,
-)
-from glbandits.common.display.plotly_helpers import Chart, chart_html
-from glbandits.common.display.series_styles import SeriesStyles
+from glbandits.common.display.charts import SeriesStyles, chart_html, finish, save_chart
+from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import format_seeds, join_words
 from glbandits.common.errors import InvalidInput
 from glbandits.common.version import __version__
@@ -26,12 +18,9 @@ from glbandits.lab.experiments.outcomes import FRESH, ExperimentResult, Protocol
 from glbandits.lab.experiments.protocols import PROTOCOL_DESCRIPTIONS
 from glbandits.lab.experiments.summary import ExperimentSummary, summarise
 from glbandits.lab.paper.paper_summary import PaperSummary
-from glbandits.lab.report import paper_sections, tables
-from glbandits.lab.report.chart_data import PROTOCOL_TITLES, figure_stem, mark_simulated, slug
-from glbandits.lab.report.charts import curves_chart, pulls_chart
+from glbandits.lab.report import charts, paper_sections, tables
+from glbandits.lab.report.charts import PROTOCOL_TITLES, mark_simulated, slug
 from glbandits.lab.report.conclusions import conclusion
-from glbandits.lab.report.figures import FORMATS, paper_figure, paper_protocols, save, write_figures
-from glbandits.lab.report.policy_styles import styles_for
 
 PAGE, FIGURES, ALL_PANELS = "report.html", "figures", "paper-figure"
 TITLE = "Report of experiments on generalized linear bandits"
@@ -55,18 +44,16 @@ def write_experiment_report(
         raise InvalidInput(f"experiments of a report must have different names; got {', '.join(names)}")
     folder.mkdir(parents=True, exist_ok=True)
     figures = folder / FIGURES
-    styles = styles_for(
+    styles = charts.styles_for(
         outcome.label for result in results for protocol in result.protocols for outcome in protocol.outcomes
     )
-    write_figures(results, figures, styles)
+    charts.write_figures(results, figures, styles)
     summaries = list(map(summarise, results))
     sections = [*_all_panels(results, figures, styles), *paper_sections.claims_section(paper)] if paper else []
     sections += [_experiment(*pair, styles) for pair in zip(results, summaries, strict=True)]
     sections += paper_sections.measured_sections(paper, figures, styles) if paper else []
-    sections.append(reproduce_section(command, "This command writes the page. It does not repeat runs in the store."))
-    parts = [f"<h1>{escape(TITLE)}</h1>", _conclusions(results, summaries, paper), _about(results)]
-    parts += [table_of_contents(sections), *(section.to_html() for section in sections)]
-    return write_page(folder / PAGE, TITLE, parts)
+    header = f"{_conclusions(results, summaries, paper)}\n{_about(results)}"
+    return write_page(folder / PAGE, TITLE, header, sections, command)
 
 
 def _about(results: Sequence[ExperimentResult]) -> str:
@@ -120,16 +107,12 @@ def _anchor(name: str) -> str:
 
 def _all_panels(results: Sequence[ExperimentResult], folder: Path, styles: SeriesStyles) -> list[Section]:
     """Save the figures in the paper's arrangement, and return the section with them."""
-    protocols = paper_protocols(results)
-    if not protocols:
-        return []
     parts = []
-    for protocol in protocols:
-        name = f"{ALL_PANELS}-{protocol}"
-        png, _ = save(paper_figure(results, protocol, styles), folder, name)
-        title = PROTOCOL_TITLES[protocol]
-        parts.append(f"<figure>{image(png, title)}{_static_caption(name, f'{title}. {CURVES_CAPTION}')}</figure>")
-    return [Section(ALL_PANELS, ALL_PANELS_TITLE, "\n".join(parts))]
+    for protocol in charts.paper_protocols(results):
+        name, figure = f"{ALL_PANELS}-{protocol}", charts.paper_figure(results, protocol, styles)
+        save_chart(figure, folder, name)
+        parts.append(_figure(figure, name, name, CURVES_CAPTION))
+    return [Section(ALL_PANELS, ALL_PANELS_TITLE, "\n".join(parts))] if parts else []
 
 
 def _experiment(result: ExperimentResult, summary: ExperimentSummary, styles: SeriesStyles) -> Section:
@@ -155,26 +138,23 @@ def _experiment(result: ExperimentResult, summary: ExperimentSummary, styles: Se
 
 def _protocol(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> str:
     """Return the description and the charts of one protocol: a column on a wide screen."""
-    seeds = format_seeds(protocol.outcomes[0].seeds)
-    name = figure_stem(result, protocol.protocol)
-    chart = curves_chart(result, protocol, styles)
+    seeds, best_arms = format_seeds(protocol.outcomes[0].seeds), result.experiment.best_arms
+    name, title = slug(result.experiment.name), charts.chart_title(result, protocol)
+    legend = charts.legend_styles([protocol], styles)
+    chart = finish(charts.regret_chart(result, protocol, legend), title, charts.chart_subtitle(protocol))
     parts = [
         f"<h3>{escape(PROTOCOL_TITLES[protocol.protocol])}</h3>",
         paragraph(f"{PROTOCOL_DESCRIPTIONS[protocol.protocol]} Shown here: seeds {seeds}."),
-        _figure(chart, name, figure_stem(result), CURVES_CAPTION),
+        _figure(chart, f"{name}-{protocol.protocol}", name, CURVES_CAPTION),
     ]
-    if result.experiment.best_arms > 0:
-        chart = pulls_chart(result, protocol, styles)
-        parts.append(_figure(chart, f"{name}-pulls", figure_stem(result, "pulls"), PULLS_CAPTION))
+    if best_arms > 0:
+        pulls = charts.pulls_chart(result, protocol, legend)
+        chart = finish(pulls, title, charts.chart_subtitle(protocol, best_arms))
+        parts.append(_figure(chart, f"{name}-{protocol.protocol}-pulls", f"{name}-pulls", PULLS_CAPTION))
     return '<div class="protocol">' + "\n".join(parts) + "</div>"
 
 
-def _figure(chart: Chart, name: str, static: str, text: str) -> str:
-    return (
-        f'<figure><div class="chart">{chart_html(chart, f"chart-{name}")}</div>{_static_caption(static, text)}</figure>'
-    )
-
-
-def _static_caption(name: str, text: str) -> str:
-    links = join_words([f'<a href="{FIGURES}/{name}.{kind}">{kind.upper()}</a>' for kind in FORMATS])
-    return caption(text, f"Also as {links}.")
+def _figure(chart: Any, name: str, file: str, text: str) -> str:
+    links = f'<a href="{FIGURES}/{file}.png">PNG</a> and <a href="{FIGURES}/{file}.svg">SVG</a>'
+    caption = f"<figcaption>{escape(text)} Also as {links}.</figcaption>"
+    return f"<figure>{chart_html(chart, f'chart-{name}')}{caption}</figure>"

@@ -4,24 +4,25 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
+from glbandits.common.display.charts import SeriesStyles, chart_html, save_chart
 from glbandits.common.display.data_table import DataTable
-from glbandits.common.display.html_page import Section, caption, image, paragraph
-from glbandits.common.display.series_styles import SeriesStyles
+from glbandits.common.display.html_page import Section, paragraph
 from glbandits.common.display.text_format import NO_VALUE, join_words
 from glbandits.lab.paper.claims import VERDICTS, Claim, check_claims
 from glbandits.lab.paper.findings import findings
 from glbandits.lab.paper.paper_summary import PaperSummary
 from glbandits.lab.paper.runtime import DIMENSIONS, HORIZONS, RuntimeTable
 from glbandits.lab.report import tables
-from glbandits.lab.report.cost_figure import cost_figure
-from glbandits.lab.report.figures import save
+from glbandits.lab.report.cost_chart import cost_figure
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 
 COST_FIGURE = "cost"
 RUNTIME_TITLE, COST_TITLE, THEORY_TITLE = "Table 1: runtime", "Cost against T and d", "The theory on the simulation"
 CLAIMS_TITLE = "The paper's claims"
 COST_CAPTION = (
-    "Straight lines on logarithmic axes are powers; the numbers are their exponents. A line ends early where "
-    "the next run would exceed the time budget; dots extrapolate it."
+    "Straight lines on logarithmic axes are powers; the table has their exponents. A line ends early where "
+    "the next run would exceed the time budget; dots extrapolate it. "
+    f"optimist has a d x d matrix up to d={LARGEST_BLOCK}, and blocks of it beyond."
 )
 
 
@@ -59,8 +60,9 @@ def measured_sections(paper: PaperSummary, figures: Path, styles: SeriesStyles) 
         content = f"{paragraph(runtime_description(paper.runtime))}\n{tables.runtime_table(paper.runtime).to_html()}"
         sections.append(Section("runtime-table", RUNTIME_TITLE, content))
     if paper.cost is not None:
-        png, _ = save(cost_figure(paper.cost, styles), figures, COST_FIGURE)
-        figure = f"<figure>{image(png, COST_TITLE)}{caption(COST_CAPTION)}</figure>"
+        chart = cost_figure(paper.cost, styles)
+        save_chart(chart, figures, COST_FIGURE)
+        figure = f"<figure>{chart_html(chart, 'chart-cost')}<figcaption>{COST_CAPTION}</figcaption></figure>"
         sections.append(Section("cost", COST_TITLE, f"{figure}\n{tables.cost_table(paper.cost).to_html()}"))
     if paper.theory is not None:
         lines = "\n".join(f"<li>{escape(line)}</li>" for line in paper.theory.sentences)

@@ -2,6 +2,7 @@
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.text_format import NO_VALUE, format_bytes, significant, with_half_width
+from glbandits.lab.experiments.outcomes import Outcome
 from glbandits.lab.experiments.summary import EQUAL_GRID, REFERENCE, ExperimentSummary, PolicySummary, ProtocolSummary
 from glbandits.lab.paper.cost import CostTable
 from glbandits.lab.paper.runtime import RuntimeRow, RuntimeTable
@@ -103,7 +104,7 @@ def cost_table(cost: CostTable) -> DataTable:
     return DataTable(columns, rows, ("against",))
 
 
-def marked(policy: PolicySummary) -> str:
+def marked(policy: PolicySummary | Outcome) -> str:
     """Return the name of a policy, with a mark if the policy is not in the paper."""
     return f"{policy.label} {EXTRA}" if policy.is_extra else policy.label
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
-from glbandits.common.display.plotting import draw_curve, new_axes
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.rounds import Rounds
@@ -86,25 +85,22 @@ class Simulation(Displayed):
             "mean final regret": float(self.final_regret.mean()),
         }
 
-    def plot(self, ax: Any = None, *, label: str | None = None, index: int = 0) -> Any:
-        """Draw mean cumulative regret over the rounds, with a band of one standard error.
+    def plot(self) -> Any:
+        """Return an Altair chart of mean cumulative regret over the rounds, with a band of one standard error."""
+        return regret_chart({self.policy.name: self})
 
-        Args:
-            ax: Matplotlib axes; by default those of a new figure.
-            label: name in the legend; by default that of the policy.
-            index: selects colour and line style, for several simulations on the same axes.
 
-        Returns:
-            The axes.
-        """
-        axes, mean = new_axes(ax), self.mean
-        legend = f"{label or self.policy.name}: {mean[-1]:.1f}"
-        draw_curve(axes, self.rounds, mean, self.standard_error, label=legend, index=index)
-        axes.set(xlabel="round", ylabel=f"cumulative regret (mean of {len(self.seeds)} seeds, band: 1 s.e.)")
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.legend(frameon=False, title="regret at the end", alignment="left")
-        return axes
+def regret_chart(results: Mapping[str, Simulation], title: str = "") -> Any:
+    """Return a chart of the mean cumulative regret of each simulation, with bands of one standard error."""
+    from glbandits.common.display.charts import Curve, curves_chart, finish
+
+    curves = [
+        Curve(f"{label}: {result.mean[-1]:.1f}", result.rounds, result.mean, result.standard_error)
+        for label, result in results.items()
+    ]
+    seeds = max(len(result.seeds) for result in results.values())
+    chart = curves_chart(curves, "round", f"cumulative regret (mean of {seeds} seeds, band: 1 s.e.)")
+    return finish(chart, title, wrap=70)
 
 
 def simulate(
