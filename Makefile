@@ -1,10 +1,8 @@
 # make run     the main job: the whole paper on thin grids, with a page of figures at the end
 # make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
-# make test    the tests of all code; sets up .venv by itself from the lock file
-# make test-system   tests that start servers, browsers, databases or other processes; the SDKs of Personalizer
-# make test-statistics   simulations that check distributions, coverage and regret
-# make test-safety   compiled code of every policy: bounds, memory, and the same results as plain Python
-# make check   lint, types, architecture, and the tests of test, test-system, test-statistics and test-safety
+# make test    the fast tests: run it after each change; sets up .venv by itself from the lock file
+# make check   all that CI runs: lint, types, architecture, all tests but the slow ones, the site, and the wheel
+# make test-slow   long versions of statistical tests, and the laws on machine code
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
 # make bench   speed as ratios, and how cost grows
@@ -15,7 +13,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run results test test-system test-statistics test-safety test-slow lint check docs dist bench regret lock clean
+.PHONY: run results test test-slow lint check docs dist bench regret lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper all --quick --out out/quick
@@ -25,23 +23,15 @@ results: .venv/ready-run
 	$(BIN)/python tools/write_results.py out/paper docs
 
 # Groups keep the tests of one policy, or of one file, in one process (tests/conftest.py).
+PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup
+
 test: .venv/ready-dev
-	$(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup
+	$(PYTEST)
 
-test-system: .venv/ready-dev
-	$(BIN)/python -m pytest -m "system and not slow" --numprocesses=logical --dist=loadgroup tests docs
-
-test-statistics: .venv/ready-dev
-	$(BIN)/python -m pytest -m "statistics and not slow" --numprocesses=logical --dist=loadgroup tests docs README.md
-
-# Also the laws on machine code: `make test` runs most of them as plain Python.
+# Also the laws on machine code: the other targets run most of them as plain Python.
 test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow
-	GLBANDITS_COMPILE=now $(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup tests/laws
-
-# Every policy with bounds checks, with freed memory overwritten, and compared with plain Python.
-test-safety: .venv/ready-dev
-	$(BIN)/python -m pytest -m "safety and not slow" --numprocesses=logical --dist=loadgroup tests
+	GLBANDITS_COMPILE=now $(PYTEST) tests/laws
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check $(SOURCES)
@@ -49,7 +39,11 @@ lint: .venv/ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: lint test test-system test-statistics test-safety
+# The marks of tests that `make test` leaves out are in pyproject.toml.
+check: lint test
+	$(PYTEST) -m "(system or statistics or safety) and not slow" tests docs README.md
+	$(MAKE) docs
+	$(BIN)/python tools/check_dist.py out/dist
 
 docs: .venv/ready-docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs out/site

@@ -1,6 +1,6 @@
 """The laws run as plain Python, where compiling every policy would take longest.
 
-`make test-safety` compares machine code with plain Python, and `make test-slow` repeats the laws on machine code.
+`make check` compares machine code with plain Python, and `make test-slow` repeats the laws on machine code.
 """
 
 import pytest

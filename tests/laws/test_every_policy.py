@@ -39,7 +39,7 @@ HORIZON = 64
 TRIALS = 1500
 """Draws for an estimated probability."""
 COMPILED = ("lin-ucb", "greedy")
-"""Policies whose `choose` and `learn` `make test-safety` compiles; `make test-slow` compiles those of the others.
+"""Policies whose `choose` and `learn` `make check` compiles; `make test-slow` compiles those of the others.
 
 One of them keeps its state in place, the other one stores observations, so that its state grows."""
 PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
