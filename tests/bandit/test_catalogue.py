@@ -7,7 +7,7 @@ import pytest
 
 from glbandits import Bandit, Catalogue, InvalidInput, Optimist, SgdTs, cross_features
 from glbandits.bandit import bandit as bandit_module
-from glbandits.bandit.arm_bounds import FIRST_VARIANCES, ArmRule, variance_update
+from glbandits.bandit.arm_bounds import ArmRule, variance_update
 from glbandits.common.arrays import Floats
 
 
@@ -111,6 +111,7 @@ def test_few_variances_of_a_large_catalogue_are_computed(monkeypatch: pytest.Mon
         def contenders(self, *arguments: Any) -> Any:
             variances.append(0)
             rows = super().contenders(*arguments)
+            assert rows is not None
             contenders.append(len(rows))
             return rows
 
@@ -128,7 +129,7 @@ def test_few_variances_of_a_large_catalogue_are_computed(monkeypatch: pytest.Mon
     assert len(contenders) == 299  # the first decision is uniform
     assert np.median(contenders) < 20
     assert max(contenders) <= 256
-    assert np.median(variances) == FIRST_VARIANCES
+    assert np.median(variances) < 20
     assert np.quantile(variances, 0.95) < 1000
 
 

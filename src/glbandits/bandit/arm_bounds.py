@@ -1,9 +1,10 @@
 """Find the arms of a catalogue that can win, from upper bounds of the variances of their scores.
 
-Under a `BonusRule` the score of an arm is a line in Z: level + Z * bonus. One product gives the levels of all arms, but
-a variance takes O(dim^2). The search therefore starts from upper bounds of all variances, which are updated from
-decision to decision. It computes the variances of the arms with the largest bounds of their scores, and removes all arms
-that one of these dominates: whose line is lower for every Z. It repeats that until all remaining variances are computed.
+Under a `BonusRule` the score of an arm is a line in Z: level + Z * bonus. One product gives the levels of all arms,
+but a variance takes O(dim^2). The search therefore starts from upper bounds of all variances, which are updated from
+decision to decision. It computes the variances of the arms with the largest bounds of their scores, and removes all
+arms that one of these dominates: whose line is lower for every Z. It repeats that until all remaining variances are
+computed.
 
 The bounds include rounding errors, also those of the policy. The policy itself then decides among the remaining arms,
 with the same result as among all arms.
@@ -14,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, eigvalsh
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.policies.contract import BonusRule
 
 ROUNDING = 1e-12
 """A bound of rounding errors, relative to the largest possible terms of a sum. Far above those of float64."""
 FIRST_VARIANCES, MORE_VARIANCES = 256, 8
-"""How many variances a search computes first, and the factor by which the number grows each time."""
+"""The largest number of variances that a search computes at first, and the factor by which it grows each time."""
 LARGEST_GROWTH = 4.0
 """If variances may have grown by more than this factor, they are all computed again."""
 CHUNK = 2048
@@ -56,12 +57,12 @@ class ArmRule(NamedTuple):
 
     def variances(self, features: Floats) -> Floats:
         """Return upper bounds of the variances of arms that exceed them by at most 2 `variance_error`."""
-        variances = np.empty(len(features))
+        variances = np.full(len(features), self.covariance[-1, -1] + self.variance_error)
         for start in range(0, len(features), CHUNK):
             x = features[start : start + CHUNK]
-            products = x @ self.covariance[:-1, :-1] + 2.0 * self.covariance[-1, :-1]
-            variances[start : start + CHUNK] = np.einsum("ij,ij->i", products, x)
-        return variances + (self.covariance[-1, -1] + self.variance_error)
+            projected = x @ self.covariance[:-1, :-1] + 2.0 * self.covariance[-1, :-1]
+            variances[start : start + CHUNK] += np.einsum("ij,ij->i", projected, x)
+        return variances
 
     def score_bounds(self, levels: Floats, variances: Floats) -> tuple[Floats, Floats]:
         """Return upper bounds of the scores at the lowest and at the highest Z, from bounds of the variances."""
@@ -79,8 +80,8 @@ class ArmRule(NamedTuple):
 class ArmBounds:
     """Upper bounds of the variances of all arms of a catalogue.
 
-    They are a cache: any state of any bandit gets the same decisions. They save time if the next covariance is close to
-    the last one.
+    They are only a cache: decisions are the same for every history. They save time if the covariance of a decision is
+    close to that of the decision before.
     """
 
     def __init__(self) -> None:
@@ -101,28 +102,27 @@ class ArmBounds:
         self._update(rule, features, largest, changed)
         levels, rows, count = products(features, rule.theta), allowed, FIRST_VARIANCES
         low, high = rule.score_bounds(levels[rows], self._variances[rows])
-        while True:
+        missing = np.array([low.argmax(), high.argmax(), (low + high).argmax()])
+        while len(missing) > 0:
+            self._compute(rule, features, rows[missing])
+            low[missing], high[missing] = rule.score_bounds(levels[rows[missing]], self._variances[rows[missing]])
             can_win = self._undominated(rule, levels, rows, low, high)
             rows, low, high = rows[can_win], low[can_win], high[can_win]
             missing = np.flatnonzero(~self._computed[rows])
-            if len(missing) == 0:
-                return rows
             if len(missing) > count:
                 missing = missing[np.argpartition(low[missing] + high[missing], -count)[-count:]]
-            self._compute(rule, features, rows[missing])
-            low[missing], high[missing] = rule.score_bounds(levels[rows[missing]], self._variances[rows[missing]])
             count *= MORE_VARIANCES
+        return rows
 
-    def _undominated(self, rule: ArmRule, levels: Floats, rows: Ints, low: Floats, high: Floats) -> Ints:
-        """Return the indices of `rows` that are not dominated by the best computed ones at low, high and middle Z."""
+    def _undominated(self, rule: ArmRule, levels: Floats, rows: Ints, low: Floats, high: Floats) -> Bools:
+        """Whether each row is dominated by none of three computed ones: the best at low, high and middle Z."""
         computed = np.flatnonzero(self._computed[rows])
         can_win = np.ones(len(rows), dtype=bool)
-        if len(computed) > 0:
-            for scores in (low, high, low + high):
-                best = rows[computed[scores[computed].argmax()]]
-                least_low, least_high = rule.least_scores(levels[best], self._variances[best])
-                can_win &= (low >= least_low) | (high >= least_high)
-        return np.flatnonzero(can_win)
+        for scores in (low[computed], high[computed], low[computed] + high[computed]):
+            best = rows[computed[scores.argmax()]]
+            least_low, least_high = rule.least_scores(levels[best], self._variances[best])
+            can_win &= (low >= least_low) | (high >= least_high)
+        return can_win
 
     def _compute(self, rule: ArmRule, features: Floats, rows: Ints) -> None:
         self._variances[rows], self._computed[rows] = rule.variances(features[rows]), True
@@ -151,8 +151,8 @@ def variance_update(before: Floats, after: Floats, largest: Floats) -> tuple[flo
     """Return growth, column c and added of a bound of variances: growth v - (c'(x, 1))^2 + added.
 
     v is the variance of x before, or an upper bound of it. The bound holds for all |x| <= largest. `growth` is the
-    largest ratio of the variance after to that before, in any direction, and c is the direction with the smallest ratio.
-    After one reward, the bound is thereby exact. Returns None if the bound would be too large.
+    largest ratio of the variance after to that before, in any direction, and c is the direction with the smallest
+    ratio. After one reward, the bound is thereby exact up to rounding. Returns None if `growth` is too large.
     """
     units = np.append(np.where(largest > 0.0, largest, 1.0), 1.0)
     scale, size = np.outer(units, units), len(units)

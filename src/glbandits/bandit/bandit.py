@@ -38,7 +38,8 @@ DEFAULT_DRAWS = 10_000
 MIN_ROWS_TO_COMPILE = 2000
 """The rows of a batch above which waiting seconds for compilation is faster than learning in plain Python."""
 WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
-"""A catalogue finds the arms that can win if arms * dim^2 is at least the first, and dim of the arms at most the second."""
+"""Finding the arms of a catalogue that can win is faster than scoring all arms if arms * dim^2 is at least the first,
+and the stored features of an arm are at most the second."""
 
 
 class Bandit(Displayed):

@@ -137,6 +137,8 @@ class Catalogue:
         if arm_rule is None:
             return None
         is_changed = self._is_changed[: len(self)]
+        if context is not None:  # the variances of another context are no use
+            is_changed[:] = True
         rows, changed = self.distinct_rows(allowed), np.flatnonzero(is_changed)
         contenders = self._bounds.contenders(arm_rule, self.features, self.largest, changed, rows)
         is_changed[:] = False
@@ -173,7 +175,9 @@ class Catalogue:
         return rows[np.sort(np.unique(self._digests[rows], return_index=True)[1])]
 
     def allowed_rows(self, only: Iterable[Hashable] | None, excluded: Iterable[Hashable]) -> Ints | None:
-        """Return the rows from which to choose, in ascending order; None for all. Raises InvalidInput if there are none.
+        """Return the rows from which to choose, in ascending order; None for all.
+
+        Raises InvalidInput if there are none.
 
         Args:
             only: ids of the arms from which to choose; None for all.

@@ -9,8 +9,8 @@ from glbandits.common.arrays import Floats
 class BonusRule(NamedTuple):
     """Pull the arm with the largest x'theta + Z bonus(v), where v is the variance of its score.
 
-    Z is uniform in [low, high], and the same for all arms of a decision. With probability `floor` a random arm is pulled
-    instead. The first random number of the decision decides on that.
+    Z is uniform in [low, high], and the same for all arms of a decision. With probability `floor` a random arm is
+    pulled instead. The first random number of the decision decides on that.
     """
 
     theta: Floats
