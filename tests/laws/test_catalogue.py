@@ -86,6 +86,7 @@ def play(policy: Policy, make: Any, seed: int, rounds: int, dim: int = DIM, larg
     """Play with random rewards, arms added and retired in between, and several rewards or none after a decision."""
     rng = np.random.default_rng(seed)
     bandit = Bandit(policy, dim, seed=seed)
+    bandit.warns_of_outliers = False
     catalogue, next_id = Catalogue(range(40), make(rng, 40, dim)), 40
     for _ in range(rounds):
         excluded = [] if rng.random() < 0.7 else list(rng.choice(len(catalogue), size=5))
