@@ -1,15 +1,14 @@
 """Operations of a catalogue and its errors. tests/laws/test_catalogue.py tests its decisions."""
 
-import gc
-import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 from glbandits import Bandit, Catalogue, InvalidInput, Optimist, SgdTs, cross_features
-from glbandits.bandit import arm_bounds, catalogue_decisions
-from glbandits.bandit.arm_bounds import ArmBounds
+from glbandits.bandit import bandit as bandit_module
+from glbandits.bandit.arm_bounds import ArmRule, variance_update
+from glbandits.common.arrays import Floats
 
 
 @pytest.fixture
@@ -104,24 +103,53 @@ def test_probabilities_without_an_exact_form_are_estimated(catalogue: Catalogue)
     )
 
 
-def test_few_arms_of_a_large_catalogue_are_contenders(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts: list[int] = []
+def test_few_variances_of_a_large_catalogue_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    contenders: list[int] = []
+    variances: list[int] = []
 
-    class Counting(ArmBounds):
+    class Counting(Catalogue):
         def contenders(self, *arguments: Any) -> Any:
+            variances.append(0)
             rows = super().contenders(*arguments)
-            counts.append(len(rows))
+            assert rows is not None
+            contenders.append(len(rows))
             return rows
 
-    monkeypatch.setattr(catalogue_decisions, "ArmBounds", Counting)
+    def count(rule: ArmRule, features: Floats) -> Floats:
+        variances[-1] += len(features)
+        return compute(rule, features)
+
+    compute = ArmRule.variances
+    monkeypatch.setattr(ArmRule, "variances", count)
     rng = np.random.default_rng(0)
-    catalogue = Catalogue(range(5000), rng.normal(size=(5000, 16)))
+    catalogue = Counting(range(5000), rng.normal(size=(5000, 16)))
     bandit = Bandit(Optimist(), 16, seed=1)
     for _ in range(300):
         bandit.learn(catalogue[bandit.choose_from(catalogue)], float(rng.integers(2)))
-    assert len(counts) == 299  # the first decision is uniform
-    assert np.median(counts) < 20
-    assert max(counts) <= arm_bounds.TIGHTEN_ABOVE
+    assert len(contenders) == 299  # the first decision is uniform
+    assert np.median(contenders) < 20
+    assert max(contenders) <= 256
+    assert np.median(variances) < 20
+    assert np.quantile(variances, 0.95) < 1000
+
+
+def test_variance_updates_are_upper_bounds_and_tight_after_one_reward() -> None:
+    rng, largest = np.random.default_rng(3), np.array([1.0, 1e3, 0.0])
+    x = np.column_stack([rng.uniform(-1.0, 1.0, size=(50, 3)) * largest, np.ones(50)])
+    units = np.array([1.0, 1e3, 1.0, 1.0])
+    before = np.cov(rng.normal(size=(4, 9))) / np.outer(units, units)
+    seen = before @ x[0]
+    after_reward = before - np.outer(seen, seen) / (1.0 + x[0] @ seen)
+    other = 0.3 * np.cov(rng.normal(size=(4, 9))) / np.outer(units, units)
+    for after, is_tight in ((after_reward, True), (before, True), (1.1 * after_reward, False), (other, False)):
+        update = variance_update(before, after, largest)
+        if update is not None:
+            growth, column, added = update
+            bounds = growth * np.einsum("ij,jk,ik->i", x, before, x) - (x @ column) ** 2 + added
+            variances = np.einsum("ij,jk,ik->i", x, after, x)
+            assert (bounds >= variances).all()
+            assert not is_tight or bounds == pytest.approx(variances, rel=1e-8)
+    assert variance_update(before, 100.0 * before, largest) is None
 
 
 def test_features_of_an_arm_in_a_context() -> None:
@@ -147,7 +175,7 @@ def test_context_and_combine_require_each_other(catalogue: Catalogue) -> None:
     ],
 )
 def test_invalid_combine_is_an_error(monkeypatch: pytest.MonkeyPatch, combine: Any, message: str) -> None:
-    monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
+    monkeypatch.setattr(bandit_module, "WORTH_BOUNDS", 0.0)
     catalogue, bandit = Catalogue(range(9), np.arange(9.0)[:, np.newaxis], combine=combine), Bandit(Optimist(), 1)
     bandit.learn([1.0], 1.0)
     with pytest.raises(InvalidInput, match=message):
@@ -167,13 +195,3 @@ def test_combine_is_checked_for_features_absent_from_the_sample() -> None:
     catalogue = Catalogue(range(100), np.eye(100) * 2.0, combine=lambda rows, context: rows**2 + context)
     with pytest.raises(InvalidInput, match="It is not linear"):
         catalogue.combining_matrix([1.0])
-
-
-def test_bandit_does_not_keep_a_catalogue_alive(catalogue: Catalogue) -> None:
-    bandit = Bandit(Optimist(), 2)
-    own = Catalogue(catalogue.ids, catalogue.features)
-    reference = weakref.ref(own)
-    assert bandit.choose_from(own) in "abc"
-    del own
-    gc.collect()
-    assert reference() is None

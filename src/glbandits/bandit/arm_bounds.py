@@ -1,241 +1,179 @@
-"""Upper bounds of the scores of all arms of a catalogue, updated from decision to decision.
+"""Find the arms of a catalogue that can win, from upper bounds of the variances of their scores.
 
-Under a `BonusRule` the score of an arm is a line in Z: level + Z * bonus. The level takes one product. The bonus needs
-the variance of the score, which takes O(dim^2). Almost no variance has to be computed: a reward changes the covariance
-by a matrix of rank one, so an upper bound of every variance is updated by one more product for each reward.
+Under a `BonusRule` the score of an arm is a line in Z: level + Z * bonus. One product gives the levels of all arms,
+but a variance takes O(dim^2). The search therefore starts from upper bounds of all variances, which are updated from
+decision to decision. It computes the variances of the arms with the largest bounds of their scores, and removes all
+arms that one of these dominates: whose line is lower for every Z. It repeats that until all remaining variances are
+computed.
 
-An arm is dominated if its line is below the line of another arm for every Z. Dominated arms cannot win, so the policy
-itself decides among the few others. All bounds include rounding errors, also those of the policy. The decision is
-therefore the same as the decision of the policy among all arms.
+The bounds include rounding errors, also those of the policy. The policy itself then decides among the remaining arms,
+with the same result as among all arms.
 """
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import LinAlgError, eigh, eigvalsh
 
-from glbandits.bandit.catalogue import Catalogue
-from glbandits.bandit.entry_points import bound_scores_recipe, scan_panels_recipe
-from glbandits.bandit.packed_arms import padded_rows
 from glbandits.common.arrays import Bools, Floats, Ints
-from glbandits.compilation.entry_point import entry_point
-from glbandits.maths.arm_panels import WIDTH, Singles, largest_error, pack_columns, pack_panels
-from glbandits.maths.variance_bounds import VarianceUpdate, general_update, low_rank_update, upper_bound_factor
 from glbandits.policies.contract import BonusRule
 
-LARGEST_RANK = 16
-"""The number of rewards between two decisions up to which `low_rank_update` is tried."""
-GENERAL_RANK, RIDGES = 4, (0.0, 3.0)
-"""The arguments `rank` and `ridge` of `general_update`, for all other changes. Ridges are tried in this order."""
-GOOD_SLACK, LARGEST_SLACK, SAMPLE = 1.2, 1.4, 64
-"""Limits of the slack of `general_update`: the ratio of bounds to variances, a mean over about SAMPLE arms.
-
-Below GOOD_SLACK no other ridge is tried. If no ridge is below LARGEST_SLACK, all bounds are computed from scratch.
-"""
-REFRESH_INTERVAL, LOOSE_REFRESH_INTERVAL = 64, 16
-"""Each update computes one panel in 64, or in 16, from scratch, because the errors of updates add up.
-
-The second interval applies after a `general_update`, until every panel was refreshed once.
-"""
-ABSOLUTE_MARGIN, RELATIVE_MARGIN, LOGARITHM_MARGIN = 1e-13, 1e-9, 1e-15
-"""Rounding errors of the policy: relative to the largest term of a sum, relative to the sum, and of a logarithm."""
-TIGHTEN_ABOVE = 256
-"""The number of rows above which duplicates are removed and bounds are computed from scratch."""
-REFRESH_ALL_ABOVE = 0.25
-"""The share of arms to refresh above which all arms are refreshed."""
+ROUNDING = 1e-12
+"""A bound of rounding errors, relative to the largest possible terms of a sum. Far above those of float64."""
+FIRST_VARIANCES, MORE_VARIANCES = 256, 8
+"""The largest number of variances that a search computes at first, and the factor by which it grows each time."""
+LARGEST_GROWTH = 4.0
+"""If variances may have grown by more than this factor, they are all computed again."""
+CHUNK = 2048
+"""Arms of a product. Few enough to stay in the CPU cache, where BLAS does not wait for other threads."""
 
 
-class RoundingErrors(NamedTuple):
-    """Bounds of rounding errors: of a level relative to |x|, and of a variance relative to |x|^2."""
+class ArmRule(NamedTuple):
+    """A `BonusRule` for the stored features of a catalogue, with bounds of the rounding errors of the policy."""
 
-    level: float
-    variance: float
-
-
-class SearchResult(NamedTuple):
-    """The arguments and the result of the last search."""
-
-    version: int
     rule: BonusRule
-    allowed: Ints | None
-    rows: Ints
+    theta: Floats
+    covariance: Floats
+    level_error: float
+    variance_error: float
+
+    @classmethod
+    def of(cls, rule: BonusRule, matrix: Floats, largest: Floats) -> "ArmRule | None":
+        """Create the rule for arms z whose features x for the policy are given by (x, 1) = matrix (z, 1).
+
+        Its levels lack a constant that is the same for all arms. Returns None if |z| <= largest allows features x above
+        the limits of the rule.
+        """
+        sizes = np.abs(matrix) @ np.append(largest, 1.0)
+        if (sizes[:-1] > rule.limits).any():
+            return None
+        return cls(
+            rule,
+            theta=matrix[:-1, :-1].T @ rule.theta,
+            covariance=matrix.T @ rule.covariance @ matrix,
+            level_error=ROUNDING * float(np.abs(rule.theta) @ sizes[:-1]),
+            variance_error=ROUNDING * float(np.sqrt(np.diagonal(rule.covariance)) @ sizes) ** 2,
+        )
+
+    def variances(self, features: Floats) -> Floats:
+        """Return upper bounds of the variances of arms that exceed them by at most 2 `variance_error`."""
+        variances = np.full(len(features), self.covariance[-1, -1] + self.variance_error)
+        for start in range(0, len(features), CHUNK):
+            x = features[start : start + CHUNK]
+            projected = x @ self.covariance[:-1, :-1] + 2.0 * self.covariance[-1, :-1]
+            variances[start : start + CHUNK] += np.einsum("ij,ij->i", projected, x)
+        return variances
+
+    def score_bounds(self, levels: Floats, variances: Floats) -> tuple[Floats, Floats]:
+        """Return upper bounds of the scores at the lowest and at the highest Z, from bounds of the variances."""
+        bonuses = (1.0 + ROUNDING) * self.rule.bonus(variances + self.variance_error)
+        levels = levels + self.level_error
+        return levels + self.rule.low * bonuses, levels + self.rule.high * bonuses
+
+    def least_scores(self, level: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """The same as lower bounds, from results of `variances`."""
+        bonus = (1.0 - ROUNDING) * self.rule.bonus(np.maximum(variance - 3.0 * self.variance_error, 0.0))
+        level = level - self.level_error
+        return level + self.rule.low * bonus, level + self.rule.high * bonus
 
 
 class ArmBounds:
-    """Finds the arms of a catalogue that can win under the rule of a bandit."""
+    """Upper bounds of the variances of all arms of a catalogue.
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        self._scan, self._bound = entry_point(scan_panels_recipe), entry_point(bound_scores_recipe)
-        self._generation, self._version, self._next_panel, self._typical_variance = 0, -1, 0, 1.0
-        self._loose_panels = 0  # panels not refreshed since the last `general_update`
-        self._covariance: Floats
-        self._levels: Floats
-        self._variances: Floats
-        self._scores_at_low: Floats
-        self._scores_at_high: Floats
-        self._last: SearchResult | None = None
+    They are only a cache: decisions are the same for every history. They save time if the covariance of a decision is
+    close to that of the decision before.
+    """
 
-    def contenders(self, rule: BonusRule, allowed: Ints | None) -> Ints:
-        """Return the allowed rows that may have the highest score for some Z, in ascending order.
+    def __init__(self) -> None:
+        self._variances: Floats = np.empty(0)
+        self._computed = np.empty(0, dtype=bool)  # whether the bound is a result of `ArmRule.variances`
+        self._covariance: Floats = np.empty((0, 0))
 
-        Of arms with equal features, at least the first is included.
+    def contenders(self, rule: ArmRule, features: Floats, largest: Floats, changed: Ints, allowed: Ints) -> Ints:
+        """Return the allowed rows that may have the highest score for some Z, in their order.
+
+        Args:
+            rule: the rule of the decision.
+            features: the features of all arms.
+            largest: an upper bound of the absolute value of each feature.
+            changed: the rows that are new or have changed since the last call.
+            allowed: the rows to search.
         """
-        last = self._last
-        if last is None or last.version != self._catalogue.version or not _are_equal(last.rule, rule):
-            self._update(rule)
-        elif _are_equal((last.allowed,), (allowed,)):
-            return last.rows
-        packed = self._catalogue.packed
-        level_error = largest_error(self._catalogue.dim) * float(np.linalg.norm(rule.theta * packed.units[:-1]))
-        level_error += ABSOLUTE_MARGIN * float(np.linalg.norm(rule.level_sizes * packed.units))
-        errors = RoundingErrors(level_error, ABSOLUTE_MARGIN * float(rule.variance_sizes @ packed.units**2))
-        rows = self._rough_search(rule, allowed, errors)
-        if len(rows) > TIGHTEN_ABOVE:
-            rows = self._tighten(rule, rows, errors)
-        rows = self._undominated(rule, rows, rows, errors)
-        self._last = SearchResult(self._catalogue.version, rule, allowed, rows)
+        self._update(rule, features, largest, changed)
+        levels, rows, count = products(features, rule.theta), allowed, FIRST_VARIANCES
+        low, high = rule.score_bounds(levels[rows], self._variances[rows])
+        missing = np.array([low.argmax(), high.argmax(), (low + high).argmax()])
+        while len(missing) > 0:
+            self._compute(rule, features, rows[missing])
+            low[missing], high[missing] = rule.score_bounds(levels[rows[missing]], self._variances[rows[missing]])
+            can_win = self._undominated(rule, levels, rows, low, high)
+            rows, low, high = rows[can_win], low[can_win], high[can_win]
+            missing = np.flatnonzero(~self._computed[rows])
+            if len(missing) > count:
+                missing = missing[np.argpartition(low[missing] + high[missing], -count)[-count:]]
+            count *= MORE_VARIANCES
         return rows
 
-    def _rough_search(self, rule: BonusRule, allowed: Ints | None, errors: RoundingErrors) -> Ints:
-        """Bound the scores of all arms. Return the allowed rows that the arm with the largest bound does not dominate.
-
-        Replaces the logarithm in the bonus by a tangent. The tangent is above it, and takes a tenth of its time.
-        """
-        count = len(self._catalogue)
-        at_low, at_high = self._scores_at_low[:count], self._scores_at_high[:count]
-        slope = rule.information / (1.0 + rule.information * self._typical_variance)
-        offset = math.log1p(rule.information * self._typical_variance) - slope * self._typical_variance
-        self._bound.call(
-            *(self._levels, self._variances, self._catalogue.packed.norms),
-            *(errors.level, errors.variance, offset + LOGARITHM_MARGIN, slope, rule.low, rule.high),
-            *(at_low, at_high),
-        )
-        if allowed is None:
-            return np.flatnonzero(self._can_beat(rule, int(at_high.argmax()), at_low, at_high))
-        best = int(allowed[at_high[allowed].argmax()])
-        return allowed[self._can_beat(rule, best, at_low[allowed], at_high[allowed])]
-
-    def _tighten(self, rule: BonusRule, rows: Ints, errors: RoundingErrors) -> Ints:
-        """Remove duplicates and most dominated arms from the rows. Computes bounds of remaining rows from scratch."""
-        self._typical_variance = float(self._variances[rows].mean())
-        if len(rows) == len(self._catalogue):
-            rows = self._catalogue.without_duplicates(rows)
-        if len(rows) > TIGHTEN_ABOVE:
-            leaders = rows[np.argpartition(self._scores_at_high[rows], -TIGHTEN_ABOVE)[-TIGHTEN_ABOVE:]]
-            self._refresh_rows(rule, leaders)
-            rows = self._catalogue.without_duplicates(self._undominated(rule, rows, leaders, errors))
-        if len(rows) > TIGHTEN_ABOVE:
-            self._refresh_rows(rule, rows)
-        return rows
-
-    def _undominated(self, rule: BonusRule, rows: Ints, leaders: Ints, errors: RoundingErrors) -> Ints:
-        """Return the rows that are dominated by none of three leaders: the best at low, high and middle Z."""
-        at_low, at_high = self._score_bounds(rule, leaders, errors)
-        best = {int(at_low.argmax()), int(at_high.argmax()), int((at_low + at_high).argmax())}
-        at_low, at_high = self._score_bounds(rule, rows, errors)
+    def _undominated(self, rule: ArmRule, levels: Floats, rows: Ints, low: Floats, high: Floats) -> Bools:
+        """Whether each row is dominated by none of three computed ones: the best at low, high and middle Z."""
+        computed = np.flatnonzero(self._computed[rows])
         can_win = np.ones(len(rows), dtype=bool)
-        for leader in best:
-            can_win &= self._can_beat(rule, int(leaders[leader]), at_low, at_high)
-        return rows[can_win]
+        for scores in (low[computed], high[computed], low[computed] + high[computed]):
+            best = rows[computed[scores.argmax()]]
+            least_low, least_high = rule.least_scores(levels[best], self._variances[best])
+            can_win &= (low >= least_low) | (high >= least_high)
+        return can_win
 
-    def _score_bounds(self, rule: BonusRule, rows: Ints, errors: RoundingErrors) -> tuple[Floats, Floats]:
-        """Return upper bounds of the scores of these rows at the lowest and at the highest Z."""
-        norms = self._catalogue.packed.norms[rows]
-        levels = self._levels[rows] + errors.level * norms
-        variances = self._variances[rows] + errors.variance * norms**2
-        bonuses = np.sqrt(variances * (np.log1p(rule.information * variances) + LOGARITHM_MARGIN))
-        return levels + rule.low * bonuses, levels + rule.high * bonuses
+    def _compute(self, rule: ArmRule, features: Floats, rows: Ints) -> None:
+        self._variances[rows], self._computed[rows] = rule.variances(features[rows]), True
 
-    def _can_beat(self, rule: BonusRule, row: int, at_low: Floats, at_high: Floats) -> Bools:
-        """Whether arms with these bounds of their scores, at the ends of Z, are not dominated by the arm in `row`."""
-        x = np.append(self._catalogue.features[row], 1.0)
-        variance = (1.0 - RELATIVE_MARGIN) * float(x @ rule.covariance @ x)
-        bonus = math.sqrt(max(variance * (math.log1p(rule.information * variance) - LOGARITHM_MARGIN), 0.0))
-        level = float(x[:-1] @ rule.theta)
-        return (at_low >= level + rule.low * bonus) | (at_high >= level + rule.high * bonus)
-
-    def _update(self, rule: BonusRule) -> None:
-        """Update the levels and the bounds of variances to the rule and the catalogue."""
-        packed, panels = self._catalogue.packed, -(-len(self._catalogue) // WIDTH)
-        covariance = rule.covariance * np.outer(packed.units, packed.units)
-        changed_rows, update = self._catalogue.rows_changed_since(self._version), None
-        if packed.generation == self._generation:
-            update = self._variance_update(covariance)
-        else:
-            size = len(packed.norms)
-            self._levels, self._variances = np.zeros(size), np.zeros(size)
-            self._scores_at_low, self._scores_at_high = np.zeros(size), np.zeros(size)
-        self._generation, self._version, self._covariance = packed.generation, self._catalogue.version, covariance
-        scratch = self._scratch_columns(rule)
+    def _update(self, rule: ArmRule, features: Floats, largest: Floats, changed: Ints) -> None:
+        """Update the bounds of all arms to the covariance of the rule and the changed rows."""
+        count, before = len(features), self._covariance
+        self._covariance = rule.covariance
+        update = None
+        if len(changed) < count and before.shape == rule.covariance.shape:
+            update = variance_update(before, rule.covariance, largest)
         if update is None:
-            self._scan_panels(scratch, 0, panels)
+            self._variances, self._computed = rule.variances(features), np.ones(count, dtype=bool)
             return
-        self._scan_panels(np.vstack([scratch[:1], update.columns]), 0, panels, update.growth, update.remainder)
-        for panel in np.unique(changed_rows // WIDTH):
-            self._scan_panels(scratch, int(panel), int(panel) + 1)
-        interval = LOOSE_REFRESH_INTERVAL if self._loose_panels > 0 else REFRESH_INTERVAL
-        first = self._next_panel if self._next_panel < panels else 0
-        self._next_panel = min(first + -(-panels // interval), panels)
-        self._loose_panels -= self._next_panel - first
-        self._scan_panels(scratch, first, self._next_panel)
-
-    def _variance_update(self, covariance: Floats) -> VarianceUpdate | None:
-        """Return the update from the last covariance to this one; None if its bounds would be too loose."""
-        update = low_rank_update(self._covariance, covariance, LARGEST_RANK)
-        if update is not None:
-            return update
-        # Many rewards were learned, or the prior was replaced.
-        step = -(-len(self._catalogue) // SAMPLE)
-        sample, variances = self._catalogue.features[::step], self._variances[: len(self._catalogue) : step]
-        rows = np.column_stack([sample / self._catalogue.packed.units[:-1], np.ones(len(sample))])
-        mean_variance, least_slack = float((rows @ covariance * rows).sum(axis=1).mean()), math.inf
-        for ridge in RIDGES:
-            tried = general_update(self._covariance, covariance, GENERAL_RANK, ridge)
-            slack = float(tried.bound(rows, variances).mean()) / mean_variance
-            if slack < min(least_slack, LARGEST_SLACK):
-                update, least_slack = tried, slack
-            if slack < GOOD_SLACK:
-                break
-        self._loose_panels = -(-len(self._catalogue) // WIDTH)
-        return update
-
-    def _scratch_columns(self, rule: BonusRule) -> Floats:
-        """Return the columns from which `scan_panels` computes levels and variances from scratch."""
-        theta = np.append(rule.theta * self._catalogue.packed.units[:-1], 0.0)
-        return np.vstack([theta, upper_bound_factor(self._covariance).T])
-
-    def _refresh_rows(self, rule: BonusRule, rows: Ints) -> None:
-        """Compute the variances of these rows from scratch, or those of all rows."""
-        columns, count, packed = self._scratch_columns(rule), len(rows), self._catalogue.packed
-        if count > REFRESH_ALL_ABOVE * len(self._catalogue):
-            self._scan_panels(columns, 0, -(-len(self._catalogue) // WIDTH))
-            return
-        panels = pack_panels(padded_rows(self._catalogue.features[rows] / packed.units[:-1]))
-        norms, levels, variances = np.ones((3, len(panels) * WIDTH))
-        norms[:count] = packed.norms[rows]
-        self._scan_arms(columns, panels, norms, levels, variances)
-        self._variances[rows] = variances[:count]
-
-    def _scan_panels(self, columns: Floats, first: int, end: int, growth: float = 0.0, remainder: float = 0.0) -> None:
-        """Update or compute the levels and variances of some panels. `scan_panels` explains the arguments."""
-        packed, arms = self._catalogue.packed, slice(first * WIDTH, end * WIDTH)
-        levels, variances = self._levels[arms], self._variances[arms]
-        self._scan_arms(columns, packed.panels[first:end], packed.norms[arms], levels, variances, growth, remainder)
-
-    def _scan_arms(
-        self,
-        columns: Floats,
-        panels: Singles,
-        norms: Floats,
-        levels: Floats,
-        variances: Floats,
-        growth: float = 0.0,
-        remainder: float = 0.0,
-    ) -> None:
-        error = largest_error(self._catalogue.dim)
-        self._scan.call(panels, norms, *pack_columns(columns), error, growth, remainder, levels, variances)
+        growth, column, added = update
+        if len(self._variances) != count:
+            self._variances, self._computed = np.resize(self._variances, count), np.resize(self._computed, count)
+        if not np.array_equal(before, rule.covariance):
+            squares = (products(features, column[:-1]) + column[-1]) ** 2
+            self._variances = np.maximum(growth * self._variances - squares, 0.0) + added
+            self._computed[:] = False
+        self._compute(rule, features, changed)
 
 
-def _are_equal(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+def variance_update(before: Floats, after: Floats, largest: Floats) -> tuple[float, Floats, float] | None:
+    """Return growth, column c and added of a bound of variances: growth v - (c'(x, 1))^2 + added.
+
+    v is the variance of x before, or an upper bound of it. The bound holds for all |x| <= largest. `growth` is the
+    largest ratio of the variance after to that before, in any direction, and c is the direction with the smallest
+    ratio. After one reward, the bound is thereby exact up to rounding. Returns None if `growth` is too large.
+    """
+    units = np.append(np.where(largest > 0.0, largest, 1.0), 1.0)
+    scale, size = np.outer(units, units), len(units)
+    before, after = before * scale, after * scale
+    ridge = ROUNDING * float(np.trace(before)) * np.eye(size)
+    try:
+        ratios, vectors = eigh(after, before + ridge)
+        growth = float(ratios[-1])
+        column = (before + ridge) @ vectors[:, 0] * np.sqrt(growth - ratios[0])
+        # The steps above need not be exact, because negative eigenvalues of what remains are added to the bound.
+        remainder = growth * before - np.outer(column, column) - after
+        missing = max(-float(eigvalsh(remainder, subset_by_index=(0, 0))[0]), 0.0)
+    except (LinAlgError, ValueError):
+        return None
+    added = size * (missing + ROUNDING * float(np.trace(growth * before + after)))  # |(x, 1)|^2 in units is below size
+    return (growth, column / units, added) if growth <= LARGEST_GROWTH else None
+
+
+def products(features: Floats, vector: Floats) -> Floats:
+    """Return the product of each arm with the vector."""
+    out = np.empty(len(features))
+    for start in range(0, len(features), CHUNK):
+        np.dot(features[start : start + CHUNK], vector, out=out[start : start + CHUNK])
+    return out

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
-from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.bandit.catalogue import Catalogue
-from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_rows
 from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.outlier_watch import OutlierWatch
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
-from glbandits.common.arrays import Floats
+from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
-from glbandits.maths.philox import COUNTER, KEY, generator
+from glbandits.maths.philox import COUNTER, KEY, any_index, generator, uniform
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.policies.contract import Coefficients, Outliers, Policy
+from glbandits.policies.contract import BonusRule, Coefficients, Outliers, Policy
 from glbandits.policies.contract.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
 from glbandits.policies.contract.policy_checks import check_policy
 from glbandits.policies.parsing import as_policy
@@ -38,6 +37,9 @@ DEFAULT_DRAWS = 10_000
 
 MIN_ROWS_TO_COMPILE = 2000
 """The rows of a batch above which waiting seconds for compilation is faster than learning in plain Python."""
+WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
+"""Finding the arms of a catalogue that can win is faster than scoring all arms if arms * dim^2 is at least the first,
+and the stored features of an arm are at most the second."""
 
 
 class Bandit(Displayed):
@@ -94,7 +96,6 @@ class Bandit(Displayed):
         self._kind, self._choose, self._learn = kind.kind, self._inputs.choose, self._inputs.learn
         self._choose.start()
         self._learn.start()
-        self._catalogues: WeakKeyDictionary[Catalogue, CatalogueDecisions] = WeakKeyDictionary()
         self._outlier_watch = OutlierWatch(form, dim, feature_map=model.features, state=self._state)
         self.warns_of_outliers = True
         """Whether `learn` and `learn_batch` warn of outliers, once for each feature and once for rewards."""
@@ -250,9 +251,9 @@ class Bandit(Displayed):
         """As `probabilities` if the rule of the policy has an exact form; None if it has none."""
         return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._arms(arms))
 
-    def _exact_probabilities(self, arms: Any) -> Floats | None:
-        out = np.empty(self._inputs.count(arms))
-        exact = self._inputs.probabilities().call(self._state, self._settings, self.dim, arms, out)
+    def _exact_probabilities(self, arms: Any, settings: Floats | None = None) -> Floats | None:
+        out, settings = np.empty(self._inputs.count(arms)), self._settings if settings is None else settings
+        exact = self._inputs.probabilities().call(self._state, settings, self.dim, arms, out)
         return out if exact else None
 
     def choose_from(
@@ -271,8 +272,15 @@ class Bandit(Displayed):
             only: ids among which to choose, which must be in the catalogue. The default is all ids.
             excluded: ids that must not be chosen. Unknown ids are ignored.
         """
-        allowed = allowed_rows(catalogue, only, excluded)
-        return catalogue.id_of(self._decisions(catalogue).choose(self._state, self._rng, context, allowed))
+        allowed = catalogue.allowed_rows(only, excluded)
+        rule, rows, settings = self._contenders(catalogue, context, allowed)
+        if rule is not None and rule.floor > 0.0 and uniform(self._rng) < rule.floor:
+            index = any_index(self._rng, len(catalogue) if allowed is None else len(allowed))
+            return catalogue.id_of(index if allowed is None else int(allowed[index]))
+        arms = self._catalogue_arms(catalogue, context, rows)
+        with convert_index_errors(self.policy, "choose"):
+            index = self._choose.call(self._state, settings, self.dim, arms, self._rng)
+        return catalogue.id_of(index if rows is None else int(rows[index]))
 
     def probabilities_from(
         self,
@@ -291,10 +299,9 @@ class Bandit(Displayed):
         exact = self.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)
         if exact is not None:
             return exact
-        allowed, decisions = allowed_rows(catalogue, only, excluded), self._decisions(catalogue)
-        arms, probabilities = decisions.arms(allowed, context), np.zeros(len(catalogue))
-        draws = check_int("draws", draws, at_least=1)
-        probabilities[... if allowed is None else allowed] = self._estimated_probabilities(arms, draws)
+        rows, probabilities = catalogue.allowed_rows(only, excluded), np.zeros(len(catalogue))
+        arms, draws = self._catalogue_arms(catalogue, context, rows), check_int("draws", draws, at_least=1)
+        probabilities[_index(rows)] = self._estimated_probabilities(arms, draws)
         return probabilities
 
     def exact_probabilities_from(
@@ -306,28 +313,47 @@ class Bandit(Displayed):
         excluded: Iterable[Hashable] = (),
     ) -> Floats | None:
         """As `probabilities_from` if the policy has an exact form; None if it has none."""
-        allowed = allowed_rows(catalogue, only, excluded)
-        return self._decisions(catalogue).exact_probabilities(self._state, context, allowed)
+        allowed = catalogue.allowed_rows(only, excluded)
+        rule, rows, settings = self._contenders(catalogue, context, allowed)
+        exact = self._exact_probabilities(self._catalogue_arms(catalogue, context, rows), settings)
+        if exact is None:
+            return None
+        floor, probabilities = 0.0 if rule is None else rule.floor, np.zeros(len(catalogue))
+        probabilities[_index(allowed)] = floor / (len(catalogue) if allowed is None else len(allowed))
+        probabilities[_index(rows)] += (1.0 - floor) * exact
+        return probabilities
 
-    def _decisions(self, catalogue: Catalogue) -> CatalogueDecisions:
+    def _contenders(
+        self, catalogue: Catalogue, context: ArrayLike | None, allowed: Ints | None
+    ) -> tuple[BonusRule | None, Ints | None, Floats]:
+        """Return the rows of a catalogue among which the policy decides, and its packed settings. None is all rows.
+
+        If the first result is a rule, the rows are those that can win under it, and the settings have no floor.
+        """
+        self._catalogue_arms(catalogue, context, np.zeros(1, dtype=np.int64))  # raises if the features do not fit
+        count = len(catalogue) if allowed is None else len(allowed)
+        if catalogue.dim <= LARGEST_DIM and count * self.dim**2 >= WORTH_BOUNDS:
+            rule = self.policy.bonus_rule(self._state, self.dim)
+            rows = None if rule is None else catalogue.contenders(rule, context, allowed)
+            if rule is not None and rows is not None:
+                policy: Any = self.policy
+                has_floor = rule.floor > 0.0
+                settings = replace(policy, floor=0.0).packed_settings(self.dim) if has_floor else self._settings
+                return rule, rows, settings
+        return None, allowed, self._settings
+
+    def _catalogue_arms(self, catalogue: Catalogue, context: ArrayLike | None, rows: Ints | None) -> Floats:
+        """Return the features of these rows for the policy. Raises InvalidInput if this Bandit cannot use them."""
         if self.sparse:
             raise InvalidInput(
                 "a catalogue has dense features, but this Bandit is sparse. Create the Bandit with sparse=False."
             )
-        if catalogue not in self._catalogues:
-            key = self.policy.implementation(self.dim), self._link
-            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, key, proxy(catalogue))
-        return self._catalogues[catalogue]
-
-    def share_catalogues(self, other: Bandit) -> None:
-        """Share the cached bounds for catalogues with another Bandit of the same policy and dim.
-
-        Decisions stay the same, because bounds are checked against the state before use. The first decision of a copy
-        or of a loaded model is then as fast as the next decision of the other Bandit. Use both in the same thread. Does
-        nothing if the policies or dims differ.
-        """
-        if self.policy == other.policy and self.dim == other.dim:
-            self._catalogues = other._catalogues
+        arms = catalogue.combined(catalogue.features[_index(rows)], context)
+        if arms.shape[1] != self.dim:
+            raise InvalidInput(
+                f"arms must have {self.dim} features, as the bandit has; those of {catalogue} have {arms.shape[1]}"
+            )
+        return arms
 
     def coefficients(self) -> Coefficients | None:
         """A copy of the policy's estimate of theta; None if it has no single estimate.
@@ -448,3 +474,7 @@ class Bandit(Displayed):
     def _arm_at(self, arms: Rows, arm: int) -> Any:
         rows = self._arms(arms)
         return self._inputs.row(rows, check_int("arm", arm, at_least=0, at_most=self._inputs.count(rows) - 1))
+
+
+def _index(rows: Ints | None) -> Any:
+    return slice(None) if rows is None else rows

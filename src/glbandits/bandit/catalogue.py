@@ -6,10 +6,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glbandits.bandit.arm_bounds import ArmBounds, ArmRule
 from glbandits.bandit.input_checks import as_floats, check_usable
-from glbandits.bandit.packed_arms import PackedArms
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, value_text
+from glbandits.policies.contract import BonusRule
 
 Combine: TypeAlias = Callable[[Floats, Floats], ArrayLike]
 """A function of the features of n arms, (n, dim), and a context. Returns n rows of features for the bandit."""
@@ -65,14 +66,11 @@ class Catalogue:
         self._rows: dict[Hashable, int] = {}
         self._features = np.empty((0, self.dim))
         self._digests: Ints = np.empty(0, dtype=np.int64)
-        self._changes: Ints = np.empty(0, dtype=np.int64)  # the version in which each row last changed
-        self._distinct: Ints | None = None  # a cache of `without_duplicates` for all rows
-        self._packed, self._packed_version = PackedArms(), -1
-        self.version = 0
-        """The number of changes so far."""
+        self._is_changed = np.empty(0, dtype=bool)  # whether the row has changed since the last use of `_bounds`
+        self._bounds = ArmBounds()
+        self._largest: Floats | None = None  # a cache of `largest`
+        self._distinct: Ints | None = None  # a cache of `distinct_rows` for all rows
         self.add(ids, rows)
-        self._packed.update(self.features, self.rows_changed_since(-1))  # here, so that no decision waits for it
-        self._packed_version = self.version
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -110,12 +108,14 @@ class Catalogue:
         check_usable("combine(features, context)", combined)
         return combined
 
-    def combining_matrix(self, context: ArrayLike) -> Floats:
+    def combining_matrix(self, context: ArrayLike | None) -> Floats:
         """Return the matrix M with (combined features, 1) = M (features, 1) for every arm, in this context.
 
         Raises InvalidInput if `combine` is not linear on a sample of the arms and half the largest features.
         """
-        units = self.packed.units[:-1]  # of all arms: a smaller unit could vanish in the sum with a constant
+        if self._combine is None and context is None:
+            return np.eye(self.dim + 1)
+        units = np.where(self.largest > 0.0, self.largest, 1.0)  # smaller ones could vanish in the sum with a constant
         sample = np.vstack([self.features[:: max(1, len(self) // SAMPLE)], 0.5 * units])
         rows = self.combined(np.vstack([np.zeros(self.dim), np.diag(units), sample]), context)
         constant, combined = rows[0], rows[1 + self.dim :]
@@ -126,6 +126,23 @@ class Catalogue:
         if (np.abs(combined - (sample @ slopes + constant)) > 1e-9 * magnitudes).any():
             raise InvalidInput("combine must be linear in the features of an arm, plus a constant. It is not linear")
         return matrix
+
+    def contenders(self, rule: BonusRule, context: ArrayLike | None, allowed: Ints | None) -> Ints | None:
+        """Return the allowed rows, in ascending order, that may have the highest score for some Z of the rule.
+
+        Of arms with equal features, only the first is included. Returns None if the features of an arm may be above the
+        limits of the rule.
+        """
+        arm_rule = ArmRule.of(rule, self.combining_matrix(context), self.largest)
+        if arm_rule is None:
+            return None
+        is_changed = self._is_changed[: len(self)]
+        if context is not None:  # the variances of another context are no use
+            is_changed[:] = True
+        rows, changed = self.distinct_rows(allowed), np.flatnonzero(is_changed)
+        contenders = self._bounds.contenders(arm_rule, self.features, self.largest, changed, rows)
+        is_changed[:] = False
+        return contenders
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self)} arms, dim={self.dim})"
@@ -142,25 +159,38 @@ class Catalogue:
         view.flags.writeable = False
         return view
 
-    def without_duplicates(self, rows: Ints) -> Ints:
-        """Return the rows without those whose features equal the features of an earlier row."""
-        if len(rows) < len(self):
-            return rows[np.sort(np.unique(self._digests[rows], return_index=True)[1])]
+    @property
+    def largest(self) -> Floats:
+        """The largest absolute value of each feature, (dim,)."""
+        if self._largest is None:
+            self._largest = np.maximum(self.features.max(axis=0, initial=0.0), -self.features.min(axis=0, initial=0.0))
+        return self._largest
+
+    def distinct_rows(self, rows: Ints | None) -> Ints:
+        """Return the rows without those whose features equal the features of an earlier one; None stands for all."""
         if self._distinct is None:
             self._distinct = np.sort(np.unique(self._digests[: len(self)], return_index=True)[1])
-        return self._distinct
+        if rows is None or len(self._distinct) == len(self):
+            return self._distinct if rows is None else rows
+        return rows[np.sort(np.unique(self._digests[rows], return_index=True)[1])]
 
-    @property
-    def packed(self) -> PackedArms:
-        """The arms as float32 panels, updated here if the catalogue has changed."""
-        if self._packed_version != self.version:
-            self._packed.update(self.features, self.rows_changed_since(self._packed_version))
-            self._packed_version = self.version
-        return self._packed
+    def allowed_rows(self, only: Iterable[Hashable] | None, excluded: Iterable[Hashable]) -> Ints | None:
+        """Return the rows from which to choose, in ascending order; None for all.
 
-    def rows_changed_since(self, version: int) -> Ints:
-        """Return the rows whose features changed after this version."""
-        return np.flatnonzero(self._changes[: len(self)] > version)
+        Raises InvalidInput if there are none.
+
+        Args:
+            only: ids of the arms from which to choose; None for all.
+            excluded: ids of arms not to choose. Ids that the catalogue does not have are ignored.
+        """
+        rows, excluded_rows = None, {self.row(arm) for arm in excluded if arm in self}
+        if only is not None:
+            rows = np.array(sorted({self.row(arm) for arm in only} - excluded_rows), dtype=np.int64)
+        elif excluded_rows:
+            rows = np.delete(np.arange(len(self)), sorted(excluded_rows))
+        if len(self) == 0 or (rows is not None and len(rows) == 0):
+            raise InvalidInput(f"a decision needs at least one arm; got none of the {len(self)} of the catalogue")
+        return rows
 
     def row(self, arm: Hashable) -> int:
         """Return the row of an arm. Raises InvalidInput if the id is unknown."""
@@ -190,10 +220,10 @@ class Catalogue:
                 )
         start, end = len(self), len(self) + len(new_ids)
         self._reserve(end)
-        self.version, self._distinct = self.version + 1, None
+        self._largest = self._distinct = None
         self._features[start:end] = rows
         self._digests[start:end] = [hash(row.tobytes()) for row in rows]
-        self._changes[start:end] = self.version
+        self._is_changed[start:end] = True
         self._ids += new_ids
         self._rows.update(zip(new_ids, range(start, end), strict=True))
 
@@ -202,14 +232,14 @@ class Catalogue:
         retired = _as_ids(ids)
         for arm in retired:
             self.row(arm)
-        self.version, self._distinct = self.version + 1, None
+        self._largest = self._distinct = None
         for arm in retired:
             row, last = self._rows.pop(arm), len(self._ids) - 1
             moved = self._ids.pop()
             if row != last:
                 self._ids[row], self._rows[moved] = moved, row
                 self._features[row], self._digests[row] = self._features[last], self._digests[last]
-                self._changes[row] = self.version
+                self._is_changed[row] = True
 
     def _reserve(self, count: int) -> None:
         """Enlarge the arrays to at least `count` rows. Doubles them, so that adding an arm takes amortised O(1)."""
@@ -218,7 +248,7 @@ class Catalogue:
         size = max(count, 2 * len(self._features))
         self._features = _enlarged(self._features, size)
         self._digests = _enlarged(self._digests, size)
-        self._changes = _enlarged(self._changes, size)
+        self._is_changed = _enlarged(self._is_changed, size)
 
 
 def _enlarged(array: Any, size: int) -> Any:

@@ -10,22 +10,18 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.common.arrays import Floats, Generator
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.compilation.entry_point import EntryPoint, Recipe, entry_point
 from glbandits.compilation.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
-    READ_INTS,
     READ_MATRIX,
-    READ_PANELS,
-    READ_SINGLES,
     READ_VECTOR,
     VECTOR,
     borrowed,
     jittable,
 )
-from glbandits.maths.arm_panels import Singles, bound_scores, scan_panels
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import Policy
@@ -82,21 +78,6 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
 
     signature = types.int64(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR)
     return policy_recipe(choose, signature, policy, link, nogil=False, work=_work_of_choosing)
-
-
-def choose_stored_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The recipe of `choose` for arms of a catalogue, which were checked before."""
-    policy_choose, _, _, unpack, name = policy_functions(policy)
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-
-    def choose_stored(state: Floats, settings: Floats, dim: int, arms: Floats, rng: Generator) -> int:
-        if arms.shape[0] == 0 or arms.shape[1] != dim:
-            raise InvalidInput
-        functions = LinkFunctions(mean, slope, antiderivative)
-        return checked_arm(policy_choose(state, unpack(settings), borrowed(arms), rng, functions), arms.shape[0], name)
-
-    signature = types.int64(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR)
-    return policy_recipe(choose_stored, signature, policy, link, more=", catalogue", work=_work_of_choosing)
 
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -201,51 +182,6 @@ def arms_check() -> EntryPoint:
     return entry_point(arms_check_recipe)
 
 
-def scan_panels_recipe() -> Recipe:
-    """The recipe of `maths.arm_panels.scan_panels`."""
-
-    def scan(
-        panels: Singles,
-        norms: Floats,
-        directions: Singles,
-        starts: Ints,
-        sizes: Floats,
-        error: float,
-        growth: float,
-        remainder: float,
-        levels: Floats,
-        variances: Floats,
-    ) -> None:
-        scan_panels(panels, norms, directions, starts, sizes, error, growth, remainder, levels, variances)
-
-    signature = types.void(
-        *(READ_PANELS, READ_VECTOR, READ_SINGLES, READ_INTS, READ_VECTOR), *[types.float64] * 3, VECTOR, VECTOR
-    )
-    return Recipe(scan, signature, "scan of a catalogue", work=_always_long)
-
-
-def bound_scores_recipe() -> Recipe:
-    """The recipe of `maths.arm_panels.bound_scores`."""
-
-    def bound(
-        levels: Floats,
-        variances: Floats,
-        norms: Floats,
-        level_error: float,
-        variance_error: float,
-        offset: float,
-        slope: float,
-        low: float,
-        high: float,
-        at_low: Floats,
-        at_high: Floats,
-    ) -> None:
-        bound_scores(levels, variances, norms, level_error, variance_error, offset, slope, low, high, at_low, at_high)
-
-    signature = types.void(*[READ_VECTOR] * 3, *[types.float64] * 6, VECTOR, VECTOR)
-    return Recipe(bound, signature, "bounds of scores", work=_always_long)
-
-
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:
     return float(arms.shape[0] * min(state.size, dim * dim))
 
@@ -260,7 +196,3 @@ def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -
     Otherwise a few passes over the state.
     """
     return float(state.size * (dim if state.size >= dim * dim else 16))
-
-
-def _always_long(*_arguments: Any) -> float:
-    return np.inf

@@ -284,9 +284,4 @@ def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
         source.frequencies_recipe,
     ):
         compile_now(recipe(*key))
-    if sparse:
-        compile_now(sparse_entry_points.rows_check_recipe())
-        return
-    compile_now(entry_points.choose_stored_recipe(*key))
-    for shared in (entry_points.arms_check_recipe, entry_points.scan_panels_recipe, entry_points.bound_scores_recipe):
-        compile_now(shared())
+    compile_now(sparse_entry_points.rows_check_recipe() if sparse else entry_points.arms_check_recipe())

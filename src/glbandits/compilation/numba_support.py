@@ -36,8 +36,6 @@ OPTIONAL_VECTOR: Any = types.Optional(VECTOR)  # type: ignore[no-untyped-call]
 READ_VECTOR = types.Array(types.float64, 1, "C", readonly=True)
 READ_MATRIX = types.Array(types.float64, 2, "C", readonly=True)
 READ_CUBE = types.Array(types.float64, 3, "C", readonly=True)
-READ_SINGLES = types.Array(types.float32, 2, "C", readonly=True)
-READ_PANELS = types.Array(types.float32, 3, "C", readonly=True)
 READ_INTS = types.Array(types.int64, 1, "C", readonly=True)
 GENERATOR = types.uint64[::1]
 """The state of a random generator (see `maths.philox`)."""

@@ -172,11 +172,11 @@ class Optimist(Policy):
         state = active_copy(state) if self.half_life == "auto" else state
         if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
             return None
-        sigma = noise_scale(state, self.noise(dim))
-        return BonusRule.of(
+        sigma, amount = noise_scale(state, self.noise(dim)), information(state, dim)
+        return BonusRule(
             mean_of(state, dim).copy(),
             joint_covariance(state, dim),
-            information=information(state, dim),
+            bonus=lambda variances: np.sqrt(variances * np.log(1.0 + amount * variances)),  # as the function `bonus`
             low=LEAST_BONUS * sigma,
             high=LARGEST_BONUS * sigma,
             floor=self.floor,
@@ -270,7 +270,7 @@ def noise_scale(state: Floats, noise: float) -> float:
 def bonus(variance: float, information: float) -> float:
     """The bonus of a score with this variance, before the factors Z and sigma.
 
-    `argmax_with_bonus` and `bandit.arm_bounds` bound the same formula, and `BonusRule` states it: change all of them.
+    `Optimist.bonus_rule` has the same formula for arrays, and `argmax_with_bonus` bounds it.
     """
     variance = max(variance, 0.0)
     return math.sqrt(variance * math.log(1.0 + information * variance))

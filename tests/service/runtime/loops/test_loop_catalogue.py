@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from glbandits.bandit import Bandit, catalogue_decisions
+from glbandits.bandit import Bandit, bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.catalogues.catalogue_records import CatalogueQuery, CatalogueRequest, NewArm
 from glbandits.service.domain.errors import VersionConflict
@@ -310,7 +310,7 @@ def test_evidence_needs_a_named_baseline(world: World) -> None:
 @pytest.mark.parametrize("bounds", [False, True])
 def test_verification_uses_the_logged_versions(world: World, monkeypatch: pytest.MonkeyPatch, bounds: bool) -> None:
     if bounds:
-        monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
+        monkeypatch.setattr(bandit, "WORTH_BOUNDS", 0.0)
     loop, store, clock = world
     put(loop, dense(named(20)))
     made = play_rounds(loop, store, clock, 20)

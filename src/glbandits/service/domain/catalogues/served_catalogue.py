@@ -48,7 +48,7 @@ class ServedCatalogue:
     def __init__(self, bandit: Bandit) -> None:
         self.version = 0
         self._width, self._features, self._encoder = bandit.dim, bandit.features, encoder_of(bandit)
-        self._bandit = bandit
+        self._is_sparse = bandit.sparse
         self._numbers: dict[str, int] = {}
         self._arms: dict[int, CatalogueArm] = {}
         """By number. Dense arms are without features here, because `_catalogue` has them."""
@@ -84,7 +84,7 @@ class ServedCatalogue:
         """Return whether the features of the arms were computed for models like this one."""
         if self._features is not bandit.features and self._features == bandit.features:
             self._features = bandit.features  # makes the next comparison fast
-        same = self._width == bandit.dim and self._bandit.sparse == bandit.sparse
+        same = self._width == bandit.dim and self._is_sparse == bandit.sparse
         return same and self._features is bandit.features
 
     def apply(self, version: int, arms: Sequence[CatalogueArm]) -> None:
@@ -152,7 +152,7 @@ class ServedCatalogue:
         """Raise InvalidInput unless these arms can be added, or replace those with the same ids."""
         features = features_of_arms(arms, self._encoder)
         check_usable("features", features)
-        if self._bandit.sparse:
+        if self._is_sparse:
             raise InvalidInput("a catalogue needs a loop with dense features; this loop is sparse")
         dim, keeps_other_arms = features.shape[1], len(self) > len({arm.id for arm in arms}.intersection(self._numbers))
         if arms[0].encoding == DENSE and context_size(dim, self._width) is None:
@@ -202,8 +202,6 @@ class ServedCatalogue:
         self, bandit: Bandit, catalogue: Catalogue, query: CatalogueQuery, context: Floats | None
     ) -> Floats:
         """Return the probability of each row under the model, without exploration."""
-        bandit.share_catalogues(self._bandit)
-        self._bandit = bandit
         only = None if query.only is None else [self._numbers[arm] for arm in query.only]
         excluded = [self._numbers[arm] for arm in query.excluded if arm in self._numbers]
         own = bandit.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)

@@ -20,8 +20,8 @@ PAGE, LARGEST_PAGE = 100, 1000
 """Arms in a page by default, and at most."""
 LARGEST_FIELDS = 16 * 1024
 """Bytes of the named fields of an arm, at most."""
-MEMORY_OF_ARM, MEMORY_OF_FEATURE = 800, 12.5
-"""Bytes of memory for an arm, and for each of its features: a float64, and a float32 with room for more arms."""
+MEMORY_OF_ARM, MEMORY_OF_FEATURE = 800, 12.0
+"""Bytes of memory for an arm, and for each of its features: a float64, with room for up to twice the arms."""
 
 _decide_request = msgspec.json.Decoder(schemas.CatalogueDecideRequest)
 _arms_request = msgspec.json.Decoder(schemas.ArmsRequest)
