@@ -32,7 +32,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -120,7 +120,7 @@ class EntryPoint:
         return self._call_on_demand if mode == "on-demand" else self._machine_code()
 
     def _call_on_demand(self, *arguments: Any) -> Any:
-        if max((value.size for value in arguments if isinstance(value, np.ndarray)), default=0) > LARGE_ARRAY:
+        if max((array.size for array in _arrays(arguments)), default=0) > LARGE_ARRAY:
             self._machine_code()
         return self.call(*arguments)
 
@@ -170,7 +170,7 @@ class EntryPoint:
         if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and compile_mode() != "never":
             return self._machine_code()(*arguments)
         start = time.thread_time()
-        saved = [(array, array.copy()) for array in typed if isinstance(array, np.ndarray) and array.flags.writeable]
+        saved = [(array, array.copy()) for array in _arrays(typed) if array.flags.writeable]
         try:
             with np.errstate(all="ignore"):
                 result = self.recipe.function(*typed)
@@ -194,8 +194,21 @@ class EntryPoint:
         return False
 
 
+def _arrays(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield all arrays among these values, and in tuples among them."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _arrays(value)
+
+
 def _as_typed(value: Any, kind: Any) -> Any:
     """Return the argument as machine code receives it. Raises TypeError, as machine code does, for another type."""
+    if isinstance(kind, types.BaseTuple):
+        if type(value) is not tuple or len(value) != len(kind):
+            raise TypeError(f"no matching definition: expected a tuple of type {kind}")
+        return tuple(_as_typed(part, part_kind) for part, part_kind in zip(value, kind, strict=True))
     if isinstance(kind, types.Array):
         is_valid = (
             isinstance(value, np.ndarray)

@@ -52,6 +52,16 @@ class Rounds:
     def __len__(self) -> int:
         return len(self.counts)
 
+    @property
+    def rows(self) -> Floats:
+        """The arms of all rounds, one below another, as compiled code takes them."""
+        return self.arms.reshape(-1, self.arms.shape[2])
+
+    @property
+    def starts(self) -> Ints:
+        """The row of the first arm of each round, (rounds,)."""
+        return np.arange(len(self)) * self.arms.shape[1]
+
     def best(self) -> Floats:
         """Return the value of the best arm of each round, (rounds,)."""
         is_arm = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]

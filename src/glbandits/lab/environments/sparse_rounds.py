@@ -53,6 +53,11 @@ class SparseRounds:
         return len(self.counts)
 
     @property
+    def rows(self) -> tuple[Ints, Ints, Floats]:
+        """The arms of all rounds, as compiled code takes them."""
+        return tuple(self.arms)
+
+    @property
     def starts(self) -> Ints:
         """The row of the first arm of each round, (rounds,)."""
         return np.cumsum(self.counts) - self.counts
