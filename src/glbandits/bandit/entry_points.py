@@ -27,7 +27,7 @@ from glbandits.compilation.numba_support import (
     borrowed,
 )
 from glbandits.maths.arm_panels import Singles, bound_scores, scan_panels
-from glbandits.maths.arm_rows import arm_at, arm_count, are_usable_arms, as_arm, as_arms, is_usable_arm, usable
+from glbandits.maths.arm_rows import are_usable_arms, arm_at, arm_count, as_arm, as_arms, is_usable_arm, usable
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import Policy
@@ -241,7 +241,7 @@ def bound_scores_recipe() -> Recipe:
 
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Any, *_rest: Any) -> float:
     if isinstance(arms, tuple):
-        return 16.0 * arms[1].size
+        return 16.0 * float(arms[1].size)
     return float(arms.shape[0] * min(state.size, dim * dim))
 
 
@@ -255,7 +255,7 @@ def _work_of_learning(state: Floats, _settings: Floats, dim: int, x: Any, *_rest
     Otherwise a few passes over the state, or over the features of a sparse arm.
     """
     if isinstance(x, tuple):
-        return 16.0 * x[1].size
+        return 16.0 * float(x[1].size)
     return float(state.size * (dim if state.size >= dim * dim else 16))
 
 

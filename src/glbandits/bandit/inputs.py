@@ -110,7 +110,7 @@ class Inputs:
 
     def count(self, arms: Any) -> int:
         """The number of arms."""
-        return arms.row_count if self._is_sparse else len(arms)  # type: ignore[no-any-return]
+        return arms.row_count if self._is_sparse else len(arms)
 
 
 def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:

@@ -206,9 +206,7 @@ def _arrays(values: Iterable[Any]) -> Iterator[Any]:
 def _as_typed(value: Any, kind: Any) -> Any:
     """Return the argument as machine code receives it. Raises TypeError, as machine code does, for another type."""
     if isinstance(kind, types.BaseTuple):
-        if type(value) is not tuple or len(value) != len(kind):
-            raise TypeError(f"no matching definition: expected a tuple of type {kind}")
-        return tuple(_as_typed(part, part_kind) for part, part_kind in zip(value, kind, strict=True))
+        return tuple(_as_typed(part, part_kind) for part, part_kind in zip(value, kind.types, strict=True))
     if isinstance(kind, types.Array):
         is_valid = (
             isinstance(value, np.ndarray)

@@ -40,9 +40,9 @@ READ_CUBE = types.Array(types.float64, 3, "C", readonly=True)
 READ_SINGLES = types.Array(types.float32, 2, "C", readonly=True)
 READ_PANELS = types.Array(types.float32, 3, "C", readonly=True)
 READ_INTS = types.Array(types.int64, 1, "C", readonly=True)
-READ_ROWS = types.Tuple([READ_INTS, READ_INTS, READ_VECTOR])
+READ_ROWS: Any = types.Tuple([READ_INTS, READ_INTS, READ_VECTOR])  # type: ignore[no-untyped-call]
 """The arrays of `maths.sparse_rows.SparseRows` as a plain tuple: passing a named one takes 1 microsecond more."""
-READ_ROW = types.Tuple([READ_INTS, READ_INTS, READ_VECTOR, types.int64])
+READ_ROW: Any = types.Tuple([*READ_ROWS, types.int64])  # type: ignore[no-untyped-call]
 """The same with the index of one row."""
 GENERATOR = types.uint64[::1]
 """The state of a random generator (see `maths.philox`)."""
@@ -105,7 +105,7 @@ def _tuple_class(kind: Any) -> Any:
 
 
 def _let_compiled_code_call(function: FunctionType, implementation: Callable[..., Any]) -> None:
-    """Register a function. `implementation` returns the Python function that is compiled for arguments of some types."""
+    """Register a function. `implementation` takes Numba types and returns the function to compile for them."""
     overload(function, jit_options={"error_model": "numpy"}, strict=False)(implementation)
     _, registered = builtin_registry.globals[-1]
     for template in registered.templates:
@@ -137,7 +137,7 @@ def borrowed(array: Array) -> Array:
 
 @overload(borrowed)
 def _compiled_borrowed(array: Any) -> Any:
-    if any(part.mutable for part in (array if isinstance(array, types.BaseTuple) else [array])):
+    if any(part.mutable for part in getattr(array, "types", [array])):
         raise TypingError("borrowed() takes read-only arrays only")
 
     def implementation(array: Any) -> Any:
@@ -150,8 +150,8 @@ def _compiled_borrowed(array: Any) -> Any:
 def _without_owner(_typing_context: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def disowned(kind: Any, value: Any) -> Any:
-            if isinstance(kind, types.BaseTuple):
-                parts = [disowned(part, builder.extract_value(value, i)) for i, part in enumerate(kind)]
+            if hasattr(kind, "types"):  # of a tuple
+                parts = [disowned(part, builder.extract_value(value, i)) for i, part in enumerate(kind.types)]
                 return context.make_tuple(builder, kind, parts)
             copy = context.make_array(kind)(context, builder, value)
             copy.meminfo = copy.meminfo.type(None)

@@ -125,7 +125,7 @@ def is_usable_row(rows: SparseRows, row: int, dim: int) -> bool:
 @jittable
 def row_count(rows: SparseRows) -> int:
     """The number of rows. Compiled code cannot read the property."""
-    return rows.indptr.shape[0] - 1
+    return rows.indptr.shape[0] - 1  # type: ignore[no-any-return]
 
 
 @jittable

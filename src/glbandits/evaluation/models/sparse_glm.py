@@ -140,4 +140,4 @@ def scores_recipe() -> Recipe:
 
 
 def _work_of_rows(_state: Floats, rows: Any, *_rest: Any) -> float:
-    return 16.0 * rows[1].size
+    return 16.0 * float(rows[1].size)

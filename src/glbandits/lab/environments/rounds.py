@@ -60,7 +60,8 @@ class Rounds:
     @property
     def starts(self) -> Ints:
         """The row of the first arm of each round, (rounds,)."""
-        return np.arange(len(self)) * self.arms.shape[1]
+        starts: Ints = np.arange(len(self)) * self.arms.shape[1]
+        return starts
 
     def best(self) -> Floats:
         """Return the value of the best arm of each round, (rounds,)."""

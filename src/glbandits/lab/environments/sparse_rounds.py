@@ -53,7 +53,7 @@ class SparseRounds:
         return len(self.counts)
 
     @property
-    def rows(self) -> tuple[Ints, Ints, Floats]:
+    def rows(self) -> tuple[Any, ...]:
         """The arms of all rounds, as compiled code takes them."""
         return tuple(self.arms)
 

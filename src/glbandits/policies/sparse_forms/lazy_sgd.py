@@ -32,8 +32,8 @@ SQUARED_NORM = LAYOUT.scalar("squared_norm", at_least=0.0)
 TOUCHED = LAYOUT.scalar("touched", at_least=-1.0)
 """The first feature of the linked list, or END."""
 FILLED = LAYOUT.count("filled")
-"""The length of the rows of the first block (`first_block`), which are at the offset of the table before there is one."""
-GENERATOR = [LAYOUT.count(f"{word}_{half}") for word in ("key", "stream", "counter") for half in ("high", "low")][0]
+"""The length of the rows of the first block (`first_block`), which are where later the table is."""
+GENERATOR, *_ = (LAYOUT.count(f"{word}_{half}") for word in ("key", "stream", "counter") for half in ("high", "low"))
 """The offset of the generator of the draws. It consists of three integers of 64 bits (`maths.philox`). A float64 has
 only 53 bits, so the upper and the lower 32 bits of each are stored as two numbers."""
 TABLE = LAYOUT.end()(0)
