@@ -35,7 +35,8 @@ def row_capacity(filled: int) -> int:
 @jittable
 def append_row(state: Floats, x: SparseRow, reward: float) -> Floats:
     """Append a row to the stored rows. Returns the state, which may be a larger array."""
-    count, filled = x.indices.shape[0], int(state[FILLED])
+    indices, values = x
+    count, filled = indices.shape[0], int(state[FILLED])
     at, filled_then = TABLE + filled, filled + 2 + 2 * count
     if TABLE + filled_then > state.shape[0]:
         larger = np.zeros(TABLE + row_capacity(filled_then))
@@ -44,8 +45,8 @@ def append_row(state: Floats, x: SparseRow, reward: float) -> Floats:
         state = larger
     state[FILLED], state[at], state[at + 1] = filled_then, count, reward
     for k in range(count):
-        state[at + 2 + k] = float(x.indices[k])
-        state[at + 2 + count + k] = x.values[k]
+        state[at + 2 + k] = float(indices[k])
+        state[at + 2 + count + k] = values[k]
     return state
 
 

@@ -151,13 +151,13 @@ def count_sparse_features(state: Floats, x: SparseRow, rows: Ints, values: Float
     Writes the offsets of their table rows to `rows`, and their values with outliers limited to `values`. Returns the
     state, which may be a larger array.
     """
-    unseen = float(state[UNSEEN_PRIOR])
+    (indices, x_values), unseen = x, float(state[UNSEEN_PRIOR])
     initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0, 0.0])
-    state = insert_all(state, TABLE, x.indices, rows, initial)
+    state = insert_all(state, TABLE, indices, rows, initial)
     new_features = 0.0
     for k in range(rows.shape[0]):
         row = rows[k]
-        values[k] = judged_value(state, row, x.values[k])
+        values[k] = judged_value(state, row, x_values[k])
         new_features += 1.0 if state[row + PRESENCE] == 0.0 else 0.0
         state[row + SQUARES] += values[k] * values[k]
         state[row + PRESENCE] += 1.0
