@@ -205,7 +205,7 @@ def _arrays(values: Iterable[Any]) -> Iterator[Any]:
 
 def _as_typed(value: Any, kind: Any) -> Any:
     """Return the argument as machine code receives it. Raises TypeError, as machine code does, for another type."""
-    if isinstance(kind, types.BaseTuple):
+    if hasattr(kind, "types"):  # of a tuple
         return tuple(_as_typed(part, part_kind) for part, part_kind in zip(value, kind.types, strict=True))
     if isinstance(kind, types.Array):
         is_valid = (
