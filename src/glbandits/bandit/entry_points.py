@@ -108,10 +108,11 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
     lowest, highest = link.lowest_reward, link.highest_reward
 
     def learn(state: Floats, settings: Floats, dim: int, x: Any, reward: float, rng: Generator) -> Floats | None:
-        if not is_usable_arm(x, dim) or not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
+        arm = borrowed(x)
+        if not is_usable_arm(arm, dim) or not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
-        learned = checked_state(policy_learn(state, unpack(settings), as_arm(x), reward, rng, functions))
+        learned = checked_state(policy_learn(state, unpack(settings), as_arm(arm), reward, rng, functions))
         # Returning an array to Python takes as long as learning a reward.
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 

@@ -137,7 +137,7 @@ def borrowed(array: Array) -> Array:
 
 @overload(borrowed)
 def _compiled_borrowed(array: Any) -> Any:
-    if any(part.mutable for part in getattr(array, "types", [array])):
+    if any(getattr(part, "mutable", False) for part in getattr(array, "types", [array])):
         raise TypingError("borrowed() takes read-only arrays only")
 
     def implementation(array: Any) -> Any:
@@ -153,6 +153,8 @@ def _without_owner(_typing_context: Any, array: Any) -> Any:
             if hasattr(kind, "types"):  # of a tuple
                 parts = [disowned(part, builder.extract_value(value, i)) for i, part in enumerate(kind.types)]
                 return context.make_tuple(builder, kind, parts)
+            if not isinstance(kind, types.Array):
+                return value
             copy = context.make_array(kind)(context, builder, value)
             copy.meminfo = copy.meminfo.type(None)
             copy.parent = copy.parent.type(None)
