@@ -19,13 +19,14 @@ def report() -> None:
         np.concatenate([getattr(block, part) for block in blocks])
         for part in ("arms", "counts", "expected", "values", "noise")
     )
-    best = values.max(axis=1)
+    best, rows, starts = values.max(axis=1), arms.reshape(-1, 6), np.arange(horizon) * arms.shape[1]
     play = play_entry(SgdTs, LINKS["logistic"], problem.noise, compiled=True)
     settings, theta = policy.packed_settings(6), np.full(6, 0.3)
     choices, regret = np.empty(horizon, dtype=np.int64), np.empty(horizon)
 
     def compiled() -> None:
-        play(policy.init(6), settings, generator(1), arms, counts, expected, values, best, noise, 0.0, choices, regret)
+        rounds = rows, starts, counts, expected, values, best, noise
+        play(policy.init(6), settings, generator(1), *rounds, 0.0, choices, regret)
 
     def flat_product() -> Floats:
         scores: Floats = arms.reshape(-1, 6) @ theta

@@ -10,7 +10,7 @@ from glbandits.compilation.entry_point import EntryPoint
 @pytest.mark.parametrize("mode", ["now", "never"])
 def test_valid_arms_have_the_width_and_finite_numbers(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", mode)
-    are_valid = EntryPoint(arms_check_recipe, ()).call
+    are_valid = EntryPoint(arms_check_recipe, (False,)).call
     assert are_valid(np.zeros((3, 2)), 2)
     assert not are_valid(np.zeros((3, 2)), 3)
     assert not are_valid(np.zeros((0, 2)), 2)

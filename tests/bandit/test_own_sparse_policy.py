@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, InvalidInput, Policy, SparseRows
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Floats
+from glbandits.maths.sparse_rows import SparseRow
 from glbandits.policies.contract import StateLayout
 
 
@@ -32,8 +33,8 @@ class SparseCounting(Counting, sparse=True):
     """Its sparse form."""
 
     @staticmethod
-    def choose(state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Any, link: Any) -> int:
-        best = 0
+    def choose(state: Floats, settings: Any, arms: SparseRows, rng: Any, link: Any) -> int:
+        indptr, best = arms.indptr, 0
         for a in range(indptr.shape[0] - 1):
             if indptr[a + 1] - indptr[a] > indptr[best + 1] - indptr[best]:
                 best = a
@@ -41,9 +42,9 @@ class SparseCounting(Counting, sparse=True):
 
     @staticmethod
     def learn(  # type: ignore[override]
-        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Any, link: Any
+        state: Floats, settings: Any, x: SparseRow, reward: float, rng: Any, link: Any
     ) -> Floats:
-        state[0] += indices.shape[0]
+        state[0] += x.indices.shape[0]
         return state
 
 
@@ -58,14 +59,14 @@ def test_user_defined_sparse_form_plays() -> None:
     assert Bandit.from_bytes(bandit.to_bytes(), policy=Counting()).choose(rows) == 1
 
 
-def test_sparse_form_with_wrong_parameters_is_refused() -> None:
+def test_sparse_form_that_expects_a_matrix_is_refused() -> None:
     class Wrong(Counting):
         name: ClassVar[str] = "wrong"
 
     class SparseWrong(Wrong, sparse=True):
         @staticmethod
         def choose(state: Floats, settings: Any, arms: Floats, rng: Any, link: Any) -> int:
-            return 0
+            return int(arms.shape[0] - 1)
 
-    with pytest.raises(InvalidInput, match="SparseWrong.choose must take .state, settings, indptr, indices, values"):
+    with pytest.raises(InvalidInput, match="SparseWrong.choose failed with AttributeError"):
         Bandit(Wrong(), 4, sparse=True)

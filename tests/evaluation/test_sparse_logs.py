@@ -9,7 +9,6 @@ from glbandits import (
     InvalidInput,
     LaplaceTs,
     LinUcb,
-    LinUcbDisjoint,
     Optimist,
     Policy,
     SgdTs,
@@ -32,7 +31,6 @@ DENSE_TWINS = [
     pytest.param(LaplaceTs(), id="laplace-ts"),
     pytest.param(EpsilonGreedy(fit="online"), id="epsilon-greedy"),
     pytest.param(SgdTs(block_length=20, draw="decision"), id="sgd-ts"),
-    pytest.param(LinUcbDisjoint(), id="lin-ucb-disjoint"),
     pytest.param(Uniform(), id="uniform"),
 ]
 

@@ -17,7 +17,6 @@ from glbandits import (
     EpsilonGreedy,
     InvalidInput,
     LaplaceTs,
-    LinUcbDisjoint,
     ModelFileError,
     Optimist,
     Policy,
@@ -26,9 +25,10 @@ from glbandits import (
     Uniform,
     as_sparse_rows,
 )
-from glbandits.bandit.sparse_entry_points import play_recipe
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
+from glbandits.lab.environments.noise import NOISES
+from glbandits.lab.simulation.play_recipes import play_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import settings_of
@@ -47,7 +47,6 @@ FORMS: dict[str, Policy] = {
     "sgd-ts with few rows": SgdTs(block_length=8, step=0.2, draw="candidates", candidates=9, floor=0.1),
     "sgd-ts in a small ball": SgdTs(block_length=20, step=30.0, radius=0.2, ridge=0.1, draw="decision"),
     "epsilon-greedy": EpsilonGreedy(fit="online"),
-    "lin-ucb-disjoint": LinUcbDisjoint(context_dim=5),
 }
 
 
@@ -119,16 +118,17 @@ def test_dense_and_sparse_forms_make_the_same_choices(policy: Any, link: str) ->
 def test_compiled_code_plays_as_plain_python(policy: Policy) -> None:
     played = [(as_sparse_rows(arms, DIM), rewards) for arms, rewards in rounds("logistic", 120)]
     all_rows = as_sparse_rows(np.concatenate([arms for arms, _ in rounds("logistic", 120)]), DIM)
-    rewards_of_rows = np.concatenate([rewards for _, rewards in played])
-    arguments = (np.arange(0, all_rows.row_count + 1, ARMS), *all_rows, rewards_of_rows)
+    expected, starts = np.array([rewards for _, rewards in played]), np.arange(0, all_rows.row_count, ARMS)
+    best, noise = expected.max(axis=1), np.full(len(played), 0.5)  # so that a reward is its expectation, 0 or 1
+    arguments = (tuple(all_rows), starts, np.full(len(played), ARMS), expected, expected, best, noise, 0.0)
     form = sparse_form(policy, DIM)
-    play = entry_point(play_recipe, form.implementation(DIM), find_link(policy.link))
+    play = entry_point(play_recipe, form.implementation(DIM), find_link(policy.link), NOISES["bernoulli"])
     results = []
     for function in (play.compiled(), play.recipe.function):
-        choices, rng = np.empty(len(played), dtype=np.int64), generator(3)
+        choices, regret, rng = np.empty(len(played), dtype=np.int64), np.empty(len(played)), generator(3)
         with np.errstate(all="ignore"):
-            state = function(form.init(DIM), form.packed_settings(DIM), *arguments, rng, choices)
-        results.append((choices, state, rng))
+            state = function(form.init(DIM), form.packed_settings(DIM), rng, *arguments, choices, regret)
+        results.append((choices, state, rng, regret))
     for compiled, plain in zip(*results, strict=True):
         np.testing.assert_array_equal(compiled, plain)
     bandit, bandit_choices = Bandit(policy, DIM, seed=3, sparse=True), []
@@ -141,7 +141,7 @@ def test_compiled_code_plays_as_plain_python(policy: Policy) -> None:
 
 @every_form
 def test_choosing_does_not_change_the_state(policy: Policy) -> None:
-    bandit = learned(policy, dim=2**40 // 30 * 30, shift=2**30 // 30 * 30)
+    bandit = learned(policy, dim=2**40, shift=2**30)
     before, unseen = bandit.state, shifted(as_sparse_rows(np.ones((2, DIM)), DIM), 17)
     bandit.choose(unseen)
     bandit.probabilities(unseen, draws=10)
@@ -150,9 +150,9 @@ def test_choosing_does_not_change_the_state(policy: Policy) -> None:
 
 @every_form
 def test_state_size_does_not_depend_on_dim(policy: Policy) -> None:
-    few, many = learned(policy), learned(policy, dim=2**40 // 30 * 30, shift=2**20 // 30 * 30)
+    few, many = learned(policy), learned(policy, dim=2**40, shift=2**20)
     assert few.state.size == many.state.size
-    assert Bandit(policy, 2**40 // 30 * 30, sparse=True).state.nbytes < 20_000
+    assert Bandit(policy, 2**40, sparse=True).state.nbytes < 20_000
 
 
 @every_form

@@ -75,6 +75,6 @@ def test_noise_at_an_index_equals_the_noise_vector(size: int) -> None:
     rng[COUNTER] = 2**40
     before, skipped = rng.copy(), rng.copy()
     add_normals(target, 0.7, rng)
-    assert [noise_at(i, 0.7, *before) for i in range(size)] == target.tolist()
+    assert [noise_at(i, 0.7, before) for i in range(size)] == target.tolist()
     skip_normals(size, skipped)
     np.testing.assert_array_equal(skipped, rng)

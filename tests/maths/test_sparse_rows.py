@@ -29,7 +29,7 @@ def test_indices_are_sorted_and_duplicates_summed(rows: list[list[tuple[int, int
     indptr = np.cumsum([0, *map(len, rows)]).tolist()
     converted = as_sparse_rows(rows_of(indptr, [i for i, _ in flat], [v for _, v in flat]), 10)
     np.testing.assert_array_equal(dense(converted, 10), expected)
-    assert are_usable_rows(*converted, 10)
+    assert are_usable_rows(converted, 10)
 
 
 @pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.csr_matrix, np.array])
@@ -84,8 +84,8 @@ def test_invalid_rows_are_not_usable() -> None:
         rows_of([0], [], []),
         rows_of([], [], []),
     ]
-    assert not any(are_usable_rows(*rows, 9) for rows in invalid)
-    assert are_usable_rows(*rows_of([0, 0, 2], [1, 8], [1.0, 0.0]), 9)
+    assert not any(are_usable_rows(rows, 9) for rows in invalid)
+    assert are_usable_rows(rows_of([0, 0, 2], [1, 8], [1.0, 0.0]), 9)
 
 
 @pytest.mark.parametrize("index", [-2, -1, 2])

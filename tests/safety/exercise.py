@@ -16,7 +16,6 @@ import numpy as np
 
 from glbandits import POLICIES, Bandit, Catalogue, SparseRows
 from glbandits.bandit import bandit as bandit_module
-from glbandits.bandit.sparse_entry_points import play_recipe
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation import LoggedData, SparseArms
@@ -28,7 +27,6 @@ from glbandits.lab.environments.rounds import Rounds
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
-from glbandits.policies.sparse_forms import sparse_form
 
 DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)
 ARMS = (1, 2, 3, 20, 200)
@@ -45,7 +43,6 @@ SPARSE: dict[str, tuple[dict[str, Any], ...]] = {
     "sgd-ts": ({}, {"draw": "candidates", "candidates": 5}, {"draw": "decision", "step": 50.0, "block_length": 7}),
     "laplace-ts": ({},),
     "epsilon-greedy": ({"fit": "online"},),
-    "lin-ucb-disjoint": ({}, {"context_dim": 3}),
     "uniform": ({},),
 }
 """Settings of the policies with a sparse form."""
@@ -96,7 +93,7 @@ def play_catalogue(bandit: Bandit, pool: Floats, digest: Any) -> None:
 
 
 def play_sparse(policy: Policy, dim: int, arms: int, digest: Any) -> None:
-    """Play sparse rows: one by one, as a batch, and many rounds in one call. Tables grow several times."""
+    """Play sparse rows: one by one, as a batch, and many rows in one call. Tables grow several times."""
     rng, bandit = np.random.default_rng(dim * 1000 + arms), Bandit(policy, dim, seed=1, sparse=True)
     offered = [sparse_rows(rng, int(rng.integers(1, arms + 1)), dim) for _ in range(40)]
     for rows in offered:
@@ -105,18 +102,13 @@ def play_sparse(policy: Policy, dim: int, arms: int, digest: Any) -> None:
         bandit.learn(rows.row(arm), float(rng.random() < 0.5))
     bandit.learn_batch(offered[0], rng.integers(0, 2, offered[0].row_count))
     digest.update(bandit.state.tobytes())
-    form, together = sparse_form(policy, dim), sparse_rows(rng, 40 * arms, dim)
-    play_rounds = entry_point(play_recipe, form.implementation(dim), find_link(policy.link)).compiled()
-    rounds, rewards = np.arange(0, 40 * arms + 1, arms), rng.integers(0, 2, 40 * arms).astype(float)
-    choices, start = np.empty(40, dtype=np.int64), (form.init(dim), form.packed_settings(dim))
-    digest.update(play_rounds(*start, rounds, *together, rewards, generator(1), choices).tobytes() + choices.tobytes())
     play_sparse_log(
         bandit,
         LoggedData(
             chosen=np.arange(40) % arms,
-            rewards=rewards[:40],
+            rewards=rng.integers(0, 2, 40).astype(float),
             propensities=np.full(40, 1 / arms),
-            arms=SparseArms(together, np.full(40, arms), dim),
+            arms=SparseArms(sparse_rows(rng, 40 * arms, dim), np.full(40, arms), dim),
         ),
         digest,
     )
@@ -160,7 +152,7 @@ def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
     rewards, ones = (np.arange(rows) % 2).astype(float), np.ones(rows)
     state: Floats = policy.init(dim)
     start = (policy.packed_settings(dim), generator(1))
-    log = (block.arms, 1, block.counts, chosen, rewards)
+    log = (block.rows, block.starts, block.counts, chosen, rewards)
     matched, kept = np.empty(rows), np.empty(rows)
     out = [entry_point(all_recipe, *keys).compiled()(state.copy(), *start, *log, True, matched)]
     digest.update(matched.tobytes())

@@ -13,14 +13,16 @@ from numpy.typing import ArrayLike
 
 from glbandits.bandit.catalogue import Catalogue
 from glbandits.bandit.input_checks import as_floats, checked_reward
-from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
+from glbandits.bandit.inputs import Inputs
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.outlier_watch import OutlierWatch
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
+from glbandits.compilation.entry_point import EntryPoint
 from glbandits.features.transformer_features import as_features
+from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, any_index, generator, uniform
 from glbandits.maths.sparse_rows import SparseRows
@@ -91,9 +93,8 @@ class Bandit(Displayed):
         policy, form, dim, self._state, self._rng, self.features = model
         self.policy, self.dim, self._form, self._settings = policy, dim, form, form.packed_settings(dim)
         self._link = find_link(policy.link)
-        kind = SparseInputs if form.is_sparse else DenseInputs
-        self._inputs: Inputs = kind(form.implementation(dim), self._link, dim)
-        self._kind, self._choose, self._learn = kind.kind, self._inputs.choose, self._inputs.learn
+        self._is_sparse, self._inputs = form.is_sparse, Inputs(form.implementation(dim), self._link, dim)
+        self._kind, self._choose, self._learn = self._inputs.kind, self._inputs.choose, self._inputs.learn
         self._choose.start()
         self._learn.start()
         self._outlier_watch = OutlierWatch(form, dim, feature_map=model.features, state=self._state)
@@ -103,7 +104,7 @@ class Bandit(Displayed):
     @property
     def sparse(self) -> bool:
         """Whether arms are sparse rows."""
-        return self._form.is_sparse
+        return self._is_sparse
 
     @property
     def state(self) -> Floats:
@@ -127,15 +128,16 @@ class Bandit(Displayed):
         """
         if type(arms) is not self._kind:
             arms = self._arms(arms)
+        packed: Any = tuple(arms) if self._is_sparse else arms  # type: ignore[arg-type]
         try:
-            arm: int = self._choose.call(self._state, self._settings, self.dim, arms, self._rng)
+            arm: int = self._choose.call(self._state, self._settings, self.dim, packed, self._rng)
         except InvalidArm:
             raise
         except IndexError as error:
             raise index_out_of_range(self.policy, "choose") from error
         except Exception:  # arms of another type, or invalid ones; the state is still unchanged
-            checked = self._arms(arms)
-            arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
+            packed = self._inputs.packed(self._arms(arms))
+            arm = self._choose.call(self._state, self._settings, self.dim, packed, self._rng)
         return arm
 
     def learn(self, x: Rows, reward: float, *, arm: int | None = None) -> None:
@@ -157,14 +159,12 @@ class Bandit(Displayed):
             x, arm = self._arm_at(x, arm), None
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
             x, reward, arm = self._arm(x, arm), checked_reward(self._link, reward), None
+        packed: Any = (*x, ONLY_ROW if arm is None else arm) if self._is_sparse else x  # type: ignore[misc]
         try:
-            if arm is None:
-                new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
-            else:
-                new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng, arm)
+            new_state = self._learn.call(self._state, self._settings, self.dim, packed, reward, self._rng)
         except (InvalidInput, TypeError):
-            x, reward = self._arm(x, arm), checked_reward(self._link, reward)
-            new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
+            packed, reward = self._inputs.packed_row(self._arm(x, arm)), checked_reward(self._link, reward)
+            new_state = self._learn.call(self._state, self._settings, self.dim, packed, reward, self._rng)
         except IndexError as error:
             raise index_out_of_range(self.policy, "learn") from error
         if new_state is not None:
@@ -213,14 +213,15 @@ class Bandit(Displayed):
         if self._outlier_watch.has_news(self._state) and self.warns_of_outliers:
             self._outlier_watch.warn(self._state)
 
-    def _learn_rows(self, batch: Call, X: Any, y: Floats) -> None:
+    def _learn_rows(self, batch: EntryPoint, X: Any, y: Floats) -> None:
         done = 0
         while done < len(y) and not batch.is_compiled and not self._is_worth_compiling(len(y) - done):
             self.learn(self._inputs.row(X, done), float(y[done]))
             done += 1
         if done < len(y):
             learn, rest = batch.compiled(), self._inputs.row_range(X, done, len(y))
-            self._state = learn(self._state, self._settings, self.dim, rest, y[done:], self._rng)
+            packed = self._inputs.packed(rest)
+            self._state = learn(self._state, self._settings, self.dim, packed, y[done:], self._rng)
 
     def _is_worth_compiling(self, rows: int) -> bool:
         """Whether waiting for compilation is faster than learning the rows in Python."""
@@ -243,8 +244,8 @@ class Bandit(Displayed):
     def _estimated_probabilities(self, arms: Any, draws: int) -> Floats:
         # Another stream at each position of the generator, so that the errors of estimates are independent.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
-        frequencies = self._inputs.frequencies().call
-        estimate: Floats = frequencies(self._state, self._settings, self.dim, arms, probe, draws)
+        frequencies, packed = self._inputs.frequencies().call, self._inputs.packed(arms)
+        estimate: Floats = frequencies(self._state, self._settings, self.dim, packed, probe, draws)
         return estimate
 
     def exact_probabilities(self, arms: Rows) -> Floats | None:
@@ -252,8 +253,9 @@ class Bandit(Displayed):
         return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._arms(arms))
 
     def _exact_probabilities(self, arms: Any, settings: Floats | None = None) -> Floats | None:
-        out, settings = np.empty(self._inputs.count(arms)), self._settings if settings is None else settings
-        exact = self._inputs.probabilities().call(self._state, settings, self.dim, arms, out)
+        out, packed = np.empty(self._inputs.count(arms)), self._inputs.packed(arms)
+        settings = self._settings if settings is None else settings
+        exact = self._inputs.probabilities().call(self._state, settings, self.dim, packed, out)
         return out if exact else None
 
     def choose_from(

@@ -1,4 +1,4 @@
-"""Entry points of a dense Bandit: policy functions with a link and input checks.
+"""Entry points of a Bandit: policy functions with a link and input checks, for dense and for sparse arms.
 
 Compiled code checks the input before it changes the state, which takes very little time. The checks raise an
 InvalidInput without a message. `Bandit` then repeats them in Python, with a message.
@@ -12,29 +12,27 @@ from numba import types
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.errors import MAX_ABS, InvalidInput
-from glbandits.compilation.entry_point import EntryPoint, Recipe, entry_point
+from glbandits.compilation.entry_point import Recipe
 from glbandits.compilation.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
     READ_MATRIX,
+    READ_ROW,
+    READ_ROWS,
     READ_VECTOR,
     VECTOR,
     borrowed,
-    jittable,
 )
+from glbandits.maths.arm_rows import are_usable_arms, arm_at, arm_count, as_arm, as_arms, is_usable_arm, usable
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 
 
-@jittable
-def usable(values: Floats) -> bool:
-    """Whether every absolute value is at most MAX_ABS."""
-    valid = True
-    for value in values.flat:
-        valid &= bool(abs(value) <= MAX_ABS)
-    return valid
+def arms_type(policy: type[Policy]) -> Any:
+    """The Numba type of the arms that an entry point of this policy takes."""
+    return READ_ROWS if policy.is_sparse else READ_MATRIX
 
 
 def policy_recipe(
@@ -61,7 +59,7 @@ def policy_recipe(
         work: estimates the number of operations of a call, from its arguments.
     """
     is_ours = is_ours and link.built_in and policy.__module__.split(".")[0] == __name__.split(".")[0]
-    name = f"{policy.name}, {link.name}{more}"
+    name = f"{policy.name}, {link.name}{', sparse' if policy.is_sparse else ''}{more}"
     return Recipe(function, signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
 
 
@@ -70,13 +68,14 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
-    def choose(state: Floats, settings: Floats, dim: int, arms: Floats, rng: Generator) -> int:
-        if arms.shape[0] == 0 or arms.shape[1] != dim or not usable(arms):
+    def choose(state: Floats, settings: Floats, dim: int, arms: Any, rng: Generator) -> int:
+        offered = as_arms(borrowed(arms))
+        if not are_usable_arms(offered, dim):
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
-        return checked_arm(policy_choose(state, unpack(settings), borrowed(arms), rng, functions), arms.shape[0], name)
+        return checked_arm(policy_choose(state, unpack(settings), offered, rng, functions), arm_count(offered), name)
 
-    signature = types.int64(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR)
+    signature = types.int64(VECTOR, READ_VECTOR, types.int64, arms_type(policy), GENERATOR)
     return policy_recipe(choose, signature, policy, link, nogil=False, work=_work_of_choosing)
 
 
@@ -89,15 +88,17 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
 
-    def learn(state: Floats, settings: Floats, dim: int, x: Floats, reward: float, rng: Generator) -> Floats | None:
-        if x.shape[0] != dim or not usable(x) or not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
+    def learn(state: Floats, settings: Floats, dim: int, x: Any, reward: float, rng: Generator) -> Floats | None:
+        arm = borrowed(x)
+        if not is_usable_arm(arm, dim) or not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
-        learned = checked_state(policy_learn(state, unpack(settings), x, reward, rng, functions))
+        learned = checked_state(policy_learn(state, unpack(settings), as_arm(arm), reward, rng, functions))
         # Returning an array to Python takes as long as learning a reward.
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
-    signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, READ_VECTOR, types.float64, GENERATOR)
+    x_type = READ_ROW if policy.is_sparse else READ_VECTOR
+    signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, x_type, types.float64, GENERATOR)
     return policy_recipe(learn, signature, policy, link, nogil=False, work=_work_of_learning)
 
 
@@ -108,20 +109,20 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
     lowest, highest = link.lowest_reward, link.highest_reward
 
     def learn_batch(
-        state: Floats, settings: Floats, dim: int, features: Floats, rewards: Floats, rng: Generator
+        state: Floats, settings: Floats, dim: int, features: Any, rewards: Floats, rng: Generator
     ) -> Floats:
-        if features.shape != (rewards.shape[0], dim) or not usable(features) or not usable(rewards):
+        rows = as_arms(borrowed(features))
+        if arm_count(rows) != rewards.shape[0] or not are_usable_arms(rows, dim) or not usable(rewards):
             raise InvalidInput
         for reward in rewards:
             if not lowest <= reward <= highest:
                 raise InvalidInput
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        features = borrowed(features)
         for row in range(rewards.shape[0]):
-            state = checked_state(policy_learn(state, named, features[row], rewards[row], rng, functions))
+            state = checked_state(policy_learn(state, named, arm_at(rows, row), rewards[row], rng, functions))
         return state
 
-    signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, READ_VECTOR, GENERATOR)
+    signature = VECTOR(VECTOR, READ_VECTOR, types.int64, arms_type(policy), READ_VECTOR, GENERATOR)
     return policy_recipe(learn_batch, signature, policy, link, more=", batch")
 
 
@@ -133,11 +134,11 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
     _, _, policy_probabilities, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
-    def probabilities(state: Floats, settings: Floats, _dim: int, arms: Floats, out: Floats) -> bool:
-        functions = LinkFunctions(mean, slope, antiderivative)
-        return checked_bool(policy_probabilities(state, unpack(settings), borrowed(arms), functions, out))
+    def probabilities(state: Floats, settings: Floats, _dim: int, arms: Any, out: Floats) -> bool:
+        functions, offered = LinkFunctions(mean, slope, antiderivative), as_arms(borrowed(arms))
+        return checked_bool(policy_probabilities(state, unpack(settings), offered, functions, out))
 
-    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, VECTOR)
+    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy), VECTOR)
     return policy_recipe(probabilities, signature, policy, link, nogil=False, work=_work_of_choosing)
 
 
@@ -149,50 +150,47 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
-    def frequencies(state: Floats, settings: Floats, _dim: int, arms: Floats, rng: Generator, draws: int) -> Floats:
+    def frequencies(state: Floats, settings: Floats, _dim: int, arms: Any, rng: Generator, draws: int) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        arms, count = borrowed(arms), arms.shape[0]
+        offered = as_arms(borrowed(arms))
+        count = arm_count(offered)
         counts = np.empty(count)
         uniform_mass(counts)
         for _ in range(draws):
-            counts[checked_arm(policy_choose(state, named, arms, rng, functions), count, name)] += 1.0
+            counts[checked_arm(policy_choose(state, named, offered, rng, functions), count, name)] += 1.0
         for a in range(count):
             counts[a] /= draws + 1.0
         return counts
 
-    signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR, types.int64)
+    signature = VECTOR(VECTOR, READ_VECTOR, types.int64, arms_type(policy), GENERATOR, types.int64)
     return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_work_of_drawing)
 
 
-def arms_check_recipe() -> Recipe:
-    """The recipe of a check that arms are (K, dim) with valid numbers.
+def arms_check_recipe(sparse: bool) -> Recipe:
+    """The recipe of a check of arms: their shape and their numbers. Other types of arrays raise TypeError."""
 
-    Other types of arrays raise TypeError.
-    """
+    def are_usable(arms: Any, dim: int) -> bool:
+        return are_usable_arms(as_arms(arms), dim)
 
-    def are_usable(arms: Floats, dim: int) -> bool:
-        return arms.shape[0] > 0 and arms.shape[1] == dim and usable(arms)
-
-    signature = types.boolean(READ_MATRIX, types.int64)
-    return Recipe(are_usable, signature, "check of arms", nogil=False)
+    signature = types.boolean(READ_ROWS if sparse else READ_MATRIX, types.int64)
+    return Recipe(are_usable, signature, "check of sparse arms" if sparse else "check of arms", nogil=False)
 
 
-def arms_check() -> EntryPoint:
-    """The entry point that checks arms."""
-    return entry_point(arms_check_recipe)
-
-
-def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:
+def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Any, *_rest: Any) -> float:
+    if isinstance(arms, tuple):
+        return 16.0 * float(arms[1].size)
     return float(arms.shape[0] * min(state.size, dim * dim))
 
 
-def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Floats, _rng: Generator, draws: int) -> float:
+def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Any, _rng: Generator, draws: int) -> float:
     return draws * (200.0 + _work_of_choosing(state, settings, dim, arms))
 
 
-def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:
+def _work_of_learning(state: Floats, _settings: Floats, dim: int, x: Any, *_rest: Any) -> float:
     """O(size dim) if the state has a matrix or a history, for a fit.
 
-    Otherwise a few passes over the state.
+    Otherwise a few passes over the state, or over the features of a sparse arm.
     """
+    if isinstance(x, tuple):
+        return 16.0 * float(x[1].size)
     return float(state.size * (dim if state.size >= dim * dim else 16))

@@ -30,7 +30,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -151,7 +151,7 @@ class EntryPoint:
         typed = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
         if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and self._may_compile:
             return self._machine_code()(*arguments)
-        saved = [(array, array.copy()) for array in typed if isinstance(array, np.ndarray) and array.flags.writeable]
+        saved = [(array, array.copy()) for array in _arrays(typed) if array.flags.writeable]
         try:
             with np.errstate(all="ignore"):
                 result = self.recipe.function(*typed)
@@ -164,8 +164,19 @@ class EntryPoint:
         return int(result) if isinstance(result, np.integer) else result
 
 
+def _arrays(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield all arrays among these values, and in tuples among them."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _arrays(value)
+
+
 def _as_typed(value: Any, kind: Any) -> Any:
     """Return the argument as machine code receives it. Raises TypeError, as machine code does, for another type."""
+    if hasattr(kind, "types"):  # of a tuple
+        return tuple(_as_typed(part, part_kind) for part, part_kind in zip(value, kind.types, strict=True))
     if isinstance(kind, types.Array):
         is_valid = (
             isinstance(value, np.ndarray)

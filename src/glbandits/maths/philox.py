@@ -95,9 +95,9 @@ def add_normals(target: Floats, deviation: float, rng: Generator) -> None:
 
 
 @jittable
-def noise_at(index: int, deviation: float, key: np.uint64, stream: np.uint64, counter: np.uint64) -> float:
-    """The noise that `add_normals` adds to one entry, for a generator in this state. O(1)."""
-    u, v = pair_at(key, stream, counter + np.uint64(index >> 1))
+def noise_at(index: int, deviation: float, rng: Generator) -> float:
+    """The noise that `add_normals` would add to one entry. O(1). Does not advance the generator."""
+    u, v = pair_at(rng[KEY], rng[STREAM], rng[COUNTER] + np.uint64(index >> 1))
     length = deviation * math.sqrt(-2.0 * math.log(1.0 - u))
     return length * (math.cos(2.0 * math.pi * v) if index % 2 == 0 else math.sin(2.0 * math.pi * v))
 

@@ -55,6 +55,13 @@ class SparseRows(NamedTuple):
         return SparseRows(indptr, self.indices[positions], self.values[positions])
 
 
+class SparseRow(NamedTuple):
+    """The features of one arm, as `learn` of a sparse form takes them: sorted, without values of 0."""
+
+    indices: Ints
+    values: Floats
+
+
 @lru_cache(1024)
 def _pointers(size: int) -> Ints:
     """Return the indptr of a single row with `size` features."""
@@ -71,16 +78,17 @@ def joined_rows(parts: Sequence[SparseRows]) -> SparseRows:
 
 
 @jittable
-def are_usable_rows(indptr: Ints, indices: Ints, values: Floats, dim: int) -> bool:
+def are_usable_rows(rows: SparseRows, dim: int) -> bool:
     """Whether the rows are valid for compiled code.
 
     They are if there is at least one row, indptr is valid, indices are sorted, distinct and below dim, and absolute
     values are at most MAX_ABS.
     """
-    rows, size = indptr.shape[0] - 1, indices.shape[0]
-    if rows < 1 or values.shape[0] != size or indptr[0] != 0 or indptr[rows] != size:
+    indptr, indices, values = rows
+    count, size = indptr.shape[0] - 1, indices.shape[0]
+    if count < 1 or values.shape[0] != size or indptr[0] != 0 or indptr[count] != size:
         return False
-    for row in range(rows):
+    for row in range(count):
         if indptr[row + 1] < indptr[row] or indptr[row + 1] > size:
             return False
     # These loops have no branches, so that the compiler vectorises them: four times as fast.
@@ -89,7 +97,7 @@ def are_usable_rows(indptr: Ints, indices: Ints, values: Floats, dim: int) -> bo
         descents += 1 if indices[k] >= indices[k + 1] else 0
     for k in range(size):
         unusable += 0 if abs(values[k]) <= MAX_ABS else 1
-    for row in range(rows):
+    for row in range(count):
         start, end = indptr[row], indptr[row + 1]
         if start < end and (indices[start] < 0 or indices[end - 1] >= dim):  # the smallest and the largest, if sorted
             return False
@@ -99,8 +107,9 @@ def are_usable_rows(indptr: Ints, indices: Ints, values: Floats, dim: int) -> bo
 
 
 @jittable
-def is_usable_row(indptr: Ints, indices: Ints, values: Floats, row: int, dim: int) -> bool:
+def is_usable_row(rows: SparseRows, row: int, dim: int) -> bool:
     """Whether one row is valid for compiled code. Reads no other row."""
+    indptr, indices, values = rows
     if not 0 <= row < indptr.shape[0] - 1 or indices.shape[0] != values.shape[0]:
         return False
     start, end, previous = indptr[row], indptr[row + 1], -1
@@ -114,9 +123,22 @@ def is_usable_row(indptr: Ints, indices: Ints, values: Floats, row: int, dim: in
 
 
 @jittable
-def nonzero_part(indices: Ints, values: Floats, start: int, end: int) -> tuple[Ints, Floats]:
-    """Return copies of the indices and values from `start` to `end`, exclusive, without values of 0."""
-    count = 0
+def row_count(rows: SparseRows) -> int:
+    """The number of rows. Compiled code cannot read the property."""
+    return rows.indptr.shape[0] - 1  # type: ignore[no-any-return]
+
+
+@jittable
+def row_range(rows: SparseRows, start: int, end: int) -> SparseRows:
+    """Return the rows from `start` to `end`, exclusive. Copies nothing; the first pointer need not be 0."""
+    return SparseRows(rows.indptr[start : end + 1], rows.indices, rows.values)
+
+
+@jittable
+def nonzero_row(rows: SparseRows, row: int) -> SparseRow:
+    """Return a copy of one row, without values of 0."""
+    indptr, indices, values = rows
+    start, end, count = indptr[row], indptr[row + 1], 0
     for k in range(start, end):
         count += 1 if values[k] != 0.0 else 0
     nonzero_indices, nonzero_values, i = np.empty(count, dtype=np.int64), np.empty(count), 0
@@ -124,7 +146,7 @@ def nonzero_part(indices: Ints, values: Floats, start: int, end: int) -> tuple[I
         if values[k] != 0.0:
             nonzero_indices[i], nonzero_values[i] = indices[k], values[k]
             i += 1
-    return nonzero_indices, nonzero_values
+    return SparseRow(nonzero_indices, nonzero_values)
 
 
 def as_sparse_rows(rows: Any, dim: int, name: str = "arms", *, may_be_empty: bool = False) -> SparseRows:

@@ -56,11 +56,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"settings": {"half_life": "auto"}, "width": 5000}, 'half_life="auto" has no sparse form; set it to a number'),
     ({"policy": "sgd-ts", "settings": {}, "width": 2**20}, "set block_length, such as"),
-    ({"policy": "lin-ucb-disjoint", "settings": {"context_dim": 2**20}, "width": 2**20}, "a sparse model may have"),
-    (
-        {"policy": "lin-ucb-disjoint", "settings": {"context_dim": 3}, "width": 2**20},
-        "must be a multiple of context_dim",
-    ),
 ]
 
 

@@ -1,19 +1,21 @@
 """FrozenTarget: a Bandit that decides and does not learn."""
 
+from typing import Any
+
 import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.bandit.entry_points import policy_recipe
-from glbandits.bandit.sparse_entry_points import ROWS
+from glbandits.bandit.entry_points import arms_type, policy_recipe
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.compilation.entry_point import Recipe, entry_point
-from glbandits.compilation.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.evaluation.logs.sparse_arms import packed_arms
 from glbandits.features import FeatureMap, Features
+from glbandits.maths.arm_rows import arm_range, as_arms
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
@@ -33,10 +35,9 @@ class FrozenTarget:
     def __init__(self, bandit: Bandit, seed: int = 0) -> None:
         policy = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
-        self._sparse, recipe = bandit.sparse, sparse_frozen_recipe if bandit.sparse else frozen_recipe
-        self._features = bandit.features
+        self._sparse, self._features = bandit.sparse, bandit.features
         self._rng = generator(check_int("seed", seed, at_least=0))
-        self._fill = entry_point(recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
+        self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
         self._check_features(block.feature_map)
@@ -50,13 +51,12 @@ class FrozenTarget:
                 f"sparse={self._sparse}, or create the bandit with sparse={block.sparse}"
             )
         out = np.zeros((len(block), block.arms.max_arms))
+        (arms, starts), counts = packed_arms(block.arms), block.arms.counts
         if isinstance(block.arms, FixedArms):  # exact probabilities of one row are those of all rows
-            fixed = block.arms.arms[np.newaxis]
-            exact = self._fill(self._state, self._settings, fixed, block.arms.counts[:1], self._rng, out[:1])
+            exact = self._fill(self._state, self._settings, arms, starts[:1], counts[:1], self._rng, out[:1])
             if exact:
                 return np.repeat(out[:1], len(block), axis=0)
-        arms = (block.arms.first_arms, *block.arms.arms) if isinstance(block.arms, SparseArms) else (block.features(),)
-        self._fill(self._state, self._settings, *arms, block.arms.counts, self._rng, out)
+        self._fill(self._state, self._settings, arms, starts, counts, self._rng, out)
         return out
 
     def _check_features(self, log_features: Features | None) -> None:
@@ -68,60 +68,30 @@ class FrozenTarget:
 
 
 def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Recipe of a function that writes the probabilities of each row to `out`.
+    """Recipe of a function that writes the probabilities of each row of a log to `out`.
 
-    The function returns whether they are exact. If not, each row has a 1 for one drawn arm.
-    """
-    choose, _, probabilities, unpack, name = policy_functions(policy)
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-
-    def fill(state: Floats, settings: Floats, arms: Floats, counts: Ints, rng: Generator, out: Floats) -> bool:
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        arms, exact = borrowed(arms), True
-        for row in range(arms.shape[0]):
-            here, filled = arms[row, : counts[row]], out[row, : counts[row]]
-            exact = checked_bool(probabilities(state, named, here, functions, filled))
-            if not exact:
-                for arm in range(counts[row]):
-                    filled[arm] = 0.0
-                filled[checked_arm(choose(state, named, here, rng, functions), counts[row], name)] = 1.0
-        return exact
-
-    signature = types.boolean(VECTOR, READ_VECTOR, READ_CUBE, READ_INTS, GENERATOR, types.float64[:, ::1])
-    return policy_recipe(fill, signature, policy, link, more=", frozen")
-
-
-def sparse_frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Like `frozen_recipe`, for sparse rows.
-
-    The arms of row i of a log are the sparse rows `starts[i]` to `starts[i] + counts[i]` - 1. `indptr`, `indices` and
-    `values` are the arrays of `SparseRows`.
+    The arms of row i are the rows of `arms` from `starts[i]` on, as many as `counts[i]`. The function returns whether
+    the probabilities are exact. If not, each row has a 1 for one drawn arm.
     """
     choose, _, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def fill(
-        state: Floats,
-        settings: Floats,
-        starts: Ints,
-        indptr: Ints,
-        indices: Ints,
-        values: Floats,
-        counts: Ints,
-        rng: Generator,
-        out: Floats,
+        state: Floats, settings: Floats, arms: Any, starts: Ints, counts: Ints, rng: Generator, out: Floats
     ) -> bool:
         functions, named, exact = LinkFunctions(mean, slope, antiderivative), unpack(settings), True
-        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
-        for row in range(counts.shape[0]):
-            count = counts[row]
-            offered, filled = rows[starts[row] : starts[row] + count + 1], out[row, :count]
-            exact = checked_bool(probabilities(state, named, offered, features, numbers, functions, filled))
+        rows = as_arms(borrowed(arms))
+        for i in range(counts.shape[0]):
+            count = counts[i]
+            offered, filled = arm_range(rows, starts[i], starts[i] + count), out[i, :count]
+            exact = checked_bool(probabilities(state, named, offered, functions, filled))
             if not exact:
-                filled[:] = 0.0
-                arm = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name)
-                filled[arm] = 1.0
+                for arm in range(count):
+                    filled[arm] = 0.0
+                filled[checked_arm(choose(state, named, offered, rng, functions), count, name)] = 1.0
         return exact
 
-    signature = types.boolean(VECTOR, READ_VECTOR, READ_INTS, *ROWS, READ_INTS, GENERATOR, types.float64[:, ::1])
-    return policy_recipe(fill, signature, policy, link, more=", frozen, sparse rows")
+    signature = types.boolean(
+        VECTOR, READ_VECTOR, arms_type(policy), READ_INTS, READ_INTS, GENERATOR, types.float64[:, ::1]
+    )
+    return policy_recipe(fill, signature, policy, link, more=", frozen")

@@ -7,7 +7,7 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.arm_features import RowIndex, check_int_array, copy_with
+from glbandits.evaluation.logs.arm_features import ArmFeatures, FixedArms, RowIndex, check_int_array, copy_with
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 
 
@@ -92,3 +92,16 @@ class SparseArms:
             f"this operation needs dense arms; the arms of this log are sparse rows of {self.dim} features. Read the "
             "log with sparse=False, or use LoggedData.arms.every_arm()"
         )
+
+
+def packed_arms(arms: ArmFeatures) -> tuple[Any, Ints]:
+    """Return arms as compiled loops take them, and the index there of the first arm of each row of the log.
+
+    They are a matrix, or a tuple of the three arrays of `SparseRows`. Arms that all rows share are not repeated.
+    """
+    if isinstance(arms, SparseArms):
+        return tuple(arms.arms), np.ascontiguousarray(arms.first_arms)
+    if isinstance(arms, FixedArms):
+        return np.ascontiguousarray(arms.arms), np.zeros(len(arms), dtype=np.int64)
+    features = np.ascontiguousarray(arms.features())
+    return features.reshape(-1, features.shape[2]), np.arange(len(features)) * features.shape[1]

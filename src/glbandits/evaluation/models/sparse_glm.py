@@ -8,13 +8,13 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from glbandits.bandit import Bandit
-from glbandits.bandit.sparse_entry_points import ROWS
 from glbandits.common.arrays import Floats, Ints
 from glbandits.compilation.entry_point import Recipe, entry_point
-from glbandits.compilation.numba_support import VECTOR
+from glbandits.compilation.numba_support import READ_ROWS, VECTOR
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.link_arrays import apply_link
+from glbandits.maths.arm_rows import as_arms
 from glbandits.maths.feature_table import EMPTY, HEADER
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows, joined_rows
@@ -74,7 +74,7 @@ class SparseGlm:
         assert isinstance(block.arms, SparseArms)
         rows, state = block.arms.every_arm(), self._bandit.state
         levels, variances = np.empty(rows.row_count), np.empty(rows.row_count)
-        entry_point(scores_recipe).call(state, *rows, levels, variances)
+        entry_point(scores_recipe).call(state, tuple(rows), levels, variances)
         expected = np.zeros((len(block), block.arms.max_arms))
         expected[block.arm_mask] = apply_link(self._link, "mean", levels + state[INTERCEPT])
         return expected
@@ -132,12 +132,12 @@ def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, precision: fl
 def scores_recipe() -> Recipe:
     """Recipe: write the score of each row, without the intercept, and its variance."""
 
-    def scores(state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats) -> None:
-        sparse_score_moments(state, indptr, indices, values, levels, variances)
+    def scores(state: Floats, rows: Any, levels: Floats, variances: Floats) -> None:
+        sparse_score_moments(state, as_arms(rows), levels, variances)
 
-    signature = types.void(VECTOR, *ROWS, VECTOR, VECTOR)
+    signature = types.void(VECTOR, READ_ROWS, VECTOR, VECTOR)
     return Recipe(scores, signature, "scores of sparse rows", work=_work_of_rows)
 
 
-def _work_of_rows(_state: Floats, _indptr: Ints, indices: Ints, *_rest: Any) -> float:
-    return 16.0 * indices.size
+def _work_of_rows(_state: Floats, rows: Any, *_rest: Any) -> float:
+    return 16.0 * float(rows[1].size)

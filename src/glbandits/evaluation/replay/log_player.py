@@ -10,12 +10,11 @@ import numpy as np
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.compilation.entry_point import entry_point
-from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
 from glbandits.evaluation.logs.reward_checks import check_rewards
-from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.evaluation.logs.sparse_arms import packed_arms
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, WeightedSums
-from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe, sparse_all_recipe, sparse_matched_recipe
+from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
@@ -180,9 +179,10 @@ def _check_learnable(rewards: Floats, link: Link, learner: str, first_row: int) 
 class BlockArrays(NamedTuple):
     """The arrays of a block, as the compiled loops take them."""
 
-    arms: tuple[Any, ...]
-    """Dense: an array (n, max_arms, dim) and the stride 1; or (1, max_arms, dim) and the stride 0 if all rows have the
-    same arms. Sparse: the index of the first arm of each row, and the three arrays of `SparseRows`."""
+    arms: Any
+    """A matrix, or a tuple of the three arrays of `SparseRows`."""
+    starts: Ints
+    """The index in `arms` of the first arm of each row."""
     counts: Ints
     chosen: Ints
     rewards: Floats
@@ -192,15 +192,10 @@ class BlockArrays(NamedTuple):
     @classmethod
     def from_block(cls, block: LoggedData) -> "BlockArrays":
         """Convert a block. Arms that are the same in every row are not repeated."""
-        arms: tuple[Any, ...]
-        if isinstance(block.arms, SparseArms):
-            arms = (np.ascontiguousarray(block.arms.first_arms), *block.arms.arms)
-        elif isinstance(block.arms, FixedArms):
-            arms = np.ascontiguousarray(block.arms.arms[np.newaxis]), 0
-        else:
-            arms = np.ascontiguousarray(block.arms.features()), 1
+        arms, starts = packed_arms(block.arms)
         return cls(
             arms=arms,
+            starts=starts,
             counts=np.ascontiguousarray(block.arms.counts),
             chosen=np.ascontiguousarray(block.chosen),
             rewards=np.ascontiguousarray(block.rewards),
@@ -209,22 +204,13 @@ class BlockArrays(NamedTuple):
         )
 
 
-_LOOPS = {
-    ("matched", False): matched_recipe,
-    ("all", False): all_recipe,
-    ("matched", True): sparse_matched_recipe,
-    ("all", True): sparse_all_recipe,
-}
-"""The loops by the way to learn and by whether rows are sparse."""
-
-
 class LogPlayer:
     """A policy that plays a log block by block."""
 
     def __init__(self, policy: Policy, dim: int, seed: int, settings: ReplaySettings, *, sparse: bool = False) -> None:
         self._policy, self._seed, self._replay = policy, seed, settings
         form = sparse_form(policy, dim) if sparse else policy
-        recipe = _LOOPS[settings.learn, sparse]
+        recipe = matched_recipe if settings.learn == "matched" else all_recipe
         self._play = entry_point(recipe, form.implementation(dim), find_link(policy.link)).compiled()
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
         self._thinning_rng = generator(seed, THINNING_STREAM)
@@ -256,7 +242,7 @@ class LogPlayer:
 
     def _loop_arguments(self, rows: BlockArrays) -> tuple[Any, ...]:
         """The first arguments of all loops."""
-        return self._state, self._settings, self._rng, *rows.arms, rows.counts, rows.chosen, rows.rewards
+        return self._state, self._settings, self._rng, rows.arms, rows.starts, rows.counts, rows.chosen, rows.rewards
 
     def curve(self) -> LearningCurve:
         """Return the learning curve of all rows so far."""

@@ -1,21 +1,21 @@
 """The compiled loops that play the rows of a log, for each class of policy and each link.
 
-There are two ways to learn, from matched rows or from all rows, and a dense and a sparse form of each loop. In the
-sparse form, the arms of row i are the sparse rows `starts[i]` to `starts[i] + counts[i]` - 1, and `indptr`, `indices`
-and `values` are the arrays of `SparseRows`.
+There are two ways to learn: from matched rows or from all rows. The arms of row i of the log are the rows of `arms`
+from `starts[i]` on, as many as `counts[i]`.
 """
+
+from typing import Any
 
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entry_points import policy_recipe
-from glbandits.bandit.sparse_entry_points import ROWS
+from glbandits.bandit.entry_points import arms_type, policy_recipe
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.compilation.entry_point import Recipe
-from glbandits.compilation.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.maths.arm_rows import arm_at, arm_range, as_arms
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform
-from glbandits.maths.sparse_rows import nonzero_part
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 
@@ -24,8 +24,7 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
     """Recipe of a loop that learns matched rows and returns the new state of the policy.
 
     A row is matched if the policy chooses the logged arm. A matched row is kept, and learned, with probability `keep`,
-    by the generator `keeping`. Row i has the arms `arms[i * stride]`; stride is 1, or 0 if all rows have the same arms.
-    The loop writes 1 or 0 for each row to `matched` and to `kept`.
+    by the generator `keeping`. The loop writes 1 or 0 for each row to `matched` and to `kept`.
     """
     choose, learn, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
@@ -34,8 +33,8 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
         state: Floats,
         settings: Floats,
         rng: Generator,
-        arms: Floats,
-        stride: int,
+        arms: Any,
+        starts: Ints,
         counts: Ints,
         chosen: Ints,
         rewards: Floats,
@@ -45,20 +44,20 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
         kept: Floats,
     ) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        arms = borrowed(arms)
-        for row in range(chosen.shape[0]):
-            here, arm = row * stride, chosen[row]
-            offered, count = arms[here, : counts[row]], counts[row]
+        rows = as_arms(borrowed(arms))
+        for i in range(chosen.shape[0]):
+            start, count, arm = starts[i], counts[i], chosen[i]
+            offered = arm_range(rows, start, start + count)
             agrees = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
-            stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
+            stays = agrees and (keep[i] >= 1.0 or uniform(keeping) < keep[i])
             if stays:
-                state = checked_state(learn(state, named, arms[here, arm], rewards[row], rng, functions))
-            matched[row] = agrees
-            kept[row] = stays
+                state = checked_state(learn(state, named, arm_at(rows, start + arm), rewards[i], rng, functions))
+            matched[i] = agrees
+            kept[i] = stays
         return state
 
     signature = VECTOR(
-        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
+        VECTOR, READ_VECTOR, GENERATOR, arms_type(policy), READ_INTS, READ_INTS, READ_INTS, READ_VECTOR,
         READ_VECTOR, GENERATOR, VECTOR, VECTOR,
     )  # fmt: skip
     return policy_recipe(play_matched, signature, policy, link, more=", matched rows")
@@ -77,8 +76,8 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         state: Floats,
         settings: Floats,
         rng: Generator,
-        arms: Floats,
-        stride: int,
+        arms: Any,
+        starts: Ints,
         counts: Ints,
         chosen: Ints,
         rewards: Floats,
@@ -86,100 +85,19 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         given: Floats,
     ) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        arms, every = borrowed(arms), np.empty(arms.shape[1])
-        for row in range(chosen.shape[0]):
-            here, arm, count = row * stride, chosen[row], counts[row]
-            offered = arms[here, :count]
-            if exact and checked_bool(probabilities(state, named, offered, functions, every[:count])):
-                given[row] = every[arm]
+        rows = as_arms(borrowed(arms))
+        for i in range(chosen.shape[0]):
+            start, count, arm = starts[i], counts[i], chosen[i]
+            offered, every = arm_range(rows, start, start + count), np.empty(count)
+            if exact and checked_bool(probabilities(state, named, offered, functions, every)):
+                given[i] = every[arm]
             else:
-                given[row] = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
-            state = checked_state(learn(state, named, arms[here, arm], rewards[row], rng, functions))
+                given[i] = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
+            state = checked_state(learn(state, named, arm_at(rows, start + arm), rewards[i], rng, functions))
         return state
 
     signature = VECTOR(
-        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
+        VECTOR, READ_VECTOR, GENERATOR, arms_type(policy), READ_INTS, READ_INTS, READ_INTS, READ_VECTOR,
         types.boolean, VECTOR,
     )  # fmt: skip
     return policy_recipe(play_all, signature, policy, link, more=", all rows")
-
-
-def sparse_matched_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Like `matched_recipe`, for sparse rows."""
-    choose, learn, _, unpack, name = policy_functions(policy)
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-
-    def play_matched(
-        state: Floats,
-        settings: Floats,
-        rng: Generator,
-        starts: Ints,
-        indptr: Ints,
-        indices: Ints,
-        values: Floats,
-        counts: Ints,
-        chosen: Ints,
-        rewards: Floats,
-        keep: Floats,
-        keeping: Generator,
-        matched: Floats,
-        kept: Floats,
-    ) -> Floats:
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
-        for row in range(chosen.shape[0]):
-            start, count, arm = starts[row], counts[row], chosen[row]
-            offered = rows[start : start + count + 1]
-            agrees = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name) == arm
-            stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
-            if stays:
-                row_indices, row_values = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
-                state = checked_state(learn(state, named, row_indices, row_values, rewards[row], rng, functions))
-            matched[row] = agrees
-            kept[row] = stays
-        return state
-
-    signature = VECTOR(
-        VECTOR, READ_VECTOR, GENERATOR, READ_INTS, *ROWS, READ_INTS, READ_INTS, READ_VECTOR,
-        READ_VECTOR, GENERATOR, VECTOR, VECTOR,
-    )  # fmt: skip
-    return policy_recipe(play_matched, signature, policy, link, more=", matched sparse rows")
-
-
-def sparse_all_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Like `all_recipe`, for sparse rows."""
-    choose, learn, probabilities, unpack, name = policy_functions(policy)
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-
-    def play_all(
-        state: Floats,
-        settings: Floats,
-        rng: Generator,
-        starts: Ints,
-        indptr: Ints,
-        indices: Ints,
-        values: Floats,
-        counts: Ints,
-        chosen: Ints,
-        rewards: Floats,
-        exact: bool,
-        given: Floats,
-    ) -> Floats:
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
-        for row in range(chosen.shape[0]):
-            start, count, arm = starts[row], counts[row], chosen[row]
-            offered, every = rows[start : start + count + 1], np.empty(count)
-            if exact and checked_bool(probabilities(state, named, offered, features, numbers, functions, every)):
-                given[row] = every[arm]
-            else:
-                pulled = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name)
-                given[row] = pulled == arm
-            row_indices, row_values = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
-            state = checked_state(learn(state, named, row_indices, row_values, rewards[row], rng, functions))
-        return state
-
-    signature = VECTOR(
-        VECTOR, READ_VECTOR, GENERATOR, READ_INTS, *ROWS, READ_INTS, READ_INTS, READ_VECTOR, types.boolean, VECTOR
-    )
-    return policy_recipe(play_all, signature, policy, link, more=", all sparse rows")

@@ -56,6 +56,17 @@ class Rounds:
     def __len__(self) -> int:
         return len(self.counts)
 
+    @property
+    def rows(self) -> Floats:
+        """The arms of all rounds, one below another, as compiled code takes them."""
+        return self.arms.reshape(-1, self.arms.shape[2])
+
+    @property
+    def starts(self) -> Ints:
+        """The row of the first arm of each round, (rounds,)."""
+        starts: Ints = np.arange(len(self)) * self.arms.shape[1]
+        return starts
+
     def best(self) -> Floats:
         """Return the value of the best arm of each round, (rounds,)."""
         return _best(self.values, self.counts)
@@ -87,6 +98,11 @@ class SparseRounds:
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """The arms of all rounds, as compiled code takes them."""
+        return tuple(self.arms)
 
     @property
     def starts(self) -> Ints:

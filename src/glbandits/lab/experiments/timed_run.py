@@ -45,9 +45,10 @@ def timed_run(policy: Policy, dim: int, noise: Noise, chunks: Iterable[Rounds], 
     seconds = 0.0
     for chunk in chunks:
         best, choices, regret = chunk.best(), np.empty(len(chunk), dtype=np.int64), np.empty(len(chunk))
+        rows, starts = chunk.rows, chunk.starts
         start = time.thread_time()
         state = play(
-            state, settings, rng, chunk.arms, chunk.counts, chunk.expected, chunk.values, best, chunk.noise, 0.0,
+            state, settings, rng, rows, starts, chunk.counts, chunk.expected, chunk.values, best, chunk.noise, 0.0,
             choices, regret,
         )  # fmt: skip
         seconds += time.thread_time() - start

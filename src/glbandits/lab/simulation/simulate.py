@@ -275,7 +275,7 @@ class _Player:
     def play(self, chunk: Rounds | SparseRounds, best: Floats) -> None:
         regret, choices = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.int64)
         noise = chunk.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(chunk))
-        arms = (chunk.starts, *chunk.arms) if isinstance(chunk, SparseRounds) else (chunk.arms,)
+        arms = chunk.rows, chunk.starts
         start = time.thread_time()
         with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(

@@ -7,9 +7,12 @@ import math
 from typing import Any, ClassVar, Literal
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.compilation.numba_support import jittable
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.numba_support import by_type, jittable
+from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, uniform
+from glbandits.maths.sparse_rows import SparseRow, SparseRows
 from glbandits.maths.vectors import best_arm
 from glbandits.policies.contract import (
     Coefficients,
@@ -24,6 +27,7 @@ from glbandits.policies.contract import (
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
 from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.refit_policy import FITTED, LEARNED, FittedPolicy, theta_of
+from glbandits.policies.shared.sparse.diagonal import SparseDiagonal, best_by_mean, learn_diagonal
 
 ONLINE = StateLayout()
 """The state for `fit="online"`. Count and theta have the same offsets as in FITTED, so both choose by the same code."""
@@ -95,15 +99,15 @@ class EpsilonGreedy(FittedPolicy):
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm with probability epsilon, else the best arm."""
         if uniform(rng) < epsilon(state, settings):
-            return any_index(rng, arms.shape[0])
-        return best_arm(arms, theta_of(state, arms.shape[1]))
+            return any_index(rng, arm_count(arms))
+        return greedy_arm(state, arms)
 
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Write epsilon/K for every arm, plus 1 - epsilon for the best arm."""
-        for a in range(arms.shape[0]):
-            out[a] = epsilon(state, settings) / arms.shape[0]
-        out[best_arm(arms, theta_of(state, arms.shape[1]))] += 1.0 - epsilon(state, settings)
+        for a in range(out.shape[0]):
+            out[a] = epsilon(state, settings) / out.shape[0]
+        out[greedy_arm(state, arms)] += 1.0 - epsilon(state, settings)
         return True
 
 
@@ -117,6 +121,28 @@ class OnlineEpsilonGreedy(EpsilonGreedy):
         state[LEARNED] += 1.0
         take_diagonal_step(online_theta_of(state, dim), precisions_of(state, dim), x, reward, link)
         return state
+
+
+class SparseEpsilonGreedy(SparseDiagonal, EpsilonGreedy, sparse=True):
+    """The sparse form of `EpsilonGreedy(fit="online")`. `fit="exact"` has no sparse form."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fit == "exact":
+            raise InvalidInput('EpsilonGreedy(fit="exact") has no sparse form; use fit="online".')
+
+    @staticmethod
+    def learn(  # type: ignore[override]
+        state: Floats, settings: Any, x: SparseRow, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Update the diagonal posterior by one reward."""
+        return learn_diagonal(state, x, reward, settings.first_precision, link)
+
+
+@by_type(SparseRows, best_by_mean)
+def greedy_arm(state: Floats, arms: Floats) -> int:
+    """Return the best arm under the estimate."""
+    return best_arm(arms, theta_of(state, arms.shape[1]))
 
 
 @jittable

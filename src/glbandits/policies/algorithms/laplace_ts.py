@@ -6,12 +6,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
+from glbandits.maths.feature_table import find, table_at
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import add_normals
+from glbandits.maths.philox import add_normals, noise_at, skip_normals
+from glbandits.maths.sparse_rows import SparseRow, SparseRows
 from glbandits.maths.vectors import best_arm
-from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo, Positive, StateLayout
+from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo, Positive, StateLayout, derived
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
 from glbandits.policies.shared.grids import STEPS
+from glbandits.policies.shared.sparse.diagonal import MEAN, PRECISION, TABLE, SparseDiagonal, learn_diagonal
 
 LAYOUT = StateLayout()
 means_of = LAYOUT.vector("means")
@@ -73,3 +76,44 @@ class LaplaceTs(Policy):
         dim = x.shape[0]
         take_diagonal_step(means_of(state, dim), precisions_of(state, dim), x, reward, link)
         return state
+
+
+class SparseLaplaceTs(SparseDiagonal, LaplaceTs, sparse=True):
+    """The sparse form of `LaplaceTs`. It makes the same draws, but only of the features of the arms.
+
+    A coordinate of a draw is a function of its index and of the generator, so it does not depend on other coordinates.
+    """
+
+    @derived
+    def dimension(self, dim: int) -> int:
+        """The number of normal variates by which a decision advances the generator."""
+        return dim
+
+    @staticmethod
+    def sample(  # type: ignore[override]
+        state: Floats, settings: Any, arms: SparseRows, rng: Generator, link: LinkFunctions
+    ) -> int:
+        """Return the best arm under a draw of w."""
+        indptr, indices, values = arms
+        table, best, best_score = table_at(state, TABLE), 0, -np.inf
+        prior_root = math.sqrt(settings.prior_precision)
+        for a in range(indptr.shape[0] - 1):
+            score = 0.0
+            for k in range(indptr[a], indptr[a + 1]):
+                row = find(state, table, indices[k])
+                noise = noise_at(indices[k], settings.exploration, rng)
+                if row >= 0:
+                    score += values[k] * (state[row + MEAN] + noise / math.sqrt(state[row + PRECISION]))
+                else:
+                    score += values[k] * (noise / prior_root)
+            if score > best_score:
+                best, best_score = a, score
+        skip_normals(int(settings.dimension), rng)
+        return best
+
+    @staticmethod
+    def learn(  # type: ignore[override]
+        state: Floats, settings: Any, x: SparseRow, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Update the posterior by one reward."""
+        return learn_diagonal(state, x, reward, settings.prior_precision, link)

@@ -84,7 +84,6 @@ class LinUcbDisjoint(Policy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K c^2 + K^2 c to find the blocks", learn="c^2", memory="K c^2", page="linear",
         guarantee="c sqrt(K T), linear rewards", use_when="arms share no parameters; c features each",
-        sparse="K c^2; c^2; c^2 a block",
     )  # fmt: skip
 
     context_dim: PositiveInt = 1

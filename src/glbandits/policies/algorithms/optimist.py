@@ -7,10 +7,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import by_type, jittable
+from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_size, merge_blocks, set_initial_blocks
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.maths.upper_envelope import uniform_probabilities
 from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import (
@@ -58,6 +60,7 @@ from glbandits.policies.shared.self_scaling_posterior import (
     intercept_variance,
     learn_reward,
 )
+from glbandits.policies.shared.sparse.posterior import seen_features
 
 LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
 """The range of Z: each decision multiplies the bonuses of all arms by one uniform number from this range."""
@@ -186,13 +189,13 @@ class Optimist(Policy):
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm before the first reward; then the best with a randomly scaled bonus."""
-        K = arms.shape[0]
+        K = arm_count(arms)
         if state[COUNT] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
             return any_index(rng, K)
         levels, variances = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, variances)
         scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
-        features = features_counted(state, settings, arms.shape[1])
+        features = features_counted(state, settings, arms)
         return argmax_with_bonus(levels, variances, information(state, features), scale)
 
     @staticmethod
@@ -212,13 +215,13 @@ class Optimist(Policy):
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Write exact probabilities, from the interval of Z in which each arm has the best score."""
-        K, floor = arms.shape[0], settings.floor
+        K, floor = arm_count(arms), settings.floor
         if state[COUNT] == 0.0:
             uniform_mass(out)
             return True
         levels, slopes = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, slopes)
-        features, sigma = features_counted(state, settings, arms.shape[1]), noise_scale(state, settings.noise)
+        features, sigma = features_counted(state, settings, arms), noise_scale(state, settings.noise)
         amount = information(state, features)
         for a in range(K):
             slopes[a] = bonus(slopes[a], amount)
@@ -236,12 +239,13 @@ class AdaptiveOptimist(Optimist):
     outliers_at: ClassVar[int | None] = FIRST_COPY + OUTLIERS
 
 
-@jittable
-def features_counted(state: Floats, settings: Any, dim: int) -> float:
+@by_type(SparseRows, seen_features)
+def features_counted(state: Floats, settings: Any, arms: Floats) -> float:
     """The number d in the bonus.
 
     With a diagonal covariance it counts only features seen so far.
     """
+    dim = arms.shape[1]
     if settings.covariance == BLOCKS:
         return float(dim)
     presence, seen = presence_at(dim), 0.0

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
+from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import uniform_mass
@@ -38,7 +39,7 @@ class Uniform(Policy):
 
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        return any_index(rng, arms.shape[0])
+        return any_index(rng, arm_count(arms))
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -50,3 +51,7 @@ class Uniform(Policy):
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         uniform_mass(out)
         return True
+
+
+class SparseUniform(Uniform, sparse=True):
+    """The sparse form of `Uniform`, with the same functions."""

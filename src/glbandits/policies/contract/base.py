@@ -15,6 +15,7 @@ import numpy as np
 from glbandits.common.arrays import Bools, Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import fixed_tuple, jittable
+from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import point_mass, uniform_mass
@@ -87,12 +88,8 @@ class Policy:
     the caller has checked them.
 
     A subclass of a policy that is declared with `sparse=True` is the sparse form of that policy, which a Bandit with
-    `sparse=True` runs. Its functions take rows in compressed sparse row format (`maths.sparse_rows`). The row passed to
-    `learn` contains no zeros.
-
-    - `choose(state, settings, indptr, indices, values, rng, link) -> int`
-    - `learn(state, settings, indices, values, reward, rng, link) -> state`
-    - `probabilities(state, settings, indptr, indices, values, link, out) -> bool` (optional)
+    `sparse=True` runs. Its functions take `arms` as SparseRows, and `x` as a SparseRow without zeros
+    (`maths.sparse_rows`). It inherits functions that accept both forms.
     """
 
     name: ClassVar[str]
@@ -128,12 +125,10 @@ class Policy:
             if isinstance(function, FunctionType):
                 setattr(cls, name, staticmethod(jittable(function)))
         if "choose" in vars(cls) and "probabilities" not in vars(cls):  # those of a base class would not match
-            unknown = no_sparse_probabilities if sparse else Policy.probabilities
-            cls.probabilities = staticmethod(unknown)  # type: ignore[method-assign]
+            cls.probabilities = staticmethod(Policy.probabilities)  # type: ignore[method-assign]
         if sparse:
             cls.is_sparse = True
-            cls.__base__._sparse_form = cls  # type: ignore[union-attr]
-            return
+            next(base for base in cls.__bases__ if issubclass(base, Policy))._sparse_form = cls  # type: ignore[attr-defined]
         if not {"decide", "sample", "is_warming_up"}.isdisjoint(vars(cls)):
             defined = next((base for base in cls.__mro__ if not {"decide", "sample"}.isdisjoint(vars(base))), None)
             if defined is not None:
@@ -233,21 +228,13 @@ class Policy:
         return False
 
 
-@jittable
-def no_sparse_probabilities(
-    state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
-) -> bool:
-    """Return False: without an override the probabilities have no exact form."""
-    return False
-
-
 def _add_deterministic_rule(kind: Any) -> None:
     decide, is_warming_up = kind.decide, kind.is_warming_up
 
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm during the warm-up, then the arm of the rule."""
         if is_warming_up(state, settings):
-            return any_index(rng, arms.shape[0])
+            return any_index(rng, arm_count(arms))
         return decide(state, settings, arms, link)  # type: ignore[no-any-return]
 
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
@@ -267,7 +254,7 @@ def _add_random_rule(kind: Any) -> None:
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm during the warm-up, then an arm sampled by the rule."""
         if is_warming_up(state, settings):
-            return any_index(rng, arms.shape[0])
+            return any_index(rng, arm_count(arms))
         return sample(state, settings, arms, rng, link)  # type: ignore[no-any-return]
 
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:

@@ -2,7 +2,7 @@
 
 import inspect
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, cast
@@ -12,8 +12,10 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import GlbanditsError, InvalidInput, check_int
 from glbandits.compilation.numba_support import check_reachable
+from glbandits.maths.arm_rows import arm_at
 from glbandits.maths.links import LINKS, LinkFunctions, find_link
 from glbandits.maths.philox import generator
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract.base import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.policies.contract.settings import packed_names
@@ -25,11 +27,6 @@ PARAMETERS = {
     "learn": ("state", "settings", "x", "reward", "rng", "link"),
     "probabilities": ("state", "settings", "arms", "link", "out"),
     "is_warming_up": ("state", "settings"),
-}
-SPARSE_PARAMETERS = {
-    "choose": ("state", "settings", "indptr", "indices", "values", "rng", "link"),
-    "learn": ("state", "settings", "indices", "values", "reward", "rng", "link"),
-    "probabilities": ("state", "settings", "indptr", "indices", "values", "link", "out"),
 }
 
 
@@ -66,11 +63,11 @@ def check_policy(policy: object, dim: int) -> None:
     kind = policy.implementation(dim)
     if kind.__module__.split(".")[0] == __name__.split(".")[0]:
         return
-    _check_class(kind, SPARSE_PARAMETERS if policy.is_sparse else PARAMETERS)
+    _check_class(kind)
     _check_trial(policy, kind, dim)
 
 
-def _check_class(kind: type[Policy], parameters: Mapping[str, tuple[str, ...]]) -> None:
+def _check_class(kind: type[Policy]) -> None:
     name = kind.__name__
     if not isinstance(getattr(kind, "name", None), str):
         raise InvalidInput(f'{name} has no name. Add a line such as `name: ClassVar[str] = "mine"`.')
@@ -78,7 +75,7 @@ def _check_class(kind: type[Policy], parameters: Mapping[str, tuple[str, ...]]) 
         raise InvalidInput(f"{name} has no rule. Define choose, decide or sample: see the docstring of Policy.")
     if not hasattr(kind, "learn"):
         raise InvalidInput(f"{name} has no learn. Define learn(state, settings, x, reward, rng, link) -> state.")
-    for function_name, wanted in parameters.items():
+    for function_name, wanted in PARAMETERS.items():
         function = getattr(kind, function_name, None)
         if function is None:
             continue
@@ -111,24 +108,23 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
     choose, learn, probabilities, unpack, _ = policy_functions(kind)
     named = unpack(settings)
-    arms, rows = _trial_arms(policy, dim)
+    arms = _trial_arms(policy, dim)
     rng, out = generator(1), np.zeros(3)
     reward = min(max(link.mean(0.0), link.lowest_reward), link.highest_reward)
     with np.errstate(all="ignore"):
         for _ in range(2):
-            arm = checked_arm(_called(f"{name}.choose", choose, state, named, *arms, rng, functions), 3, kind.name)
-            _check_probabilities(name, probabilities, state, named, *arms, functions, out)
-            state = checked_state(_called(f"{name}.learn", learn, state, named, *rows[arm], reward, rng, functions))
+            arm = checked_arm(_called(f"{name}.choose", choose, state, named, arms, rng, functions), 3, kind.name)
+            _check_probabilities(name, probabilities, state, named, arms, functions, out)
+            state = checked_state(
+                _called(f"{name}.learn", learn, state, named, arm_at(arms, arm), reward, rng, functions)
+            )
 
 
-def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """Return three arms as arguments of `choose`, and each of them as arguments of `learn`."""
+def _trial_arms(policy: Policy, dim: int) -> Any:
     if not policy.is_sparse:
-        arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
-        return (arms,), [(arm,) for arm in arms]
-    indices, values = np.arange(min(dim, 3)), np.full(min(dim, 3), 0.5)
-    pointers = np.arange(4) * indices.size
-    return (pointers, np.tile(indices, 3), np.tile(values, 3)), [(indices, values)] * 3
+        return np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
+    size = min(dim, 3)
+    return SparseRows(np.arange(4) * size, np.tile(np.arange(size), 3), np.full(3 * size, 0.5))
 
 
 def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:

@@ -3,12 +3,14 @@
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import by_type, jittable
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix, gather
 from glbandits.maths.posteriors.covariance_factor import covariance_of_factor, project
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.shared.outlier_limits import limit_features
 from glbandits.policies.shared.posterior_state import INTERCEPT_PRECISION, blocks_at, coupling_of, limits_of, mean_of
 from glbandits.policies.shared.self_scaling_posterior import project_blocks
+from glbandits.policies.shared.sparse.posterior import sparse_score_moments
 
 
 def joint_covariance(state: Floats, dim: int) -> Floats:
@@ -23,7 +25,7 @@ def joint_covariance(state: Floats, dim: int) -> Floats:
     return covariance
 
 
-@jittable
+@by_type(SparseRows, sparse_score_moments)
 def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> None:
     """Write the posterior mean (without the intercept) and variance of the score of each arm."""
     K, dim = arms.shape

@@ -47,15 +47,18 @@ FORGOTTEN = 1e-100
 
 
 @jittable
-def rescaled_prior(state: Floats, dim: int) -> Floats:
+def rescaled_prior(squares: Floats, presence: Floats, weight: float) -> Floats:
     """Return prior precisions under which x'theta has variance 1 for a typical arm x.
+
+    `squares` is the sum of the squares of each feature, `presence` the number of rewards for which it was not 0, and
+    `weight` the number of all rewards.
 
     Each feature contributes a share to this variance. The share is proportional to the mean square of the feature, but
     limited to between a third of and three times a typical share. Consequences: multiplying all features by a number
     changes nothing; a feature in much larger or smaller units is rescaled; a slightly larger feature counts slightly
     more. A feature that was never seen counts as a typical one.
     """
-    squares, presence = squares_of(state, dim), presence_of(state, dim)
+    dim = squares.shape[0]
     prior, logs, seen = np.empty(dim), 0.0, 0  # at first `prior` is the mean square of each feature
     for i in range(dim):
         prior[i] = 1.0
@@ -67,7 +70,7 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
         typical, total = math.exp(logs / seen), 0.0
         for i in range(dim):
             share = 1.0 if presence[i] == 0.0 else min(max(prior[i] / typical, 1.0 / LARGEST_SHARE), LARGEST_SHARE)
-            total += share * presence[i] / state[WEIGHT]
+            total += share * presence[i] / weight
             prior[i] = typical if presence[i] == 0.0 else prior[i] / share
         for i in range(dim):
             prior[i] *= max(total, 1.0 / LARGEST_SHARE)  # the limit matters if most rows are zero
@@ -119,7 +122,8 @@ def replace_prior(state: Floats, dim: int, half_life: float, noise: float, inter
     which is a diagonal matrix of the size of the priors. Sums over all observations, such as e, are not used: with
     large curvatures they would lose the information about the intercept to rounding. O(n^3) for a block of n features.
     """
-    new_prior, phi = rescaled_prior(state, dim), dispersion(state, noise)
+    new_prior = rescaled_prior(squares_of(state, dim), presence_of(state, dim), state[WEIGHT])
+    phi = dispersion(state, noise)
     discount = discount_sums(state, dim, half_life)
     mean, g, prior, b = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), state[INTERCEPT]
     for i in range(dim):

@@ -1,4 +1,4 @@
-"""The sparse forms of policies, which a Bandit with `sparse=True` runs. One module for each."""
+"""The sparse forms of `Optimist` and `SgdTs`. Smaller ones are beside their policies, in `algorithms`."""
 
 from dataclasses import fields
 from typing import Any
@@ -6,22 +6,10 @@ from typing import Any
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy
-from glbandits.policies.sparse_forms.epsilon_greedy import SparseEpsilonGreedy
-from glbandits.policies.sparse_forms.laplace_ts import SparseLaplaceTs
-from glbandits.policies.sparse_forms.lin_ucb_disjoint import SparseLinUcbDisjoint
 from glbandits.policies.sparse_forms.optimist import SparseOptimist
 from glbandits.policies.sparse_forms.sgd_ts import SparseSgdTs
-from glbandits.policies.sparse_forms.uniform import SparseUniform
 
-__all__ = [
-    "SparseEpsilonGreedy",
-    "SparseLaplaceTs",
-    "SparseLinUcbDisjoint",
-    "SparseOptimist",
-    "SparseSgdTs",
-    "SparseUniform",
-    "sparse_form",
-]
+__all__ = ["SparseOptimist", "SparseSgdTs", "sparse_form"]
 
 LARGEST_DIM = 2**40
 """The largest number of features of a sparse Bandit. Tables and random numbers support indices up to 2^53."""

@@ -7,8 +7,8 @@ The time for a block is proportional to the number of features in its rewards, n
 - theta_bar_j, the mean of theta_tilde_1 .. theta_tilde_j, is theta_hat + (S_j u_j - c_j) / j, where S_j = s_1 + ... +
   s_j. When a coordinate of u changes in block j, the same coordinate of c increases by S_{j-1} times the change.
 - The features in the rewards of the current block form a linked list through their table rows.
-- A draw theta_TS is not stored. The state stores the generator at the end of the block, from which each coordinate of
-  the draw is computed when a decision needs it.
+- A draw theta_TS is not stored. The state stores the generator that made it, from which each coordinate of the draw is
+  computed when a decision needs it.
 """
 
 import math
@@ -19,7 +19,8 @@ from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.feature_table import EMPTY, HEADER, find, insert_all, table_at
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import COUNTER, KEY, STREAM, noise_at
+from glbandits.maths.philox import COUNTER, noise_at
+from glbandits.maths.sparse_rows import SparseRow, SparseRows
 from glbandits.policies.algorithms.sgd_ts import BLOCK, SCALARS
 from glbandits.policies.contract import StateLayout
 
@@ -31,10 +32,10 @@ SQUARED_NORM = LAYOUT.scalar("squared_norm", at_least=0.0)
 TOUCHED = LAYOUT.scalar("touched", at_least=-1.0)
 """The first feature of the linked list, or END."""
 FILLED = LAYOUT.count("filled")
-"""The length of the rows of the first block (`first_block`), which precede the table at the same offset."""
-_words = [LAYOUT.count(f"{word}_{half}") for word in ("key", "stream", "counter") for half in ("high", "low")]
-DRAW = _words[0]
-"""The offset of the stored generator: three words of 64 bits, each as two halves that a float64 represents exactly."""
+"""The length of the rows of the first block (`first_block`), which are where later the table is."""
+GENERATOR, *_ = (LAYOUT.count(f"{word}_{half}") for word in ("key", "stream", "counter") for half in ("high", "low"))
+"""The offset of the generator of the draws. It consists of three integers of 64 bits (`maths.philox`). A float64 has
+only 53 bits, so the upper and the lower 32 bits of each are stored as two numbers."""
 TABLE = LAYOUT.end()(0)
 """The offset of the table."""
 
@@ -45,8 +46,7 @@ END, UNTOUCHED = -1.0, -2.0
 LEAST_SCALE = 1e-3
 """If s is below this, `rescale` is called, because rounding errors of c grow. Only many projections make s so small."""
 
-_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
-_TWO_32 = 4294967296.0
+_BITS_32, _LOW_32 = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @jittable
@@ -65,8 +65,9 @@ def theta_tilde_score(state: Floats, rows: Ints, values: Floats) -> float:
 
 
 @jittable
-def add_gradient(state: Floats, indices: Ints, values: Floats, reward: float, link: LinkFunctions) -> Floats:
+def add_gradient(state: Floats, x: SparseRow, reward: float, link: LinkFunctions) -> Floats:
     """Add the term of one reward to the gradient of the block. Returns the state, which may be a larger array."""
+    indices, values = x
     rows = np.empty(indices.shape[0], dtype=np.int64)
     state = insert_all(state, TABLE, indices, rows, initial_row())
     error = link.mean(theta_tilde_score(state, rows, values)) - reward
@@ -115,29 +116,28 @@ def rescale(state: Floats) -> None:
 def store_generator(state: Floats, rng: Generator) -> None:
     """Store the generator, from which the draws of the next block are computed."""
     for word in range(3):
-        value = rng[KEY] if word == 0 else rng[STREAM] if word == 1 else rng[COUNTER]
-        state[DRAW + 2 * word] = float(value >> _HALF)
-        state[DRAW + 2 * word + 1] = float(value & _LOW)
+        state[GENERATOR + 2 * word] = float(rng[word] >> _BITS_32)
+        state[GENERATOR + 2 * word + 1] = float(rng[word] & _LOW_32)
 
 
 @jittable
-def stored_word(state: Floats, word: int) -> np.uint64:
-    """Return a word of the stored generator: 0 is its key, 1 its stream, 2 its counter."""
-    return (np.uint64(state[DRAW + 2 * word]) << _HALF) | np.uint64(state[DRAW + 2 * word + 1])
+def stored_generator(state: Floats, index: int, dim: int) -> Generator:
+    """Return the generator at the start of a draw of the current block, from which `noise_at` computes the draw."""
+    rng = np.empty(3, dtype=np.uint64)
+    for word in range(3):
+        high, low = np.uint64(state[GENERATOR + 2 * word]), np.uint64(state[GENERATOR + 2 * word + 1])
+        rng[word] = (high << _BITS_32) | low
+    rng[COUNTER] += np.uint64(index * ((dim + 1) // 2))  # as `skip_normals` for each earlier draw
+    return rng
 
 
 @jittable
-def best_under_draw(
-    state: Floats,
-    indptr: Ints,
-    indices: Ints,
-    values: Floats,
-    deviation: float,
-    key: np.uint64,
-    stream: np.uint64,
-    counter: np.uint64,
-) -> int:
-    """Return the arm with the largest x'theta_TS, where theta_TS is theta_bar plus noise from this generator."""
+def best_under_draw(state: Floats, arms: SparseRows, deviation: float, rng: Generator) -> int:
+    """Return the arm with the largest x'theta_TS, where theta_TS is theta_bar plus noise from this generator.
+
+    Does not advance the generator.
+    """
+    indptr, indices, values = arms
     table, best, best_score = table_at(state, TABLE), 0, -np.inf
     S, j = state[SCALE_SUM], state[BLOCK]
     for a in range(indptr.shape[0] - 1):
@@ -146,15 +146,15 @@ def best_under_draw(
             row, theta = find(state, table, indices[k]), 0.0
             if row >= 0:
                 theta = state[row + HAT] + (S * state[row + U] - state[row + C]) / j
-            score += values[k] * (theta + noise_at(indices[k], deviation, key, stream, counter))
+            score += values[k] * (theta + noise_at(indices[k], deviation, rng))
         if score > best_score:
             best, best_score = a, score
     return best
 
 
-def are_valid_words(state: Floats) -> bool:
-    """Whether the halves of the words of the stored generator are below 2^32."""
-    return bool((state[DRAW : DRAW + 6] < _TWO_32).all())
+def is_valid_generator(state: Floats) -> bool:
+    """Whether all numbers of the stored generator have 32 bits."""
+    return bool((state[GENERATOR : GENERATOR + 6] < 2.0**32).all())
 
 
 def is_valid_list(state: Floats, entries: Floats) -> bool:

@@ -8,14 +8,15 @@ import numpy as np
 from glbandits.common.arrays import Bools, Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import jittable
-from glbandits.maths.feature_table import empty_table, entries_of, has_room, is_valid_table, largest_count
+from glbandits.maths.feature_table import entries_of, has_room, is_valid_table, largest_count
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import COUNTER, KEY, STREAM, any_index, skip_normals, uniform
+from glbandits.maths.philox import any_index, skip_normals, uniform
+from glbandits.maths.sparse_rows import SparseRow, SparseRows, row_count
 from glbandits.maths.vectors import uniform_mass
-from glbandits.policies.algorithms.sgd_ts import BLOCK, CONVERGED, FITTED_RIDGE, POSITION, SgdTs
+from glbandits.policies.algorithms.sgd_ts import BLOCK, POSITION, SgdTs
 from glbandits.policies.contract import Coefficients, derived
 from glbandits.policies.shared.sgd_ts_theory import variance
-from glbandits.policies.shared.sparse.first_block import append_sparse_row, are_valid_rows, fit_stored_rows, row_starts
+from glbandits.policies.sparse_forms.first_block import append_row, are_valid_rows, fit_first_block
 from glbandits.policies.sparse_forms.lazy_sgd import (
     END,
     FILLED,
@@ -29,12 +30,11 @@ from glbandits.policies.sparse_forms.lazy_sgd import (
     C,
     U,
     add_gradient,
-    are_valid_words,
     best_under_draw,
-    initial_row,
+    is_valid_generator,
     is_valid_list,
     store_generator,
-    stored_word,
+    stored_generator,
     take_step,
 )
 
@@ -63,7 +63,7 @@ class SparseSgdTs(SgdTs, sparse=True):
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         if state.ndim != 1 or state.size < TABLE or not LAYOUT.is_valid(state[:TABLE], 0):
             return False
-        if not np.isfinite(state).all() or not state[POSITION] < self.tau(dim) or not are_valid_words(state):
+        if not np.isfinite(state).all() or not state[POSITION] < self.tau(dim) or not is_valid_generator(state):
             return False
         if state[BLOCK] == 0.0:
             is_first = state[TOUCHED] == END and state[SCALE] == 1.0
@@ -87,37 +87,28 @@ class SparseSgdTs(SgdTs, sparse=True):
         return np.full(len(features), most_entries <= largest_count(max_size - TABLE, ROW))
 
     @staticmethod
-    def choose(
-        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
-    ) -> int:
+    def choose(state: Floats, settings: Any, arms: SparseRows, rng: Generator, link: LinkFunctions) -> int:
         """Lines 1 and 14: a random arm in the first block, then the largest x'theta_TS."""
-        K, dim = indptr.shape[0] - 1, int(settings.dimension)
+        dim = int(settings.dimension)
         if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
-            return any_index(rng, K)
-        if settings.draws_per_block == 0.0:
-            deviation = math.sqrt(variance(settings, state[BLOCK], dim))
-            key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
+            return any_index(rng, row_count(arms))
+        if settings.draws_per_block == 0.0:  # draw="decision"
+            arm = best_under_draw(state, arms, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
             skip_normals(dim, rng)
-            return best_under_draw(state, indptr, indices, values, deviation, key, stream, counter)
+            return arm
         index = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
-        return best_under_block_draw(state, settings, indptr, indices, values, index)
+        return best_under_block_draw(state, settings, arms, index)
 
     @staticmethod
-    def learn(
-        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
-    ) -> Floats:
+    def learn(state: Floats, settings: Any, x: SparseRow, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Learn one reward, and complete the block if this is its last reward."""
-        if state[BLOCK] == 0.0:
-            filled = int(state[FILLED])
-            state = append_sparse_row(state, TABLE, filled, indices, values, reward)
-            state[FILLED] += 2.0 + 2.0 * indices.shape[0]
-        else:
-            state = add_gradient(state, indices, values, reward, link)
+        in_first_block = state[BLOCK] == 0.0
+        state = append_row(state, x, reward) if in_first_block else add_gradient(state, x, reward, link)
         state[POSITION] += 1.0
         if state[POSITION] < settings.tau:
             return state
-        if state[BLOCK] == 0.0:
-            state = fit_first_block(state, settings, link)
+        if in_first_block:
+            state = fit_first_block(state, settings.ridge, int(settings.dimension), link)
         state[BLOCK] += 1.0  # line 7
         take_step(state, settings.eta / state[BLOCK], settings.radius)  # lines 8 to 10
         store_generator(state, rng)  # line 12
@@ -127,9 +118,7 @@ class SparseSgdTs(SgdTs, sparse=True):
         return state
 
     @staticmethod
-    def probabilities(
-        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
-    ) -> bool:
+    def probabilities(state: Floats, settings: Any, arms: SparseRows, link: LinkFunctions, out: Floats) -> bool:
         """Write the share of the block's draws under which each arm is the best.
 
         Returns False for draw="decision", which has no exact form.
@@ -140,29 +129,14 @@ class SparseSgdTs(SgdTs, sparse=True):
         for a in range(out.shape[0]):
             out[a] = settings.floor / out.shape[0]
         for index in range(int(settings.draws_per_block)):
-            arm = best_under_block_draw(state, settings, indptr, indices, values, index)
+            arm = best_under_block_draw(state, settings, arms, index)
             out[arm] += (1.0 - settings.floor) / settings.draws_per_block
         return bool(settings.draws_per_block > 0.0)
 
 
 @jittable
-def best_under_block_draw(state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, index: int) -> int:
+def best_under_block_draw(state: Floats, settings: Any, arms: SparseRows, index: int) -> int:
     """Return the best arm under one of the draws theta_TS of the current block."""
     dim = int(settings.dimension)
     deviation = math.sqrt(variance(settings, state[BLOCK], dim))
-    key, stream = stored_word(state, 0), stored_word(state, 1)
-    counter = stored_word(state, 2) + np.uint64(index * ((dim + 1) // 2))
-    return best_under_draw(state, indptr, indices, values, deviation, key, stream, counter)
-
-
-@jittable
-def fit_first_block(state: Floats, settings: Any, link: LinkFunctions) -> Floats:
-    """Line 2: replace the rows of the first block by a table with the maximum likelihood estimate."""
-    starts = row_starts(state, TABLE, int(state[POSITION]))
-    fitted, initial = np.concatenate((state[:TABLE], empty_table(ROW))), initial_row()
-    fitted, estimate = fit_stored_rows(
-        state, starts, fitted, TABLE, initial, HAT, settings.ridge, int(settings.dimension), link
-    )
-    fitted[FITTED_RIDGE], fitted[CONVERGED] = estimate.ridge, 1.0 if estimate.converged else 0.0
-    fitted[FILLED] = 0.0
-    return fitted
+    return best_under_draw(state, arms, deviation, stored_generator(state, index, dim))

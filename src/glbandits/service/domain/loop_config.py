@@ -112,19 +112,12 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def _check_sparse(self, policy: Policy) -> None:
         try:
-            size = sparse_form(policy, self.width).init(self.width).size
+            sparse_form(policy, self.width).init(self.width)
         except InvalidInput as error:
             why, other = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
             if self.sparse is not None:
                 why, other = "with sparse=true", "sparse=false"
             raise InvalidInput(f"a loop is sparse {why}. Set {other}, or change the policy: {error}") from None
-        except MemoryError:
-            size = LARGEST_SPARSE_MODEL + 1
-        if size > LARGEST_SPARSE_MODEL:
-            raise InvalidInput(
-                f"a sparse model may have {LARGEST_SPARSE_MODEL:,} numbers, and {self.policy} with these settings has "
-                "more before its first reward. Use optimist"
-            )
 
     def _check_size(self) -> None:
         if self.width > LARGEST_DENSE_WIDTH:

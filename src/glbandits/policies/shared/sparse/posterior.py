@@ -9,6 +9,7 @@ only the features of the reward, the table stores the mean of theta given b = 0,
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from glbandits.compilation.numba_support import jittable
 from glbandits.maths.feature_table import empty_table, entries_of, find_all, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.covariance_factor import LEAST_VARIANCE
+from glbandits.maths.sparse_rows import SparseRow, SparseRows
 from glbandits.policies.contract import StateLayout
 from glbandits.policies.shared.outlier_limits import (
     LEAST_SHARE,
@@ -80,10 +82,15 @@ def means(entries: Floats, intercept: float) -> Floats:
 
 
 @jittable
-def sparse_score_moments(
-    state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats
-) -> None:
+def seen_features(state: Floats, settings: Any, arms: SparseRows) -> float:
+    """The number of features seen so far."""
+    return float(state[SEEN])
+
+
+@jittable
+def sparse_score_moments(state: Floats, arms: SparseRows, levels: Floats, variances: Floats) -> None:
     """Write the posterior mean (without the intercept) and variance of the score of each arm."""
+    indptr, indices, values = arms
     table, unseen = table_at(state, TABLE), 1.0 / state[UNSEEN_PRIOR]
     b, intercept_variance = state[INTERCEPT], 1.0 / state[INTERCEPT_PRECISION]
     first, last = indptr[0], indptr[indptr.shape[0] - 1]
@@ -138,19 +145,19 @@ def judged_value(state: Floats, row: int, x: float) -> float:
 
 
 @jittable
-def count_features(state: Floats, indices: Ints, x: Floats, rows: Ints, values: Floats) -> Floats:
-    """Count a reward and its features, whose values are x.
+def count_sparse_features(state: Floats, x: SparseRow, rows: Ints, values: Floats) -> Floats:
+    """Count a reward and its features, as `outlier_limits.count_features`. Insert new features and set their prior.
 
-    Writes the offsets of their table rows to `rows`, and x with outliers limited to `values`. Inserts new features and
-    sets their prior. Returns the state, which may be a larger array.
+    Writes the offsets of their table rows to `rows`, and their values with outliers limited to `values`. Returns the
+    state, which may be a larger array.
     """
-    unseen = float(state[UNSEEN_PRIOR])
+    (indices, x_values), unseen = x, float(state[UNSEEN_PRIOR])
     initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0, 0.0])
     state = insert_all(state, TABLE, indices, rows, initial)
     new_features = 0.0
     for k in range(rows.shape[0]):
         row = rows[k]
-        values[k] = judged_value(state, row, x[k])
+        values[k] = judged_value(state, row, x_values[k])
         new_features += 1.0 if state[row + PRESENCE] == 0.0 else 0.0
         state[row + SQUARES] += values[k] * values[k]
         state[row + PRESENCE] += 1.0

@@ -13,7 +13,6 @@ import numpy as np
 from glbandits.common.arrays import Floats, Ints
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.feature_table import EMPTY, HEADER
-from glbandits.policies.shared.outlier_limits import LEAST_SQUARE
 from glbandits.policies.shared.posterior_state import (
     COUNT,
     INTERCEPT,
@@ -22,8 +21,13 @@ from glbandits.policies.shared.posterior_state import (
     WEIGHT,
     dispersion,
 )
-from glbandits.policies.shared.prior_replacement import EVIDENCE_FROM, FORGOTTEN, SCALES, discount_scalars
-from glbandits.policies.shared.self_scaling_posterior import LARGEST_SHARE
+from glbandits.policies.shared.prior_replacement import (
+    EVIDENCE_FROM,
+    FORGOTTEN,
+    SCALES,
+    discount_scalars,
+    rescaled_prior,
+)
 from glbandits.policies.shared.sparse.posterior import (
     COUPLING,
     MEAN,
@@ -56,28 +60,11 @@ def occupied_rows(state: Floats) -> Ints:
 
 @jittable
 def rescaled_sparse_prior(state: Floats, rows: Ints) -> Floats:
-    """Return the prior precisions of the rows, as `prior_replacement.rescaled_prior`.
-
-    The last element is the precision of unseen features.
-    """
-    prior, logs, seen = np.ones(rows.shape[0] + 1), 0.0, 0
+    """Return the prior precisions of the rows, by `rescaled_prior`. The last element is that of unseen features."""
+    squares, presence = np.zeros(rows.shape[0] + 1), np.zeros(rows.shape[0] + 1)
     for k in range(rows.shape[0]):
-        if state[rows[k] + PRESENCE] > 0.0:
-            prior[k] = max(state[rows[k] + SQUARES] / state[rows[k] + PRESENCE], LEAST_SQUARE)
-            logs += math.log(prior[k])
-            seen += 1
-    if seen == 0:
-        return prior
-    typical, total = math.exp(logs / seen), 0.0
-    prior[rows.shape[0]] = typical
-    for k in range(rows.shape[0]):
-        presence = state[rows[k] + PRESENCE]
-        share = 1.0 if presence == 0.0 else min(max(prior[k] / typical, 1.0 / LARGEST_SHARE), LARGEST_SHARE)
-        total += share * presence / state[WEIGHT]
-        prior[k] = typical if presence == 0.0 else prior[k] / share
-    for k in range(prior.shape[0]):
-        prior[k] *= max(total, 1.0 / LARGEST_SHARE)  # the limit matters if most rows are zero
-    return prior
+        squares[k], presence[k] = state[rows[k] + SQUARES], state[rows[k] + PRESENCE]
+    return rescaled_prior(squares, presence, state[WEIGHT])
 
 
 @jittable
