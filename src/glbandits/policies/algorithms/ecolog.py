@@ -20,8 +20,7 @@ from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus, match
 from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policies.shared.exploration_settings import ExplorationSettings
-from glbandits.policies.shared.grids import EXPLORATIONS
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, ExplorationSettings
 
 LAYOUT = StateLayout()
 LOSSES, LEVEL = LAYOUT.scalar("losses"), LAYOUT.scalar("level")

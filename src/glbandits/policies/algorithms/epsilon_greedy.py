@@ -25,8 +25,8 @@ from glbandits.policies.contract import (
     derived,
 )
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.refit_policy import FITTED, LEARNED, FittedPolicy, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 from glbandits.policies.shared.sparse.diagonal import SparseDiagonal, best_by_mean, learn_diagonal
 
 ONLINE = StateLayout()

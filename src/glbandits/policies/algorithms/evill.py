@@ -12,7 +12,6 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import copy_to, dot_row
 from glbandits.policies.contract import Grid, PolicyInfo, Positive
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.perturbed_policy import PerturbedPolicy
 from glbandits.policies.shared.refit_policy import (
     LEARNED,
@@ -23,6 +22,7 @@ from glbandits.policies.shared.refit_policy import (
     theta_hat_of,
     theta_of,
 )  # fmt: skip
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class Evill(PerturbedPolicy):

@@ -13,8 +13,7 @@ from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, dot, norm
 from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policies.shared.exploration_settings import ExplorationSettings
-from glbandits.policies.shared.grids import EXPLORATIONS
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, ExplorationSettings
 
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")

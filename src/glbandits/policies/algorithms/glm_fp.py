@@ -8,8 +8,8 @@ from glbandits.maths.philox import any_index, normal
 from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, perturbed_probabilities
 from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.mle_policy import LEARNED, MlePolicy, factor_of, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class GlmFp(MlePolicy):

@@ -11,9 +11,9 @@ from glbandits.maths.fitting.warm_fit import absorb, refit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.philox import add_normals
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.perturbed_policy import PerturbedPolicy
 from glbandits.policies.shared.refit_policy import LEARNED, add_observation, fitted_rows_at, memory_of, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class GlmFpl(PerturbedPolicy):

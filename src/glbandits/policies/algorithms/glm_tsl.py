@@ -7,8 +7,8 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.maths.vectors import best_arm
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
-from glbandits.policies.shared.grids import EXPLORATIONS, FACTORS
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
 
 
 class GlmTsl(MlePolicy):

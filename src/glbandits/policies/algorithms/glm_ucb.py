@@ -11,7 +11,6 @@ from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import best_mean_with_bonus, matched_width
 from glbandits.maths.vectors import copy_to
 from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, derived
-from glbandits.policies.shared.grids import EXPLORATIONS, FACTORS
 from glbandits.policies.shared.mle_policy import (
     LEARNED,
     MlePolicy,
@@ -21,6 +20,7 @@ from glbandits.policies.shared.mle_policy import (
     theta_in_ball_of,
     theta_of,
 )  # fmt: skip
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
 
 
 class GlmUcb(MlePolicy):

@@ -13,7 +13,7 @@ from glbandits.maths.sparse_rows import SparseRow, SparseRows
 from glbandits.maths.vectors import best_arm
 from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo, Positive, StateLayout, derived
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
-from glbandits.policies.shared.grids import STEPS
+from glbandits.policies.shared.shared_settings import STEPS
 from glbandits.policies.shared.sparse.diagonal import MEAN, PRECISION, TABLE, SparseDiagonal, learn_diagonal
 
 LAYOUT = StateLayout()

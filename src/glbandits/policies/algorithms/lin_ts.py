@@ -10,9 +10,9 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.maths.vectors import best_arm
 from glbandits.policies.contract import Grid, PolicyInfo
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.linear_policy import LinearPolicy, width
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class LinTs(LinearPolicy):

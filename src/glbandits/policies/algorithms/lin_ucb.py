@@ -9,9 +9,9 @@ from glbandits.common.arrays import Floats
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.policies.contract import Grid, PolicyInfo
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.linear_policy import LinearPolicy, width
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class LinUcb(LinearPolicy):

@@ -24,7 +24,7 @@ from glbandits.policies.contract import (
     StateLayout,
     derived,
 )
-from glbandits.policies.shared.grids import EXPLORATIONS
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 LAYOUT = StateLayout()
 theta_of = LAYOUT.vector("theta")

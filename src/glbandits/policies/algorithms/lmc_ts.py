@@ -12,8 +12,8 @@ from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import add_scaled, add_scaled_row, dot, dot_row
 from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, PositiveInt, derived
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.refit_policy import LEARNED, RefitPolicy, add_observation, history_at, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class LmcTs(RefitPolicy):

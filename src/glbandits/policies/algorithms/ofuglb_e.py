@@ -15,8 +15,8 @@ from glbandits.maths.fitting.warm_fit import absorb
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.policies.contract import Bounds, Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive, derived
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.mle_policy import LEARNED, MlePolicy, factor_of, history_at, memory_of, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class OfuglbE(MlePolicy):

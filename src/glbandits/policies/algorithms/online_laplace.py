@@ -16,8 +16,8 @@ from glbandits.maths.posteriors.gaussian_posterior import (
 )
 from glbandits.maths.vectors import best_arm, point_mass
 from glbandits.policies.contract import AnyLink, Grid, NonNegative, PolicyInfo
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.posterior_policy import PosteriorPolicy, factor_of, mean_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 FP, UCB, TS = range(3)
 """The indices of the rules, in the order of the setting `rule`: compiled code reads a choice as its index."""

@@ -16,8 +16,8 @@ from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.maths.posteriors.polya_gamma import polya_gamma
 from glbandits.maths.vectors import add_scaled_row, copy_to, dot_row
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo, Positive, PositiveInt
-from glbandits.policies.shared.grids import EXPLORATIONS
 from glbandits.policies.shared.refit_policy import LEARNED, RefitPolicy, add_observation, history_at, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
 class PgTs(RefitPolicy):

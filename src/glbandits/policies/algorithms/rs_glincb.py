@@ -14,8 +14,7 @@ from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policies.shared.exploration_settings import ExplorationSettings
-from glbandits.policies.shared.grids import EXPLORATIONS
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, ExplorationSettings
 
 LAYOUT = StateLayout()
 theta_warm_of, theta_of = LAYOUT.vector("theta_warm"), LAYOUT.vector("theta")

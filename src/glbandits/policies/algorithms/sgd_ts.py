@@ -25,9 +25,8 @@ from glbandits.policies.contract import (
     StateLayout,
     derived,
 )
-from glbandits.policies.shared.grids import EXPLORATIONS, FACTORS, STEPS
 from glbandits.policies.shared.sgd_ts_theory import TheoryConstants, variance
-from glbandits.policies.shared.warm_up import warm_up_length
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS, STEPS, warm_up_length
 
 SCALARS = StateLayout()
 POSITION, BLOCK = SCALARS.count("position"), SCALARS.count("block")

@@ -21,8 +21,8 @@ from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to
 from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, PositiveInt, StateLayout, derived
-from glbandits.policies.shared.grids import EXPLORATIONS, FACTORS
 from glbandits.policies.shared.mle_policy import MlePolicy
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
 
 LAYOUT, STAGE = StateLayout(), StateLayout()
 """The state consists of the count of rewards, one STAGE for each stage, and a history labelled by stage."""

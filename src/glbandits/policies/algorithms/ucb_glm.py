@@ -7,8 +7,8 @@ from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo, derived
-from glbandits.policies.shared.grids import EXPLORATIONS, FACTORS
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, remember_and_fit, theta_of
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
 
 
 class UcbGlm(MlePolicy):

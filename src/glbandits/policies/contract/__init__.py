@@ -6,8 +6,7 @@ See docs/write-a-policy.md.
 from glbandits.compilation.numba_support import jittable
 from glbandits.policies.contract.base import Grid, Policy, PolicyInfo, unpacker
 from glbandits.policies.contract.bonus_rule import BonusRule
-from glbandits.policies.contract.coefficients import Coefficients
-from glbandits.policies.contract.outliers import Outliers, OutlierWarning
+from glbandits.policies.contract.model_facts import Coefficients, Outliers, OutlierWarning
 from glbandits.policies.contract.plain_settings import grid_points, rebuild, settings_of
 from glbandits.policies.contract.settings import (
     AnyLink,

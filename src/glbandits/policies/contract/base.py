@@ -20,8 +20,7 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import point_mass, uniform_mass
 from glbandits.policies.contract.bonus_rule import BonusRule
-from glbandits.policies.contract.coefficients import Coefficients
-from glbandits.policies.contract.outliers import Outliers
+from glbandits.policies.contract.model_facts import Coefficients, Outliers
 from glbandits.policies.contract.settings import (
     AnyLink,
     declared_settings,

@@ -12,8 +12,7 @@ from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.policies.contract import AnyLink, Grid, Positive, StateLayout, derived
-from glbandits.policies.shared.exploration_settings import ExplorationSettingsWithNoise
-from glbandits.policies.shared.grids import EXPLORATIONS, STEPS
+from glbandits.policies.shared.shared_settings import EXPLORATIONS, STEPS, ExplorationSettingsWithNoise
 
 LAYOUT = StateLayout()
 PATH, SQUARES = LAYOUT.scalar("path", at_least=0.0), LAYOUT.scalar("squares", at_least=0.0)

@@ -7,8 +7,8 @@ from glbandits.common.arrays import Floats
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.posteriors.gaussian_posterior import self_normalised_width
 from glbandits.policies.contract import AnyLink
-from glbandits.policies.shared.exploration_settings import ExplorationSettingsWithNoise
 from glbandits.policies.shared.posterior_policy import PosteriorPolicy, factor_of
+from glbandits.policies.shared.shared_settings import ExplorationSettingsWithNoise
 
 
 class LinearPolicy(PosteriorPolicy, ExplorationSettingsWithNoise):

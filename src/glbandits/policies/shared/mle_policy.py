@@ -24,8 +24,7 @@ from glbandits.policies.contract import (
     StateLayout,
     derived,
 )
-from glbandits.policies.shared.exploration_settings import ExplorationSettingsWithNoise
-from glbandits.policies.shared.warm_up import warm_up_length
+from glbandits.policies.shared.shared_settings import ExplorationSettingsWithNoise, warm_up_length
 
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")

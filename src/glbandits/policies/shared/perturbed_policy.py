@@ -1,8 +1,8 @@
 """Base class of GLM-FPL and EVILL: the scale of a random perturbation of the fit."""
 
 from glbandits.policies.contract import PositiveInt, derived
-from glbandits.policies.shared.exploration_settings import ExplorationSettingsWithNoise
 from glbandits.policies.shared.refit_policy import FittedPolicy
+from glbandits.policies.shared.shared_settings import ExplorationSettingsWithNoise
 
 
 class PerturbedPolicy(FittedPolicy, ExplorationSettingsWithNoise):

@@ -1,6 +1,7 @@
-"""The coefficients of a model: the point estimate with which a policy scores arms."""
+"""What a policy tells about its model: the coefficients with which it scores arms, and the outliers that it limited."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,3 +39,18 @@ class Coefficients:
             nearest = np.minimum(np.searchsorted(self.indices, wanted), self.indices.size - 1)
             coefficients = np.where(self.indices[nearest] == wanted, self.theta[nearest], 0.0)
         return coefficients
+
+
+class OutlierWarning(UserWarning):
+    """A feature or a reward was far outside everything seen before, and was limited."""
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """How many outliers a model has learned. It has learned a limited value in place of each."""
+
+    rewards: int = 0
+    values: int = 0
+    """The number of outlying values of all features."""
+    features: Mapping[int, int] = field(default_factory=dict)
+    """The number of outlying values by the index of the feature, discounted if the policy has a half-life."""

@@ -1,4 +1,4 @@
-"""Base classes with settings for exploration: a plain scale, or the width from a theory."""
+"""Settings that several policies share: their tuning grids, the warm-up, and the scale of the exploration."""
 
 import math
 from typing import Annotated
@@ -6,6 +6,20 @@ from typing import Annotated
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.links import find_link, slope_range
 from glbandits.policies.contract import AnyLink, Bounds, NonNegative, Policy, Positive
+
+EXPLORATIONS = (0.01, 0.1, 1.0, 5.0, 10.0)
+"""Scales of a bonus or posterior draw, and a of epsilon-greedy: the tuning grid of the SGD-TS paper. Policies that are
+not in the paper use it too."""
+STEPS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
+"""Step sizes, as in the paper."""
+FACTORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+"""C in tau = floor(C max(log T, d))."""
+
+
+def warm_up_length(factor: float, horizon: int | None, dim: int) -> int:
+    """Return tau = floor(C max(log T, d)), or floor(C d) without a horizon; at least 1."""
+    log_T = math.log(horizon) if horizon is not None else 0.0
+    return max(1, math.floor(factor * max(log_T, dim)))
 
 
 class ExplorationSettings(Policy):
