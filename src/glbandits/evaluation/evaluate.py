@@ -10,9 +10,8 @@ from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike, as_embeddings
-from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Estimator
 from glbandits.evaluation.estimators.headline import HeadlineSums
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader, RowUnits
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation

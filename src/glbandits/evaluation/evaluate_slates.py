@@ -19,8 +19,7 @@ from glbandits.common.arrays import Floats
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation.estimators.estimator import ratio
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Interval, ratio
 from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table

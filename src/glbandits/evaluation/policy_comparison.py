@@ -9,9 +9,9 @@ from glbandits.bandit import Bandit
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target

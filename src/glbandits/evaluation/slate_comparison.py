@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.targets import GivenTarget
 from glbandits.evaluation.evaluate_slates import SlateEvaluation, evaluate_slates
 from glbandits.evaluation.logs.log_slice import LogSlice, split

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from glbandits.evaluation import Columns, Evaluation, evaluate, read_table
-from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import MomentSums
-from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline, agreement_notes
 
 
 def evaluated(context: str, rows: int = 1500, **columns: Any) -> Evaluation:

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from glbandits.common.arrays import Floats
-from glbandits.evaluation.models.exact_fit import refit
+from glbandits.evaluation.models.glm_models import refit
 from glbandits.maths.links import find_link
 from glbandits.policies import Optimist
 from glbandits.policies.shared.posterior_state import prior_of

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LoggedData, evaluate
-from glbandits.evaluation.models.glm_learner import EXACT_ROWS, GlmLearner
+from glbandits.evaluation.models.glm_models import EXACT_ROWS, GlmLearner
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 

@@ -12,7 +12,7 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.entry_point import entry_point
-from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero

@@ -32,8 +32,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from glbandits.common.arrays import Floats
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
-from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
 
 PRIOR_ROWS = 100.0

@@ -8,10 +8,9 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import check_float, check_int
-from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Estimator, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.support import Support
 
 

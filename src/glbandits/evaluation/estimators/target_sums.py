@@ -7,12 +7,10 @@ import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.embeddings import Embeddings
-from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs
+from glbandits.evaluation.estimators.estimator import UNKNOWN, Estimator, EstimatorInputs, normal_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
-from glbandits.evaluation.estimators.headline import HeadlineSums
-from glbandits.evaluation.estimators.intervals import UNKNOWN, normal_interval
+from glbandits.evaluation.estimators.headline import HeadlineSums, agreement_notes
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums

@@ -12,13 +12,13 @@ from glbandits.common.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import (
     ArmFeatures,
     FixedArms,
+    RowArmNames,
     RowIndex,
     check_array,
     check_int_array,
     copy_with,
 )
 from glbandits.evaluation.logs.reward_checks import check_rewards
-from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link

@@ -16,9 +16,7 @@ from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_features, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
-from glbandits.evaluation.models.glm_learner import GlmLearner
-from glbandits.evaluation.models.link_arrays import apply_link
-from glbandits.evaluation.models.sparse_glm import SparseGlm
+from glbandits.evaluation.models.glm_models import GlmLearner, SparseGlm, apply_link
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
 

@@ -13,7 +13,7 @@ from glbandits.common.display.displayed import Displayed
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, Interval
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve

@@ -25,7 +25,7 @@ from glbandits.common.display.charts import (
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.palette import GREY
 from glbandits.evaluation import ArmSupport
-from glbandits.evaluation.estimators.intervals import UNKNOWN
+from glbandits.evaluation.estimators.estimator import UNKNOWN
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.evaluation.replay.learning_curve import LearningCurve
