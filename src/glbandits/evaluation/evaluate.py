@@ -210,7 +210,7 @@ class _Progress:
 
 
 def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
-    fitted, row_units, first_row = model.begin(log.dim), RowUnits(), 0
+    fitted, row_units, first_row = model.begin(log), RowUnits(), 0
     every = -(-len(log) // model.max_rows)
     for block in log.blocks(size):
         rows = slice(-first_row % every, None, every)
