@@ -2,8 +2,8 @@
 
 Sub-packages, from the lowest layer up: `logs` reads logs, `models` fits reward and propensity models, `estimators`
 computes estimates and intervals, `replay` plays a log with policies that learn. The modules of this package combine
-them: `evaluate`, `evaluate_slates`, `select_estimator` and `promotion`. `policy_comparison` and `slate_comparison`
-compare several candidates, for the command line and the service.
+them: `evaluate`, `evaluate_slates`, `select_estimator` and `promotion`. `policy_comparison` compares several
+candidates, for the command line and the service.
 """
 
 from glbandits.common.extras import needed_for

@@ -8,7 +8,7 @@ import numpy as np
 
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
+from glbandits.evaluation.estimators.anytime import why_no_anytime_interval
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike, as_embeddings
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Estimator
 from glbandits.evaluation.estimators.headline import HeadlineSums
@@ -24,7 +24,7 @@ from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel, SequentialGlm
 from glbandits.maths.links import find_link
 
-MAX_BLOCK_NUMBERS = 8_000_000
+MAX_FEATURES = 8_000_000
 """Maximum number of features of a block: 64 MB."""
 
 
@@ -135,13 +135,10 @@ def evaluate(
     needs_model = any(estimator.needs_model for estimator in instances)
     if compared is not None and not needs_model:
         raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
-    reason = why_no_anytime_interval(head, bounds)
+    no_anytime = why_no_anytime_interval(head, bounds)
 
     def headline() -> HeadlineSums | None:
-        if not needs_model:
-            return None
-        anytime = reason or AnytimeIntervals(bounds, least)
-        return HeadlineSums(anytime, bounds)
+        return HeadlineSums(bounds, least, no_anytime=no_anytime) if needs_model else None
 
     sums = {
         name: TargetSums(each, instances, headline(), np.random.default_rng(seed), categories, head)
@@ -151,7 +148,7 @@ def evaluate(
         size = _block_rows(head)
         report = _Progress(shown, (2 if needs_model else 1) * len(log))
         fitted = _fit(log, model or GlmReward(link=head.link), size, report) if needs_model else None
-        sequential = SequentialGlm(link, log.dim, sparse=log.sparse) if needs_model and reason is None else None
+        sequential = SequentialGlm(link, log.dim, sparse=log.sparse) if needs_model and not no_anytime else None
         reader = RowReader(bounds, fitted, sequential)
         for block in log.blocks(size):
             _add(sums, reader.read(block), compared)
@@ -197,7 +194,7 @@ def _block_rows(head: LoggedData) -> int:
     """Number of rows of a block: fewer if rows have many features."""
     if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows limits its blocks itself
         return BLOCK
-    return max(1, min(BLOCK, MAX_BLOCK_NUMBERS // max(head.arms.max_arms * head.dim, 1)))
+    return max(1, min(BLOCK, MAX_FEATURES // max(head.arms.max_arms * head.dim, 1)))
 
 
 class _Progress:

@@ -158,7 +158,7 @@ def promotion(
             field="reward_range",
         )
     reason = why_no_anytime_interval(head, bounds)
-    if reason is not None:
+    if reason:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
     if len(log) < 2 * FIRST_SPLIT:
         return Promotion(
