@@ -19,7 +19,7 @@ from glbandits.evaluation.estimators.target_sums import TargetSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, first_row_of
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel, SequentialGlm
 from glbandits.maths.links import find_link
@@ -123,7 +123,7 @@ def evaluate(
     instances = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in requested]
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
-    head = _first_row(log)
+    head = _checked_first_row(log)
     targets = _targets(target, log)
     compared = None if reference is None else _reference(reference, targets, log)
     pairs = max(comb(len(targets), 2), 1) if isinstance(target, Mapping) else 1
@@ -160,13 +160,11 @@ def evaluate(
     return results if isinstance(target, Mapping) else next(iter(results.values()))
 
 
-def _first_row(log: Log) -> LoggedData:
+def _checked_first_row(log: Log) -> LoggedData:
     """A block with the first row of a log. Raises InvalidInput if it has no rows or no propensities."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
-    head = next(iter(log.blocks(1)), None)
-    if head is None:
-        raise InvalidInput("the log has no rows")
+    head = first_row_of(log)
     if head.propensities is None:
         raise InvalidInput(
             "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "

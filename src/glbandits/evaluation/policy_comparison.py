@@ -105,10 +105,13 @@ class EvaluatedPolicy:
     """Of the candidate after learning, on rows that it did not learn."""
     left_out_rows: int
     """Number of rows of the log that the evaluation does not use: those that policies learned, or 0."""
-    learned_rows: int | None
-    """Number of rows that it learned before; None if it did not learn from this log."""
     learning_curve: LearningCurve | None
     """Reward while learning, over the whole log; None for a candidate that does not learn."""
+
+    @property
+    def learned_rows(self) -> int | None:
+        """Number of rows that it learned before; None if it did not learn from this log."""
+        return None if self.learning_curve is None else self.left_out_rows
 
     def learning_curve_note(self) -> str | None:
         """Return a warning if the learning curve rests on too few rows, else None."""
@@ -350,14 +353,16 @@ class _Work:
     def _evaluate(self, labels: Sequence[str]) -> list[EvaluatedPolicy]:
         """Evaluate candidates on the same rows, in one pass: saved models on all rows, others on the second part."""
         settings = self._settings
-        train_part, test_part = self._parts or (None, LogSlice(self._log, 0, len(self._log)))
+        test_part = LogSlice(self._log, 0, len(self._log)) if self._parts is None else self._parts[1]
         rows = self._log if isinstance(self._candidates[labels[0]], Bandit) else test_part
-        reference = self._candidates[self._reference]
         has_headline = settings.select or any(
             lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators
         )
-        has_difference = has_headline and (rows is test_part or not isinstance(reference, Policy))
         targets = {label: self._target(label, rows) for label in labels}
+        compared = None
+        if has_headline and (rows is test_part or not isinstance(self._candidates[self._reference], Policy)):
+            own = self._reference in targets
+            compared = targets[self._reference] if own else self._target(self._reference, rows)
         label = f"evaluating {', '.join(labels)}"
         compiles = any(isinstance(target, FrozenTarget) for target in targets.values())
         self._progress(f"{label} {COMPILES}" if compiles else label, 0, len(rows))
@@ -368,7 +373,7 @@ class _Work:
             embeddings=self._embeddings,
             level=settings.level,
             reward_range=settings.reward_range,
-            reference=self._compared(targets, rows) if has_difference else None,
+            reference=compared,
             comparisons=max(comb(len(self._candidates), 2), 1),
             seed=settings.seed,
             progress=lambda done, total: self._progress(label, done, total),
@@ -383,15 +388,10 @@ class _Work:
                 label=label,
                 evaluation=evaluation,
                 left_out_rows=len(self._log) - len(rows),
-                learned_rows=len(train_part) if train_part is not None and label in self.learned else None,
                 learning_curve=self.learned[label].curve if label in self.learned else None,
             )
             for label, evaluation in evaluations.items()
         ]
-
-    def _compared(self, targets: Mapping[str, Target], rows: Log) -> TargetLike:
-        """The reference as a target for these rows."""
-        return targets[self._reference] if self._reference in targets else self._target(self._reference, rows)
 
     def _target(self, label: str, rows: Log) -> Target:
         """The candidate, after it has learned, as a target for these rows."""

@@ -101,10 +101,7 @@ class RowArms:
     """Whether all rows have the same arms in the same order, by name. Their features may differ."""
 
     def __post_init__(self) -> None:
-        arms, given = check_array("arms", self.arms, 3), check_array("counts", self.counts, 1)
-        if (given != np.floor(given)).any():
-            raise InvalidInput(f"counts must be whole numbers; got {given[np.argmax(given != np.floor(given))]}")
-        counts = given.astype(np.int64)
+        arms, counts = check_array("arms", self.arms, 3), check_int_array("counts", self.counts)
         set_validated(self, arms=arms, counts=counts)
         if counts.shape != (len(arms),):
             raise InvalidInput(f"counts must have one number for each of the {len(arms)} rows; got {counts.shape}")

@@ -237,12 +237,12 @@ def arm_names_of(log: Log) -> tuple[str, ...]:
     return () if head is None or head.row_arm_names is None else head.row_arm_names.names
 
 
-def link_of(log: Log) -> str | Link:
-    """Return the link of the rewards of a log. Raises InvalidInput if the log has no rows."""
+def first_row_of(log: Log) -> LoggedData:
+    """Return a block with the first row of a log. Raises InvalidInput if the log has no rows."""
     head = next(iter(log.blocks(1)), None)
     if head is None:
         raise InvalidInput("the log has no rows")
-    return head.link
+    return head
 
 
 def block_size(size: int, max_arms: int, dim: int) -> int:
