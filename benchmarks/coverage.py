@@ -53,7 +53,7 @@ def _outcome(simulated: LearningLog, target: str) -> Outcome:
         assert evaluation.headline is not None
         fixed, anytime = evaluation.headline.value.fixed_n, evaluation.headline.value.interval
         intervals = [evaluation[name].normal for name in ("ips", "snips", "dr")]
-        intervals += [Interval(0.0, 1.0) if isinstance(interval, str) else interval for interval in (fixed, anytime)]
+        intervals += [interval or Interval(0.0, 1.0) for interval in (fixed, anytime)]
         covered.append(tuple(interval.low <= truth <= interval.high for interval in intervals))
         widths.append(tuple(interval.high - interval.low for interval in intervals))
     return Outcome(target, tuple(covered), tuple(widths), _covers_at_all_looks(simulated, target))

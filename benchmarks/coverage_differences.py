@@ -43,7 +43,7 @@ def _outcomes(simulated: LearningLog, target: str, reference: str) -> Iterator[f
     assert headline.difference is not None
     truth = simulated.values[target] - simulated.values[reference]
     for interval in (headline.difference.fixed_n, headline.difference.interval):
-        if isinstance(interval, str):
+        if interval is None:
             yield from (np.nan, np.nan)
         else:
             yield from (float(interval.low <= truth <= interval.high), interval.high - interval.low)

@@ -52,9 +52,9 @@ def coverage_of(seed: int) -> Coverage:
     for target in TARGETS:
         evaluation, truth = evaluate(simulated.log, simulated.targets[target]), simulated.values[target]
         assert evaluation.headline is not None
-        intervals: list[Interval | str] = [evaluation[name].normal for name in ("ips", "snips", "dr")]
+        intervals: list[Interval | None] = [evaluation[name].normal for name in ("ips", "snips", "dr")]
         intervals += [evaluation.headline.value.fixed_n, evaluation.headline.value.interval]
-        at_end.append([isinstance(interval, str) or interval.low <= truth <= interval.high for interval in intervals])
+        at_end.append([interval is None or interval.low <= truth <= interval.high for interval in intervals])
         paths.append(_paths(simulated, target))
     return Coverage(np.array(at_end), np.array(paths), np.array([simulated.values[target] for target in TARGETS]))
 

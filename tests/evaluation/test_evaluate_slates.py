@@ -19,8 +19,7 @@ from glbandits.evaluation import (
     read_slates,
 )
 from glbandits.evaluation.estimators.targets import GivenTarget
-from glbandits.evaluation.evaluate_slates import slates_of_decisions
-from glbandits.evaluation.slate_comparison import compare_on_slates
+from glbandits.evaluation.evaluate_slates import compare_on_slates, slates_of_decisions
 from tests.evaluation.simulated_logs import small_log
 
 # Two slates of two slots. By hand: w = (2, 1/2), (1, 3).
@@ -204,8 +203,8 @@ def test_given_target_is_cut_to_the_evaluated_slates() -> None:
         arm_names=("a", "b"),
     )
     target = GivenTarget(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
-    _, evaluated = compare_on_slates(log, {"uniform": Uniform(), "given": target}, ["iips"])
-    assert evaluated.evaluation["iips"].value == 2.0
+    evaluated = dict(compare_on_slates(log, {"uniform": Uniform(), "given": target}, ["iips"]))
+    assert evaluated["given"]["iips"].value == 2.0
 
 
 def test_names_of_arms_may_be_a_list() -> None:

@@ -7,7 +7,6 @@ from glbandits.evaluation import AnytimeInterval, DoublyRobustEstimate, evaluate
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (
     CURVE_POINTS,
-    OTHER_ROWS,
     Candidate,
     ComparisonSettings,
     GateSettings,
@@ -24,8 +23,8 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_learners_are_evaluated_on_rows_they_did_not_learn() -> None:
     evaluated = {policy.label: policy for policy in small_comparison().policies}
     for label in ("optimist", "sgd-ts:step=0.5", "arm:new", "uniform"):
-        assert (evaluated[label].first_row, evaluated[label].evaluation.support.rows) == (512, 512), label
-    assert (evaluated["a <model>"].first_row, evaluated["a <model>"].evaluation.support.rows) == (0, ROWS)
+        assert (evaluated[label].left_out_rows, evaluated[label].evaluation.support.rows) == (512, 512), label
+    assert (evaluated["a <model>"].left_out_rows, evaluated["a <model>"].evaluation.support.rows) == (0, ROWS)
     assert [evaluated[label].learned_rows for label in evaluated] == [512, 512, None, None, None]
     assert [evaluated[label].learning_curve is None for label in evaluated] == [False, False, True, True, True]
 
@@ -57,7 +56,7 @@ def test_all_rows_are_used_if_no_candidate_learns() -> None:
     result = compare_policies(
         small_log(), {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}, ComparisonSettings()
     )
-    assert list(result.evaluation_by_first_row) == [0]
+    assert list(result.evaluation_by_left_out_rows) == [0]
     assert [policy.evaluation.support.rows for policy in result.policies] == [ROWS, ROWS]
     assert result.describe_rows(0) == "all 1,024 rows"
 
@@ -148,7 +147,7 @@ def test_candidates_are_compared_with_the_first() -> None:
     evaluated = {policy.label: policy.evaluation for policy in comparison.policies}
     for label, difference in comparison.differences.items():
         if label == "a <model>":
-            assert difference == OTHER_ROWS  # it is evaluated on rows that optimist learned
+            assert difference is None  # it is evaluated on rows that optimist learned
             continue
         assert isinstance(difference, DoublyRobustEstimate)
         assert difference.value == pytest.approx(evaluated[label]["dr"].value - evaluated["optimist"]["dr"].value)

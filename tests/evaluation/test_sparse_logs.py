@@ -70,6 +70,7 @@ def test_sparse_estimates_equal_dense_estimates(target: str) -> None:
         wanted = train(log[:70], policy) if target == "bandit" else target
         found = evaluate(log[70:], wanted, ("ips", "snips", "dr", "dm"))
         assert found.headline is not None
+        assert found.headline.value.interval is not None
         estimates.append([*(each.value for each in found.estimates), *found.headline.value.interval])
     np.testing.assert_allclose(estimates[1][:2], estimates[0][:2], rtol=1e-9)
     # Both reward models are the mode of a posterior; the scales of their priors are found by other approximations.

@@ -10,7 +10,7 @@ from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import ARM, as_target
-from glbandits.evaluation.logs.logged_data import link_of
+from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.features import FeatureMap
 from glbandits.policies.contract import Policy
@@ -48,7 +48,7 @@ def parse_candidates(
 
 def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> Policy:
     """Return the policy of a text, with the link of the log and the number of rows to learn as defaults."""
-    return parse_policy(text, link=link_of(log), horizon=max(1, round(train_share * len(log))))
+    return parse_policy(text, link=first_row_of(log).link, horizon=max(1, round(train_share * len(log))))
 
 
 def features_of_models(models: Sequence[Path]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Sub-packages, from the lowest layer up: `logs` reads logs, `models` fits reward and propensity models, `estimators`
 computes estimates and intervals, `replay` plays a log with policies that learn. The modules of this package combine
-them: `evaluate`, `evaluate_slates`, `select_estimator` and `promotion`. `policy_comparison` and `slate_comparison`
-compare several candidates, for the command line and the service.
+them: `evaluate`, `evaluate_slates`, `select_estimator` and `promotion`. `policy_comparison` compares several
+candidates, for the command line and the service.
 """
 
 from glbandits.common.extras import needed_for
@@ -13,10 +13,8 @@ with needed_for("glbandits.evaluation", "lab"):
     import polars as _polars  # noqa: F401
 
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
-from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.estimator import Estimator, Interval
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.estimators.intervals import Interval
-from glbandits.evaluation.estimators.large_weights import LargeWeights
 from glbandits.evaluation.estimators.point_estimators import (
     ESTIMATORS,
     ClippedIps,
@@ -32,15 +30,14 @@ from glbandits.evaluation.estimators.point_estimators import (
     SwitchDr,
 )
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
-from glbandits.evaluation.estimators.support import ArmSupport, Support
+from glbandits.evaluation.estimators.support import ArmSupport, LargeWeights, Support
 from glbandits.evaluation.estimators.targets import Target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
-from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
+from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.evaluation.logs.overlap import Overlap, overlap_of
-from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward

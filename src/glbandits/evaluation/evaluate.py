@@ -8,11 +8,10 @@ import numpy as np
 
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
+from glbandits.evaluation.estimators.anytime import why_no_anytime_interval
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike, as_embeddings
-from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Estimator
 from glbandits.evaluation.estimators.headline import HeadlineSums
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader, RowUnits
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
@@ -20,12 +19,12 @@ from glbandits.evaluation.estimators.target_sums import TargetSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, first_row_of
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel, SequentialGlm
 from glbandits.maths.links import find_link
 
-MAX_BLOCK_NUMBERS = 8_000_000
+MAX_FEATURES = 8_000_000
 """Maximum number of features of a block: 64 MB."""
 
 
@@ -124,7 +123,7 @@ def evaluate(
     instances = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in requested]
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
-    head = _first_row(log)
+    head = _checked_first_row(log)
     targets = _targets(target, log)
     compared = None if reference is None else _reference(reference, targets, log)
     pairs = max(comb(len(targets), 2), 1) if isinstance(target, Mapping) else 1
@@ -136,13 +135,10 @@ def evaluate(
     needs_model = any(estimator.needs_model for estimator in instances)
     if compared is not None and not needs_model:
         raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
-    reason = why_no_anytime_interval(head, bounds)
+    no_anytime = why_no_anytime_interval(head, bounds)
 
     def headline() -> HeadlineSums | None:
-        if not needs_model:
-            return None
-        anytime = reason or AnytimeIntervals(bounds, least)
-        return HeadlineSums(anytime, bounds)
+        return HeadlineSums(bounds, least, no_anytime=no_anytime) if needs_model else None
 
     sums = {
         name: TargetSums(each, instances, headline(), np.random.default_rng(seed), categories, head)
@@ -152,7 +148,7 @@ def evaluate(
         size = _block_rows(head)
         report = _Progress(shown, (2 if needs_model else 1) * len(log))
         fitted = _fit(log, model or GlmReward(link=head.link), size, report) if needs_model else None
-        sequential = SequentialGlm(link, log.dim, sparse=log.sparse) if needs_model and reason is None else None
+        sequential = SequentialGlm(link, log.dim, sparse=log.sparse) if needs_model and not no_anytime else None
         reader = RowReader(bounds, fitted, sequential)
         for block in log.blocks(size):
             _add(sums, reader.read(block), compared)
@@ -164,13 +160,11 @@ def evaluate(
     return results if isinstance(target, Mapping) else next(iter(results.values()))
 
 
-def _first_row(log: Log) -> LoggedData:
+def _checked_first_row(log: Log) -> LoggedData:
     """A block with the first row of a log. Raises InvalidInput if it has no rows or no propensities."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
-    head = next(iter(log.blocks(1)), None)
-    if head is None:
-        raise InvalidInput("the log has no rows")
+    head = first_row_of(log)
     if head.propensities is None:
         raise InvalidInput(
             "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "
@@ -198,7 +192,7 @@ def _block_rows(head: LoggedData) -> int:
     """Number of rows of a block: fewer if rows have many features."""
     if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows limits its blocks itself
         return BLOCK
-    return max(1, min(BLOCK, MAX_BLOCK_NUMBERS // max(head.arms.max_arms * head.dim, 1)))
+    return max(1, min(BLOCK, MAX_FEATURES // max(head.arms.max_arms * head.dim, 1)))
 
 
 class _Progress:
@@ -211,7 +205,7 @@ class _Progress:
 
 
 def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
-    fitted, row_units, first_row = model.begin(log.dim), RowUnits(), 0
+    fitted, row_units, first_row = model.begin(log), RowUnits(), 0
     every = -(-len(log) // model.max_rows)
     for block in log.blocks(size):
         rows = slice(-first_row % every, None, every)

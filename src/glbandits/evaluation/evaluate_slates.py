@@ -6,7 +6,7 @@ about rewards.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -19,11 +19,13 @@ from glbandits.common.arrays import Floats
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation.estimators.estimator import ratio
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval
-from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Interval, ratio
+from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
+from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
+from glbandits.evaluation.replay.train import train
+from glbandits.policies import Policy
 
 
 def _slate_ips(weights: Floats) -> Floats:
@@ -149,6 +151,40 @@ def evaluate_slates(
         rewards = slates.rewards[:, np.newaxis] if whole else slates.rewards
         estimates.append(_estimate(name, used, rewards, self_normalised, level))
     return SlateEvaluation(tuple(estimates), float(slates.rewards.sum() / len(slates)), len(slates), level)
+
+
+def compare_on_slates(
+    log: Log,
+    candidates: Mapping[str, Policy | TargetLike],
+    estimators: Sequence[str],
+    *,
+    train_share: float = 0.5,
+    self_normalised: bool = False,
+    level: float = DEFAULT_LEVEL,
+    seed: int = 0,
+) -> Iterator[tuple[str, SlateEvaluation]]:
+    """Yield the label and the evaluation of each candidate.
+
+    If any candidate is a policy, which learns, policies learn the first slates, and all candidates are evaluated on
+    the others. Otherwise they are evaluated on all slates.
+
+    Args:
+        log: a row for each slot. The rows of a slate have the same cluster.
+        candidates: by label.
+        estimators: names from `SLATE_ESTIMATORS`.
+        train_share: the share of slates that policies learn.
+        self_normalised: as in `evaluate_slates`.
+        level: confidence level of the intervals.
+        seed: of all random numbers.
+    """
+    learns = any(isinstance(candidate, Policy) for candidate in candidates.values())
+    whole = LogSlice(log, 0, len(log))
+    training, evaluated = split(log, train_share) if learns else (whole, whole)
+    for label, candidate in candidates.items():
+        target = train(training, candidate, seed=seed) if isinstance(candidate, Policy) else candidate
+        if isinstance(target, GivenTarget):
+            target = target.of_part(evaluated)
+        yield label, evaluate_slates(evaluated, target, estimators, self_normalised=self_normalised, level=level)
 
 
 def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]:

@@ -9,11 +9,12 @@ from glbandits.bandit import Bandit
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
+from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
@@ -21,7 +22,6 @@ from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import Promotion, promotion
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, check_duration, play_policies
-from glbandits.evaluation.replay.play_log import MIN_SAMPLE_SIZE
 from glbandits.evaluation.replay.train import train_all
 from glbandits.evaluation.select_estimator import choose_estimator, with_validator
 from glbandits.policies import Policy
@@ -103,12 +103,15 @@ class EvaluatedPolicy:
     label: str
     evaluation: Evaluation
     """Of the candidate after learning, on rows that it did not learn."""
-    first_row: int
-    """Index of the first row of the evaluation. If clusters interleave: the number of rows left out of it."""
-    learned_rows: int | None
-    """Number of rows that it learned before; None if it did not learn from this log."""
+    left_out_rows: int
+    """Number of rows of the log that the evaluation does not use: those that policies learned, or 0."""
     learning_curve: LearningCurve | None
     """Reward while learning, over the whole log; None for a candidate that does not learn."""
+
+    @property
+    def learned_rows(self) -> int | None:
+        """Number of rows that it learned before; None if it did not learn from this log."""
+        return None if self.learning_curve is None else self.left_out_rows
 
     def learning_curve_note(self) -> str | None:
         """Return a warning if the learning curve rests on too few rows, else None."""
@@ -140,36 +143,38 @@ class PolicyComparison(Displayed):
     """Remarks about the log itself."""
 
     @property
-    def differences(self) -> dict[str, DoublyRobustEstimate | str]:
-        """The value of each candidate minus that of the reference; or the reason why it is unknown.
+    def differences(self) -> dict[str, DoublyRobustEstimate | None]:
+        """The value of each candidate minus that of the reference; None if it is unknown (`OTHER_ROWS` says why).
 
         All intervals of one kind hold at once with probability `settings.level`, whichever candidate is the reference.
         """
         return {
-            policy.label: policy.evaluation.headline.difference or OTHER_ROWS
+            policy.label: policy.evaluation.headline.difference
             for policy in self.policies
             if policy.label != self.reference and policy.evaluation.headline is not None
         }
 
     @property
-    def evaluation_by_first_row(self) -> dict[int, Evaluation]:
-        """One evaluation for each set of evaluated rows, by `first_row`.
+    def evaluation_by_left_out_rows(self) -> dict[int, Evaluation]:
+        """One evaluation for each set of evaluated rows, by `left_out_rows`.
 
         Each has the logged mean of its rows.
         """
-        return {policy.first_row: policy.evaluation for policy in reversed(self.policies)}
+        return {policy.left_out_rows: policy.evaluation for policy in reversed(self.policies)}
 
-    def describe_rows(self, first_row: int) -> str:
-        """Return a description of the evaluated rows, as text for tables."""
-        if first_row and self.by_cluster:
-            return f"the {self.rows - first_row:,} rows of other clusters"
-        return f"rows {first_row + 1:,} to {self.rows:,}" if first_row else f"all {self.rows:,} rows"
+    def describe_rows(self, left_out: int) -> str:
+        """Return a description of the rows of an evaluation that leaves out this number of rows."""
+        if not left_out:
+            return f"all {self.rows:,} rows"
+        if self.by_cluster:
+            return f"the {self.rows - left_out:,} rows of other clusters"
+        return f"rows {left_out + 1:,} to {self.rows:,}"
 
     def _values(self) -> dict[str, object]:
         policies = ", ".join(policy.label for policy in self.policies)
         values = {"log": self.source, "rows": self.rows, "features": self.dim, "policies": policies}
         for label, difference in self.differences.items():
-            values[f"{label} minus {self.reference}"] = difference
+            values[f"{label} minus {self.reference}"] = difference or OTHER_ROWS
         return values
 
 
@@ -254,12 +259,6 @@ def compare_policies(
         promotion=None if settings.gate is None else first[0],
         notes=tuple(notes),
     )
-
-
-def target_of_part(target: GivenTarget, part: LogSlice | ClusterSlice) -> GivenTarget:
-    """Return the rows of a part from a target that has the probabilities of the whole log."""
-    target.check_rows(len(part.log))
-    return GivenTarget(part.select(target.given))
 
 
 def _no_progress(_label: str, _done: float, _total: float) -> None:
@@ -354,14 +353,16 @@ class _Work:
     def _evaluate(self, labels: Sequence[str]) -> list[EvaluatedPolicy]:
         """Evaluate candidates on the same rows, in one pass: saved models on all rows, others on the second part."""
         settings = self._settings
-        train_part, test_part = self._parts or (None, LogSlice(self._log, 0, len(self._log)))
+        test_part = LogSlice(self._log, 0, len(self._log)) if self._parts is None else self._parts[1]
         rows = self._log if isinstance(self._candidates[labels[0]], Bandit) else test_part
-        reference = self._candidates[self._reference]
         has_headline = settings.select or any(
             lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators
         )
-        has_difference = has_headline and (rows is test_part or not isinstance(reference, Policy))
         targets = {label: self._target(label, rows) for label in labels}
+        compared = None
+        if has_headline and (rows is test_part or not isinstance(self._candidates[self._reference], Policy)):
+            own = self._reference in targets
+            compared = targets[self._reference] if own else self._target(self._reference, rows)
         label = f"evaluating {', '.join(labels)}"
         compiles = any(isinstance(target, FrozenTarget) for target in targets.values())
         self._progress(f"{label} {COMPILES}" if compiles else label, 0, len(rows))
@@ -372,7 +373,7 @@ class _Work:
             embeddings=self._embeddings,
             level=settings.level,
             reward_range=settings.reward_range,
-            reference=self._compared(targets, rows) if has_difference else None,
+            reference=compared,
             comparisons=max(comb(len(self._candidates), 2), 1),
             seed=settings.seed,
             progress=lambda done, total: self._progress(label, done, total),
@@ -386,16 +387,11 @@ class _Work:
             EvaluatedPolicy(
                 label=label,
                 evaluation=evaluation,
-                first_row=len(self._log) - len(rows),
-                learned_rows=len(train_part) if train_part is not None and label in self.learned else None,
+                left_out_rows=len(self._log) - len(rows),
                 learning_curve=self.learned[label].curve if label in self.learned else None,
             )
             for label, evaluation in evaluations.items()
         ]
-
-    def _compared(self, targets: Mapping[str, Target], rows: Log) -> TargetLike:
-        """The reference as a target for these rows."""
-        return targets[self._reference] if self._reference in targets else self._target(self._reference, rows)
 
     def _target(self, label: str, rows: Log) -> Target:
         """The candidate, after it has learned, as a target for these rows."""
@@ -405,5 +401,5 @@ class _Work:
             return FrozenTarget(candidate, self._settings.seed)
         if isinstance(candidate, GivenTarget) and rows is not self._log:
             assert isinstance(rows, LogSlice | ClusterSlice)
-            return target_of_part(candidate, rows)
+            return candidate.of_part(rows)
         return candidate

@@ -26,7 +26,7 @@ from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.log_rows import RowReader
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
-from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.logged_data import Log, first_row_of
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.evaluation.replay.train import train
@@ -146,9 +146,9 @@ def promotion(
     exploration = check_float("exploration", exploration, at_least=0, at_most=1)
     if least_propensity is not None:
         least_propensity = check_float("least_propensity", least_propensity, above=0, at_most=1)
-    head = next(iter(log.blocks(1)), None)
-    if head is None or head.propensities is None:
-        raise InvalidInput("the log must have rows with propensities. Log the probability of each chosen arm.")
+    head = first_row_of(log)
+    if head.propensities is None:
+        raise InvalidInput("the log must have propensities. Log the probability of each chosen arm.")
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
     if not all(map(math.isfinite, bounds)):
@@ -158,7 +158,7 @@ def promotion(
             field="reward_range",
         )
     reason = why_no_anytime_interval(head, bounds)
-    if reason is not None:
+    if reason:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
     if len(log) < 2 * FIRST_SPLIT:
         return Promotion(

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from glbandits.evaluation import Columns, Evaluation, evaluate, read_table
-from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import MomentSums
-from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline, agreement_notes
 
 
 def evaluated(context: str, rows: int = 1500, **columns: Any) -> Evaluation:
@@ -54,7 +53,7 @@ def test_estimate_outside_its_anytime_interval_gets_a_note() -> None:
         fixed_n=Interval(-0.03, -0.01),
         anytime=AnytimeInterval(value=-0.04, low=-0.06, high=-0.03, rows=1500, level=0.95),
     )
-    inside = DoublyRobustEstimate(value=0.2, standard_error=0.01, fixed_n="none", anytime="none")
+    inside = DoublyRobustEstimate(value=0.2, standard_error=0.01, fixed_n=None, anytime=None)
     sums = MomentSums(2)
     terms = np.random.default_rng(1).normal(size=(1500, 2)) + np.array([0.0, 1.0])
     sums.add(list(terms.T), np.arange(1500))

@@ -60,9 +60,9 @@ def test_gain_of_the_logging_policy_contains_zero() -> None:
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_few_effective_rows_have_no_fixed_interval(complete: bool) -> None:
-    found = estimate(clicks(1, 200, 0.3, 0.02, complete=complete), "new").fixed_n
-    assert isinstance(found, str)
-    assert "not enough evidence" in found
+    found = estimate(clicks(1, 200, 0.3, 0.02, complete=complete), "new")
+    assert found.fixed_n is None
+    assert "not enough evidence" in found.no_fixed_n
 
 
 def noisy_where_rare(seed: int, rows: int = 3000) -> LoggedData:

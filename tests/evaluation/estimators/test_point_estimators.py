@@ -13,6 +13,7 @@ from glbandits.evaluation import (
     DrOptimisticShrinkage,
     Estimator,
     FixedArms,
+    Log,
     LoggedData,
     SwitchDr,
     evaluate,
@@ -33,8 +34,8 @@ class KnownModel:
 
     folds, max_rows = 2, 1000
 
-    def begin(self, dim: int) -> "KnownModel":
-        assert dim == 3
+    def begin(self, log: Log) -> "KnownModel":
+        assert log.dim == 3
         return self
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
@@ -122,7 +123,7 @@ def test_rows_of_a_cluster_count_as_one() -> None:
 def test_unbounded_rewards_have_no_anytime_interval() -> None:
     headline = evaluate(small_log(), TARGET, ["dr"], model=KnownModel()).headline
     assert headline is not None
-    assert headline.value.anytime == "needs a reward range"
+    assert headline.value.no_anytime == "needs a reward range"
     assert headline.value.interval == headline.value.fixed_n
 
 
@@ -151,8 +152,8 @@ def test_logging_policy_as_target_gives_the_mean_reward(name: str) -> None:
     )
 
     class Right(KnownModel):
-        def begin(self, dim: int) -> "Right":
-            assert dim == 2
+        def begin(self, log: Log) -> "Right":
+            assert log.dim == 2
             return self
 
         def predict(self, block: LoggedData, folds: Ints) -> Floats:
@@ -180,8 +181,8 @@ def test_values_equal_those_of_another_package() -> None:
     expected = rng.random((rows, arms))
 
     class Given(KnownModel):
-        def begin(self, dim: int) -> "Given":
-            assert dim == arms
+        def begin(self, log: Log) -> "Given":
+            assert log.dim == arms
             return self
 
         def predict(self, block: LoggedData, folds: Ints) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from glbandits import Bandit, Optimist
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LoggedData, RowArms, evaluate
-from glbandits.evaluation.estimators.large_weights import LargeWeightSums
+from glbandits.evaluation.estimators.support import LargeWeightSums
 from tests.evaluation.learning_problem import Stream
 from tests.evaluation.simulated_logs import logged, make_world
 

@@ -7,7 +7,7 @@ import pytest
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import FixedArms, GlmReward, LoggedData, RewardModel, SklearnReward, evaluate
+from glbandits.evaluation import FixedArms, GlmReward, Log, LoggedData, RewardModel, SklearnReward, evaluate
 
 ROWS = 1000
 
@@ -22,8 +22,8 @@ class Listener:
         self.rewards: list[float] = []
         self.dealt: list[int] = []
 
-    def begin(self, dim: int) -> "Listener":
-        assert dim == 2
+    def begin(self, log: Log) -> "Listener":
+        assert log.dim == 2
         return self
 
     def learn(self, block: LoggedData, folds: Ints) -> None:

@@ -103,7 +103,7 @@ def test_forest_chart_has_every_estimate_once() -> None:
         headline = policy.evaluation.headline
         assert headline is not None
         assert isinstance(headline.value.fixed_n, Interval)
-        assert not isinstance(headline.value.interval, str)
+        assert headline.value.interval is not None
         known = [(headline.value.value, end) for end in (headline.value.interval.high, headline.value.fixed_n.high)]
         known += [(check.value, check.normal.high) for check in policy.evaluation.estimates if check.name != "dr"]
         for value, high in known:
@@ -118,7 +118,7 @@ def test_estimates_without_an_interval_are_marked() -> None:
     policy = comparison.policies[0]
     headline = policy.evaluation.headline
     assert headline is not None
-    unknown = replace(headline, value=replace(headline.value, anytime="needs a reward range"))
+    unknown = replace(headline, value=replace(headline.value, anytime=None, no_anytime="needs a reward range"))
     evaluation = replace(policy.evaluation, headline=unknown)
     chart = forest_chart(replace(comparison, policies=(replace(policy, evaluation=evaluation),)), styles())
     (row,) = [row for row in chart_rows(chart, "row") if row["label"] == "dr, at every n: no interval"]

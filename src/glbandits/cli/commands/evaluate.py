@@ -22,7 +22,7 @@ from glbandits.common.errors import check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table, support_lines

@@ -10,8 +10,8 @@ from glbandits.cli.common_options import LevelOption, SeedOption
 from glbandits.cli.log_options import LogFile, with_log_options
 from glbandits.common.errors import lookup
 from glbandits.evaluation import SLATE_ESTIMATORS, Columns
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
-from glbandits.evaluation.slate_comparison import compare_on_slates
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
+from glbandits.evaluation.evaluate_slates import compare_on_slates
 
 ASSUMPTIONS = (
     "slate-ips and rips are valid if slots are filled one after the other, as the service does; "

@@ -17,7 +17,7 @@ from glbandits.common.display.displayed import percent
 from glbandits.common.errors import check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.evaluation import overlap_of, tune
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.evaluation.report.tables import format_interval, format_value
 from glbandits.evaluation.report.tuning_record import tuned_settings, write_tuning_record

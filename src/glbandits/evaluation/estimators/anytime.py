@@ -12,7 +12,7 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.entry_point import entry_point
-from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
@@ -103,14 +103,7 @@ class AnytimeIntervals:
 
     def value(self, level: float) -> AnytimeInterval:
         """Return the interval of the value of the target."""
-        low, high = self._value.interval(level)
-        return AnytimeInterval(
-            value=self._lowest + self._scale * self._value.mean,
-            low=self._lowest + self._scale * low,
-            high=self._lowest + self._scale * high,
-            rows=self.rows,
-            level=level,
-        )
+        return self._scaled(self._value, level, self._lowest)
 
     def gain(self, level: float) -> AnytimeInterval:
         """Return the interval of the gain: the value of the target minus that of the log."""
@@ -120,27 +113,27 @@ class AnytimeIntervals:
         """Return the interval of the difference: the value of the target minus that of the reference."""
         return self._scaled(self._difference, level)
 
-    def _scaled(self, sequence: ConfidenceSequence, level: float) -> AnytimeInterval:
-        """The interval of a difference of values, in units of the rewards."""
+    def _scaled(self, sequence: ConfidenceSequence, level: float, origin: float = 0.0) -> AnytimeInterval:
+        """The interval in units of the rewards. `origin` is the reward at 0 of the sequence; 0 for a difference."""
         low, high = sequence.interval(level)
         return AnytimeInterval(
-            value=self._scale * sequence.mean,
-            low=self._scale * low,
-            high=self._scale * high,
+            value=origin + self._scale * sequence.mean,
+            low=origin + self._scale * low,
+            high=origin + self._scale * high,
             rows=self.rows,
             level=level,
         )
 
 
-def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float]) -> str | None:
-    """Return why a log cannot have anytime-valid intervals; None if it can."""
+def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float]) -> str:
+    """Return why a log cannot have anytime-valid intervals; "" if it can."""
     if head.estimated:
         return "the propensities were estimated"
     if not all(map(math.isfinite, reward_range)):
         return "needs a reward range"
     if head.clusters is not None:
         return "rows of one cluster depend on each other"
-    return None
+    return ""
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -1,16 +1,34 @@
-"""Interface of off-policy estimators: terms of each row, and a function of their means.
+"""Interface of off-policy estimators: terms of each row, a function of their means, and its intervals.
 
 IPS is a mean, and the self-normalised estimators are ratios of two means. The means and their covariance
 (`grouped_moments`) determine estimates and intervals, so one pass over a log is enough.
 """
 
+import math
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from glbandits.common.arrays import Floats
 from glbandits.evaluation.estimators.grouped_moments import Moments
+
+DEFAULT_LEVEL = 0.95
+"""Confidence level of all intervals of evaluations, unless the caller gives another one."""
+BOOTSTRAP_DRAWS = 1000
+"""Number of bootstrap samples."""
+
+
+class Interval(NamedTuple):
+    """Lower and upper bound."""
+
+    low: float
+    high: float
+
+
+UNKNOWN = Interval(math.nan, math.nan)
+"""The interval of an estimate with fewer than two independent groups of rows, or without a standard error."""
 
 
 class EstimatorInputs(NamedTuple):
@@ -93,3 +111,25 @@ def ratio(top: Floats, bottom: Floats) -> Floats:
     """Divide; NaN where bottom is not above 0."""
     quotient: Floats = np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=np.asarray(bottom) > 0.0)
     return quotient
+
+
+def normal_interval(estimator: Estimator, moments: Moments, level: float) -> Interval:
+    """Return the normal interval, which is valid for many rows without very large weights.
+
+    The quantile is that of Student's t with the number of groups minus 1 degrees of freedom.
+    """
+    if moments.groups < 2 or not estimator.has_standard_error:
+        return UNKNOWN
+    value = float(estimator.combine(moments.mean))
+    half_width = float(stdtrit(moments.groups - 1, 0.5 + level / 2))
+    half_width *= moments.standard_error(estimator.gradient(moments.mean))
+    return Interval(value - half_width, value + half_width)
+
+
+def bootstrap_interval(estimator: Estimator, moments: Moments, level: float, seed: int) -> Interval:
+    """Return the percentile bootstrap interval: groups of rows are drawn with replacement."""
+    if moments.groups < 2 or not estimator.has_standard_error:
+        return UNKNOWN
+    values = estimator.combine(moments.resampled_means(BOOTSTRAP_DRAWS, np.random.default_rng(seed)))
+    low, high = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2])
+    return Interval(float(low), float(high))

@@ -32,15 +32,15 @@ import numpy as np
 from scipy.special import stdtrit
 
 from glbandits.common.arrays import Floats
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
-from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
 
 PRIOR_ROWS = 100.0
 """Number of effective rewards at which the sample variance has the same weight as the expected one."""
 PRIOR_RESIDUALS = 10.0
 """Number of effective rewards at which residuals with larger weights count as much as those with smaller weights."""
-MIN_SAMPLE_SIZE = 10.0
+MIN_INTERVAL_SAMPLE_SIZE = 10.0
 """Effective sample size below which there is no fixed-n interval."""
 MIN_RELATIVE_HALF_WIDTH = 1e-12
 """Minimum half-width of an interval relative to the value, for rounding errors if target and logging policy agree."""
@@ -232,18 +232,17 @@ class EstimateSums:
 
     def interval(
         self, evidence: Evidence | PairEvidence, half_widths: tuple[float, float], scale: float = 0.0
-    ) -> Interval | str:
-        """Return the interval, or the reason why there is none.
+    ) -> Interval | None:
+        """Return the interval; None if there is not enough evidence for one.
 
         Args:
             evidence: on the decisions that the estimate is about.
             half_widths: below and above the estimate, in standard errors.
             scale: a value of which the half-widths are at least `MIN_RELATIVE_HALF_WIDTH`.
         """
-        moments, error = self.moments, self.standard_error(evidence)
-        if evidence.sample_size < MIN_SAMPLE_SIZE:
-            return _not_enough_evidence(evidence.sample_size, moments.rows)
-        value = float(moments.mean[0])
+        if evidence.sample_size < MIN_INTERVAL_SAMPLE_SIZE:
+            return None
+        value, error = float(self.moments.mean[0]), self.standard_error(evidence)
         least = MIN_RELATIVE_HALF_WIDTH * max(abs(value), abs(scale))
         below, above = (max(half_width * error, least) for half_width in half_widths)
         return Interval(value - below, value + above)
@@ -337,8 +336,11 @@ def _wilson_half_widths(
     return (share - low) / unit, (high - share) / unit
 
 
-def _not_enough_evidence(sample_size: float, rows: int) -> str:
+def not_enough_evidence(sample_size: float, rows: int) -> str:
+    """Return the reason why there is no interval."""
     enough = (
-        f"; about {rows * MIN_SAMPLE_SIZE / sample_size:.2g} rows like these would be enough" if sample_size else ""
+        f"; about {rows * MIN_INTERVAL_SAMPLE_SIZE / sample_size:.2g} rows like these would be enough"
+        if sample_size
+        else ""
     )
     return f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"

@@ -4,24 +4,35 @@ There are two kinds of interval. `AnytimeInterval` holds at every number of rows
 while the log grows. The fixed-n interval (`fixed_n`) is narrower, and holds if it is computed once.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from glbandits.common.arrays import Floats
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
+from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.fixed_n import (
     EstimateSums,
     Evidence,
     EvidenceSums,
     MeasureRows,
     PairEvidence,
+    not_enough_evidence,
 )
-from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.log_rows import LogRows
+from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support
 
 SAME_DECISIONS = "it decides like the reference in all rows"
 """The reason why a difference has no fixed-n interval if it is 0 in every row."""
+MAX_ERRORS = 4.0
+"""The number of standard errors of the corrected difference above which `agreement_notes` warns.
+
+For normal errors a correct log exceeds it in 1 of 16,000 evaluations. None of 13,671 simulated logs that pass the
+other conditions, with weights of up to 50, exceeded it."""
+MAX_ROW_SHARE = 0.02
+"""The largest share of one row in the sum of all squared weights, for a warning: beyond it errors are not normal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,19 +41,23 @@ class DoublyRobustEstimate:
 
     value: float
     standard_error: float
-    fixed_n: Interval | str
-    """Interval that holds if it is computed once; or the reason why there is none."""
-    anytime: AnytimeInterval | str
-    """Interval that holds at every number of rows at once; or the reason why there is none."""
+    fixed_n: Interval | None
+    """Interval that holds if it is computed once."""
+    anytime: AnytimeInterval | None
+    """Interval that holds at every number of rows at once."""
+    no_fixed_n: str = ""
+    """Why there is no fixed-n interval."""
+    no_anytime: str = ""
+    """Why there is no anytime-valid interval."""
 
     @property
-    def interval(self) -> Interval | str:
+    def interval(self) -> Interval | None:
         """The anytime-valid interval, or the fixed-n interval if there is none."""
-        return self.fixed_n if isinstance(self.anytime, str) else self.anytime.interval
+        return self.fixed_n if self.anytime is None else self.anytime.interval
 
     def __str__(self) -> str:
         interval = self.interval
-        bounds = f"none: {interval}" if isinstance(interval, str) else f"{interval.low:.5f} to {interval.high:.5f}"
+        bounds = f"none: {self.no_fixed_n}" if interval is None else f"{interval.low:.5f} to {interval.high:.5f}"
         return f"{self.value:.5f}, interval {bounds}"
 
 
@@ -62,12 +77,16 @@ class HeadlineSums:
     """Accumulates the headline over blocks of a log.
 
     Args:
-        anytime: accumulates the anytime-valid intervals; or the reason why there are none.
         reward_range: lowest and highest possible reward, which may be infinite.
+        least_propensity: as in `AnytimeIntervals`.
+        no_anytime: why there are no anytime-valid intervals; "" computes them.
     """
 
-    def __init__(self, anytime: AnytimeIntervals | str, reward_range: tuple[float, float]) -> None:
-        self._anytime = anytime
+    def __init__(
+        self, reward_range: tuple[float, float], least_propensity: float | None = None, *, no_anytime: str = ""
+    ) -> None:
+        self._anytime = None if no_anytime else AnytimeIntervals(reward_range, least_propensity)
+        self._no_anytime = no_anytime
         self._value, self._gain, self._difference = EstimateSums(), EstimateSums(), EstimateSums()
         self._target = EvidenceSums(reward_range)
         self._only_target, self._only_reference = EvidenceSums(reward_range), EvidenceSums(reward_range)
@@ -81,7 +100,7 @@ class HeadlineSums:
             reference: the reference's probabilities of the arms, (rows, max_arms); in all blocks, or in none.
         """
         block, rewards, logged = rows.block, rows.of_reward_model, rows.block.probabilities
-        if isinstance(self._anytime, AnytimeIntervals):
+        if self._anytime is not None:
             self._anytime.add(rows, target, reference)
 
         def rows_of(measure: Floats) -> MeasureRows:
@@ -112,15 +131,14 @@ class HeadlineSums:
             level: confidence level of the value and the gain.
             difference_level: confidence level of the difference.
         """
-        evidence, anytime = self._target.evidence(), self._anytime
+        evidence = self._target.evidence()
+        at_every_n: tuple[AnytimeInterval | None, AnytimeInterval | None] = None, None
+        if self._anytime is not None:
+            at_every_n = self._anytime.value(level), self._anytime.gain(level)
         half_widths = self._value.half_widths(evidence, level)
-        value = _estimate(
-            self._value, evidence, half_widths, anytime if isinstance(anytime, str) else anytime.value(level)
-        )
+        value = self._estimate(self._value, evidence, half_widths, at_every_n[0])
         # The gain's interval has the shape of the value's: both get their large errors from the same rows.
-        gain = _estimate(
-            self._gain, evidence, half_widths, anytime if isinstance(anytime, str) else anytime.gain(level), value.value
-        )
+        gain = self._estimate(self._gain, evidence, half_widths, at_every_n[1], value.value)
         return Headline(value=value, gain=gain, difference=self._difference_estimate(difference_level))
 
     def _difference_estimate(self, level: float) -> DoublyRobustEstimate | None:
@@ -129,25 +147,80 @@ class HeadlineSums:
         if not sums.moments.rows:
             return None
         evidence = PairEvidence(self._only_target.evidence(), self._only_reference.evidence())
-        estimate = _estimate(
-            sums,
-            evidence,
-            sums.half_widths(evidence, level),
-            anytime if isinstance(anytime, str) else anytime.difference(level),
+        half_widths = sums.half_widths(evidence, level)
+        estimate = self._estimate(sums, evidence, half_widths, None if anytime is None else anytime.difference(level))
+        if evidence.target.decisions:
+            return estimate
+        return replace(estimate, fixed_n=None, no_fixed_n=SAME_DECISIONS)
+
+    def _estimate(
+        self,
+        sums: EstimateSums,
+        evidence: Evidence | PairEvidence,
+        half_widths: tuple[float, float],
+        anytime: AnytimeInterval | None,
+        scale: float = 0.0,
+    ) -> DoublyRobustEstimate:
+        moments, fixed_n = sums.moments, sums.interval(evidence, half_widths, scale)
+        return DoublyRobustEstimate(
+            value=float(moments.mean[0]),
+            standard_error=sums.standard_error(evidence),
+            fixed_n=fixed_n,
+            anytime=anytime,
+            no_fixed_n=not_enough_evidence(evidence.sample_size, moments.rows) if fixed_n is None else "",
+            no_anytime=self._no_anytime,
         )
-        return estimate if evidence.target.decisions else replace(estimate, fixed_n=SAME_DECISIONS)
 
 
-def _estimate(
-    sums: EstimateSums,
-    evidence: Evidence | PairEvidence,
-    half_widths: tuple[float, float],
-    anytime: AnytimeInterval | str,
-    scale: float = 0.0,
-) -> DoublyRobustEstimate:
-    return DoublyRobustEstimate(
-        value=float(sums.moments.mean[0]),
-        standard_error=sums.standard_error(evidence),
-        fixed_n=sums.interval(evidence, half_widths, scale),
-        anytime=anytime,
-    )
+def agreement_notes(differences: Moments, headline: Headline, support: Support) -> list[str]:
+    """Return warnings if dr disagrees with ips or its anytime-valid interval, and the log is large enough to tell.
+
+    A row adds v + w (r - q) to dr and w r to ips (letters as in `point_estimators`). The difference v - w q has mean 0
+    if the propensities are right and the context does not depend on the decision, because E[w q] is then v. A context
+    column that is known only after the decision, such as the status of an order, breaks this: q depends on the reward,
+    and dr is wrong with a small standard error.
+
+    Both estimates also differ if the mean weight is not 1, which `Support.warnings` reports. So the difference is
+    corrected for the mean weight: by beta (mean weight - 1), where beta is the slope of the regression of v - w q on w.
+
+    Args:
+        differences: of the terms (v - w q, w).
+        headline: the doubly robust estimate.
+        support: of the same target.
+    """
+    sum_of_squares = (support.rows * support.mean_weight) ** 2 / max(support.effective_sample_size, 1.0)
+    if (
+        min(support.rows, support.effective_sample_size) < MIN_SAMPLE_SIZE
+        or support.largest_weight**2 > MAX_ROW_SHARE * sum_of_squares
+    ):
+        return []
+    notes = []
+    difference, error = _corrected_difference(differences)
+    if abs(difference) > MAX_ERRORS * error:
+        direction = "higher" if difference > 0.0 else "lower"
+        notes.append(
+            f"dr is {abs(difference):.5f} {direction} than ips with the same mean weight, which is more than "
+            f"{MAX_ERRORS:g} standard errors of their difference ({error:.5f}): dr is wrong. The usual cause is a "
+            "context column that is known only after the decision, such as a status; leave it out. Wrong propensities "
+            "are another cause"
+        )
+    outside = [name for name, estimate in (("value", headline.value), ("gain", headline.gain)) if _is_outside(estimate)]
+    if outside:
+        notes.append(
+            f"the {' and the '.join(outside)} of dr {'lies' if len(outside) == 1 else 'lie'} outside the interval for "
+            "every n, which comes from another estimate than dr: trust neither before the cause is known"
+        )
+    return notes
+
+
+def _corrected_difference(differences: Moments) -> tuple[float, float]:
+    """The mean of v - w q, corrected for the mean weight, and its standard error."""
+    mean, covariance = differences.mean, differences.covariance
+    slope = covariance[0, 1] / covariance[1, 1] if covariance[1, 1] > 0.0 else 0.0
+    return float(mean[0] - slope * (mean[1] - 1.0)), differences.standard_error(np.array([1.0, -slope]))
+
+
+def _is_outside(estimate: DoublyRobustEstimate) -> bool:
+    if estimate.anytime is None or math.isnan(estimate.value):
+        return False
+    return not estimate.anytime.low <= estimate.value <= estimate.anytime.high

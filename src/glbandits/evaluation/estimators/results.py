@@ -8,10 +8,9 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import check_float, check_int
-from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Estimator, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, UNKNOWN, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.support import Support
 
 
@@ -47,11 +46,7 @@ class Estimate:
         With large weights its coverage is no better than that of the normal one.
         """
         level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
-        return (
-            bootstrap_interval(self.estimator, self.moments, level, seed)
-            if self.estimator.has_standard_error
-            else UNKNOWN
-        )
+        return bootstrap_interval(self.estimator, self.moments, level, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +102,8 @@ class Evaluation:
 
         def line(name: str, estimate: DoublyRobustEstimate, sign: str) -> str:
             anytime, fixed = estimate.anytime, estimate.fixed_n
-            every_n = f"none: {anytime}" if isinstance(anytime, str) else _format_interval(anytime.interval)
-            this_n = fixed if isinstance(fixed, str) else _format_interval(fixed)
+            every_n = f"none: {estimate.no_anytime}" if anytime is None else _format_interval(anytime.interval)
+            this_n = estimate.no_fixed_n if fixed is None else _format_interval(fixed)
             return (
                 f"{name:12s} {estimate.value:{sign}10.5f} {estimate.standard_error:9.5f}   {every_n:^22s} {this_n:^22s}"
             )
@@ -125,7 +120,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         rows = [
-            (row.name, f"{row.value:.5f}", f"{row.standard_error:.5f}", row.interval_text)
+            (row.name, f"{row.value:.5f}", f"{row.standard_error:.5f}", row.reason or _format_interval(row.interval))
             for row in (*self._value_rows(), *self._gain_rows())
         ]
         rows.append(("the log", f"{self.logged:.5f}", f"{self.logged_error:.5f}", ""))
@@ -138,7 +133,7 @@ class Evaluation:
         from glbandits.common.display.charts import IntervalRow, finish, intervals_chart
 
         rows = [
-            IntervalRow("", row.name, row.value, *(UNKNOWN if isinstance(row.interval, str) else row.interval))
+            IntervalRow("", row.name, row.value, *(UNKNOWN if row.interval is None else row.interval))
             for row in self._value_rows()
         ]
         title = f"mean reward of a decision, with {percent(self.level)} intervals"
@@ -163,24 +158,21 @@ class _Row(NamedTuple):
     name: str
     value: float
     standard_error: float
-    interval: Interval | str
-    """A text says why there is none."""
-
-    @property
-    def interval_text(self) -> str:
-        return self.interval if isinstance(self.interval, str) else _format_interval(self.interval)
+    interval: Interval | None
+    reason: str = ""
+    """Why there is no interval."""
 
 
 def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_Row]:
-    every_n = estimate.anytime if isinstance(estimate.anytime, str) else estimate.anytime.interval
-    intervals = {"at every n": every_n, "at this n only": estimate.fixed_n}
+    value, error = estimate.value, estimate.standard_error
+    every_n = None if estimate.anytime is None else estimate.anytime.interval
     return [
-        _Row(f"{name}, {which}", estimate.value, estimate.standard_error, interval)
-        for which, interval in intervals.items()
+        _Row(f"{name}, at every n", value, error, every_n, estimate.no_anytime),
+        _Row(f"{name}, at this n only", value, error, estimate.fixed_n, estimate.no_fixed_n),
     ]
 
 
-def _format_interval(interval: Interval) -> str:
-    if math.isnan(interval.low):
+def _format_interval(interval: Interval | None) -> str:
+    if interval is None or math.isnan(interval.low):
         return "unknown"
     return f"[{interval.low:.5f}, {interval.high:.5f}]"

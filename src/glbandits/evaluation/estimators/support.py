@@ -10,7 +10,6 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
-from glbandits.evaluation.estimators.large_weights import MIN_ROWS, LargeWeights, LargeWeightSums
 from glbandits.evaluation.logs.logged_data import LoggedData
 
 MIN_SAMPLE_SIZE = 100
@@ -21,6 +20,32 @@ LACK_OF_SUPPORT_ERRORS, WRONG_MEAN_ERRORS = 3.0, 4.0
 """Standard errors: by which the mean weight must be below 1 to prove a lack of support, and must deviate to warn."""
 WEIGHT_EDGES = 10.0 ** (np.arange(-24, 33) / 8)
 """Edges of the histogram of weights: 0.001 to 10,000, eight bins per power of ten."""
+BINS_PER_DOUBLING = 64
+"""Bins of the histogram per doubling of the weight: thresholds are exact within 1.6 %."""
+EXPONENTS = 1100
+"""Powers of two above and below 1: more than the range of float64."""
+MIN_LARGE_WEIGHTS = 10
+"""Number of rows below which weights near the largest possible one count as rarely observed."""
+MIN_LARGE_SHARE = 0.1
+"""Share of the mean squared weight below which rare large weights do not matter."""
+
+
+@dataclass(frozen=True)
+class LargeWeights:
+    """Statistics of the weights that are at least half of the largest possible weight."""
+
+    largest: float
+    """The largest possible weight: over all rows and arms; or, if the log has only propensities, the target's largest
+    probability divided by the least propensity."""
+    rows: float
+    """Number of rows with at least half of that weight: expected; or observed, if the log has only propensities."""
+    share: float
+    """Their share of the expected mean squared weight; NaN if the log has only propensities."""
+
+    @property
+    def rarely_observed(self) -> bool:
+        """Whether estimates depend on weights that are rarely observed."""
+        return self.rows < MIN_LARGE_WEIGHTS and not self.share <= MIN_LARGE_SHARE
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +126,11 @@ class Support:
         if large is None or self.rows < MIN_SAMPLE_SIZE or not large.rarely_observed:
             return []
         if self.expected:
-            wanted = self.rows * MIN_ROWS / large.rows if large.rows > 0.0 else math.inf
+            wanted = self.rows * MIN_LARGE_WEIGHTS / large.rows if large.rows > 0.0 else math.inf
             return [
                 f"weights of up to {large.largest:.3g} are possible, but only {large.rows:.2g} rows are expected to "
                 "have at least half of that: intervals are too short if such rows were not drawn. Use a log of about "
-                f"{wanted:.2g} rows, which would have {MIN_ROWS} of them, or a target that is closer to the log"
+                f"{wanted:.2g} rows, which would have {MIN_LARGE_WEIGHTS} of them, or a target closer to the log"
             ]
         return [
             f"weights of up to {large.largest:.3g} are possible by least_propensity, but only {large.rows:.0f} rows "
@@ -211,3 +236,35 @@ class SupportSums:
             weight_counts=self._weight_counts.copy(),
             arms=arms,
         )
+
+
+class LargeWeightSums:
+    """Histogram of rows and squared weights by weight, accumulated over blocks."""
+
+    def __init__(self) -> None:
+        self.largest = 0.0
+        self._sums = np.zeros((2, 2 * EXPONENTS * BINS_PER_DOUBLING))
+
+    def add(self, weights: Floats, rows: Floats) -> None:
+        """Add positive weights, and the expected number of rows of each; arrays of any shape."""
+        self.largest = max(self.largest, float(weights.max(initial=0.0)))
+        near = weights >= self.largest / 2.0
+        bins = _bins(weights[near])
+        for sums, terms in zip(self._sums, (rows[near], rows[near] * weights[near] ** 2), strict=True):
+            sums += np.bincount(bins, weights=terms, minlength=len(sums))
+
+    def from_weight(self, weight: float) -> tuple[float, float]:
+        """Return the number of rows of at least this weight, and the sum of w^2 over them.
+
+        Both are exact only if `weight` is at least half of the largest weight.
+        """
+        rows, squares = self._sums[:, int(_bins(np.array([weight]))[0]) :].sum(axis=1).tolist()
+        return rows, squares
+
+
+def _bins(weights: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The bin of each weight. Half of a weight is exactly `BINS_PER_DOUBLING` bins below it."""
+    mantissa, exponent = np.frexp(weights)
+    bins: np.ndarray[tuple[int], np.dtype[np.int64]] = (exponent.astype(np.int64) + EXPONENTS) * BINS_PER_DOUBLING
+    bins += (2 * BINS_PER_DOUBLING * mantissa).astype(np.int64) - BINS_PER_DOUBLING
+    return bins

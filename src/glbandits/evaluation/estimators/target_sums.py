@@ -7,12 +7,10 @@ import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.embeddings import Embeddings
-from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs
+from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs, normal_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
-from glbandits.evaluation.estimators.headline import HeadlineSums
-from glbandits.evaluation.estimators.intervals import UNKNOWN, normal_interval
+from glbandits.evaluation.estimators.headline import HeadlineSums, agreement_notes
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
@@ -174,12 +172,13 @@ class TargetSums:
 def _estimate(estimator: Estimator, moments: Moments, table: Floats, support: Support, level: float) -> Estimate:
     """The estimate from moments of the terms. `table` has the running sums of rows and terms."""
     used = estimator.select_terms(moments)
-    selected, has_error = moments.only(used), estimator.has_standard_error
+    selected = moments.only(used)
+    error = selected.standard_error(estimator.gradient(selected.mean)) if estimator.has_standard_error else math.nan
     return Estimate(
         estimator=estimator,
         value=float(estimator.combine(selected.mean)),
-        standard_error=selected.standard_error(estimator.gradient(selected.mean)) if has_error else math.nan,
-        normal=normal_interval(estimator, selected, level) if has_error else UNKNOWN,
+        standard_error=error,
+        normal=normal_interval(estimator, selected, level),
         running=estimator.combine((table[1:][used] / table[0]).T),
         support=support,
         moments=selected,

@@ -8,9 +8,10 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints, set_validated
-from glbandits.common.errors import InvalidInput, check_int, lookup
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
+from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice
 from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
 from glbandits.policies.contract import Policy
 
@@ -50,9 +51,6 @@ class AlwaysTarget:
     """Always the arm with this index in the row."""
 
     arm: int
-
-    def __post_init__(self) -> None:
-        set_validated(self, arm=check_int("arm", self.arm, at_least=0))
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         short = block.arms.counts <= self.arm
@@ -111,13 +109,13 @@ class GivenTarget:
         if len(self.given) != rows:
             raise InvalidInput(f"target must have a row for each row of the log, {rows}; got shape {self.given.shape}")
 
+    def of_part(self, part: LogSlice | ClusterSlice) -> "GivenTarget":
+        """Return the rows of a part of the log."""
+        self.check_rows(len(part.log))
+        return GivenTarget(part.select(self.given))
+
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         part: Floats = self.given[first_row : first_row + len(block)]
-        if part.shape != (len(block), block.arms.max_arms):
-            raise InvalidInput(
-                f"target must have a row for each row of the log and a column for each of the {block.arms.max_arms} "
-                f"arms; got shape {self.given.shape}"
-            )
         return part
 
 

@@ -12,13 +12,13 @@ from glbandits.common.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import (
     ArmFeatures,
     FixedArms,
+    RowArmNames,
     RowIndex,
     check_array,
     check_int_array,
     copy_with,
 )
 from glbandits.evaluation.logs.reward_checks import check_rewards
-from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
@@ -237,12 +237,12 @@ def arm_names_of(log: Log) -> tuple[str, ...]:
     return () if head is None or head.row_arm_names is None else head.row_arm_names.names
 
 
-def link_of(log: Log) -> str | Link:
-    """Return the link of the rewards of a log. Raises InvalidInput if the log has no rows."""
+def first_row_of(log: Log) -> LoggedData:
+    """Return a block with the first row of a log. Raises InvalidInput if the log has no rows."""
     head = next(iter(log.blocks(1)), None)
     if head is None:
         raise InvalidInput("the log has no rows")
-    return head.link
+    return head
 
 
 def block_size(size: int, max_arms: int, dim: int) -> int:

@@ -14,11 +14,9 @@ from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import FixedArms
-from glbandits.evaluation.logs.logged_data import LoggedData, chosen_features, chosen_rows
+from glbandits.evaluation.logs.logged_data import Log, LoggedData, chosen_features, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
-from glbandits.evaluation.models.glm_learner import GlmLearner
-from glbandits.evaluation.models.link_arrays import apply_link
-from glbandits.evaluation.models.sparse_glm import SparseGlm
+from glbandits.evaluation.models.glm_models import DenseGlm, SparseGlm, apply_link
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
 
@@ -40,8 +38,8 @@ class RewardModel(Protocol):
     def max_rows(self) -> int:
         """Maximum number of rows to learn; evenly spaced rows of a longer log."""
 
-    def begin(self, dim: int) -> "CrossFitted":
-        """Return untrained models for arms with `dim` features."""
+    def begin(self, log: Log) -> "CrossFitted":
+        """Return untrained models for the arms of a log."""
 
 
 class CrossFitted(Protocol):
@@ -79,35 +77,14 @@ class GlmReward:
         find_link(self.link)
         _check_counts(self)
 
-    def begin(self, dim: int) -> CrossFitted:
-        return _Glms(self, dim)
-
-
-class _Glms:
-    """Chooses dense or sparse models by the first block."""
-
-    def __init__(self, model: GlmReward, dim: int) -> None:
-        self._start = model, dim
-        self._fitted: _DenseGlms | _SparseGlms | None = None
-
-    def learn(self, block: LoggedData, folds: Ints) -> None:
-        if self._fitted is None:
-            self._fitted = (_SparseGlms if block.sparse else _DenseGlms)(*self._start)
-        self._fitted.learn(block, folds)
-
-    def finish(self) -> None:
-        assert self._fitted is not None
-        self._fitted.finish()
-
-    def predict(self, block: LoggedData, folds: Ints) -> Floats:
-        assert self._fitted is not None
-        return self._fitted.predict(block, folds)
+    def begin(self, log: Log) -> CrossFitted:
+        return _SparseGlms(self, log.dim) if log.sparse else _DenseGlms(self, log.dim)
 
 
 class _DenseGlms:
     def __init__(self, model: GlmReward, dim: int) -> None:
         self._link = find_link(model.link)
-        self._learners = [GlmLearner(self._link, dim) for _ in range(model.folds)]
+        self._learners = [DenseGlm(self._link, dim) for _ in range(model.folds)]
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
         X = chosen_features(block)
@@ -175,10 +152,10 @@ class SequentialGlm:
 
 
 class _OneGlm:
-    """A `GlmLearner` that takes blocks."""
+    """A `DenseGlm` that takes blocks."""
 
     def __init__(self, link: Link, dim: int) -> None:
-        self._link, self._learner = link, GlmLearner(link, dim)
+        self._link, self._learner = link, DenseGlm(link, dim)
 
     def learn(self, block: LoggedData) -> None:
         self._learner.learn(chosen_features(block), block.rewards)
@@ -231,7 +208,7 @@ class SklearnReward:
             )
         _check_counts(self)
 
-    def begin(self, dim: int) -> CrossFitted:  # noqa: ARG002
+    def begin(self, log: Log) -> CrossFitted:  # noqa: ARG002
         return _Regressors(self)
 
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArms
+from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArmNames, RowArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, DisplayedLog, LoggedData, block_size
-from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import cluster_ids, name_indices
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors

@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
+from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
-from glbandits.evaluation.logs.row_arm_names import RowArmNames
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import (
     cluster_ids,

@@ -7,6 +7,7 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
+from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
 from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.policies import Policy
@@ -152,28 +153,21 @@ class WeightedSums:
     def curve_fields(self) -> CurveFields:
         """Return the fields for all rows so far."""
         rows, kept, weight, reward, row_row, row_reward, weight_2, weight_reward, reward_2 = self._sums.table()
-        values, ips = _ratio(reward, weight), _ratio(reward, rows)
+        values, ips = ratio(reward, weight), ratio(reward, rows)
         variance = reward_2 - 2 * values * weight_reward + values**2 * weight_2
         ips_variance = reward_2 - 2 * ips * row_reward + ips**2 * row_row
         return CurveFields(
             events=int(rows[-1]),
             kept=int(kept[-1]),
-            effective_sample_size=float(_ratio(weight, weight_2)[-1] * weight[-1]) if kept[-1] else 0.0,
+            effective_sample_size=float(ratio(weight, weight_2)[-1] * weight[-1]) if kept[-1] else 0.0,
             largest_weight=self._largest_weight,
             at_events=rows.astype(np.int64),
             at_kept=kept.astype(np.int64),
             at_values=values,
-            at_standard_errors=_ratio(_deviation(variance, kept), weight),
+            at_standard_errors=ratio(_deviation(variance, kept), weight),
             at_ips=ips,
-            at_ips_standard_errors=_ratio(_deviation(ips_variance, rows), rows),
+            at_ips_standard_errors=ratio(_deviation(ips_variance, rows), rows),
         )
-
-
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """Quotients; NaN if the denominator is 0."""
-    ratio: Floats = np.full(len(denominator), np.nan)
-    np.divide(numerator, denominator, out=ratio, where=denominator > 0.0)
-    return ratio
 
 
 def _deviation(squares: Floats, count: Floats) -> Floats:
@@ -181,5 +175,5 @@ def _deviation(squares: Floats, count: Floats) -> Floats:
 
     It is NaN with fewer than two terms.
     """
-    deviation: Floats = np.sqrt(np.maximum(squares, 0.0) * _ratio(count, count - 1.0))
+    deviation: Floats = np.sqrt(np.maximum(squares, 0.0) * ratio(count, count - 1.0))
     return deviation

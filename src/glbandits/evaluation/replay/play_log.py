@@ -22,14 +22,13 @@ from contextlib import nullcontext
 
 from glbandits.common.display.progress_lines import progress_lines
 from glbandits.common.errors import check_int
+from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
 from glbandits.policies import Policy
 from glbandits.policies.parsing import as_policy
 
-MIN_SAMPLE_SIZE = 100
-"""Effective sample size below which there is a warning: a share of 0.5 has a standard error of 0.05 then."""
 ADVICE = {
     "matched": 'learn="all", which uses all matched rows',
     "all": "exact=True, which uses exact probabilities of the policy, if it has them",

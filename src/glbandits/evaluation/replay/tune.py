@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -13,7 +13,7 @@ from glbandits.common.display.displayed import Displayed
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
-from glbandits.evaluation.estimators.intervals import DEFAULT_LEVEL, Interval
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
@@ -172,8 +172,8 @@ def tune(
             done += rows
             show(done, total)
 
-        settings = _PlaySettings(chosen_seeds, replay, jobs, engine, report)
-        results = _play_candidates(policies_to_try, first, settings)
+        play = partial(_play_candidates, seeds=chosen_seeds, settings=replay, jobs=jobs, engine=engine, report=report)
+        results = play(policies_to_try, first)
         values = np.array([candidate.value for candidate in results])
         if np.isnan(values).all():
             raise InvalidInput(
@@ -181,41 +181,42 @@ def tune(
                 "Use a longer log, or a larger share"
             )
         finalists = [policies_to_try[int(np.nanargmax(values))], policies_to_try[0]]
-        winner, default = _play_candidates(finalists, second, settings)
+        winner, default = play(finalists, second)
     warn_if_few_rows(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
     return TuningResult(candidates=tuple(results), rows=(len(first), len(second)), winner=winner, default=default)
 
 
-class _PlaySettings(NamedTuple):
-    """Arguments for playing the parts of a log."""
+def _play_candidates(
+    policies: Sequence[Policy],
+    part: Log,
+    *,
+    seeds: Sequence[int],
+    settings: ReplaySettings,
+    jobs: int,
+    engine: str,
+    report: Callable[[int], None],
+) -> list[CandidateResult]:
+    """Play a part of the log: all policies in one pass, or groups of them in worker processes.
 
-    seeds: Sequence[int]
-    replay: ReplaySettings
-    jobs: int
-    engine: str
-    report: Callable[[int], None]
-    """Called with the number of rows just played, summed over policies and seeds."""
-
-
-def _play_candidates(policies: Sequence[Policy], part: Log, settings: _PlaySettings) -> list[CandidateResult]:
-    """Play a part of the log: all policies in one pass, or groups of them in worker processes."""
-    one_process = is_one_process(settings.jobs, settings.engine)
+    `report` is called with the number of rows just played, summed over policies and seeds.
+    """
+    one_process = is_one_process(jobs, engine)
     groups = 1 if one_process else min(len(policies), MAX_GROUPS)
     play = partial(
         play_policies,
         log=part,
-        seeds=settings.seeds,
-        settings=settings.replay,
-        progress=settings.report if one_process else None,
+        seeds=seeds,
+        settings=settings,
+        progress=report if one_process else None,
         size=block_rows(policies),
     )
     grouped = [policies[group::groups] for group in range(groups)]
     results: dict[int, CandidateResult] = {}
-    for group, curves in run_parallel(play, grouped, jobs=settings.jobs, engine=settings.engine):
+    for group, curves in run_parallel(play, grouped, jobs=jobs, engine=engine):
         for index, of_policy in zip(range(group, len(policies), groups), curves, strict=True):
             results[index] = CandidateResult(policies[index], tuple(of_policy))
         if not one_process:
-            settings.report(len(curves) * len(settings.seeds) * len(part))
+            report(len(curves) * len(seeds) * len(part))
     return [results[index] for index in range(len(policies))]
 
 

@@ -25,7 +25,7 @@ from glbandits.common.display.charts import (
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.palette import GREY
 from glbandits.evaluation import ArmSupport
-from glbandits.evaluation.estimators.intervals import UNKNOWN
+from glbandits.evaluation.estimators.estimator import UNKNOWN
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.evaluation.replay.learning_curve import LearningCurve
@@ -40,17 +40,17 @@ LOG = "the log itself"
 
 def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
     """Return each estimate with its interval: a block of rows for the log and each policy."""
-    parts = comparison.evaluation_by_first_row
+    parts = comparison.evaluation_by_left_out_rows
     rows = [
         IntervalRow(
-            LOG, "mean" if len(parts) == 1 else comparison.describe_rows(first), part.logged, *logged_interval(part)
+            LOG, "mean" if len(parts) == 1 else comparison.describe_rows(left_out), part.logged, *logged_interval(part)
         )
-        for first, part in parts.items()
+        for left_out, part in parts.items()
     ]
     for policy in comparison.policies:
         for row in estimate_rows(policy.evaluation):
-            name = f"{row.name}: no interval" if isinstance(row.interval, str) else row.name
-            interval = UNKNOWN if isinstance(row.interval, str) else row.interval
+            name = f"{row.name}: no interval" if row.interval is None else row.name
+            interval = UNKNOWN if row.interval is None else row.interval
             rows.append(IntervalRow(policy.label, name, row.value, *interval))
     colours = {LOG: GREY} | {label: style.colour for label, style in styles.items()}
     references = [part.logged for part in parts.values()]
@@ -125,7 +125,7 @@ def running_chart(comparison: PolicyComparison, estimator: str, styles: SeriesSt
     shown = []
     for policy in comparison.policies:
         running = policy.evaluation[estimator].running
-        rows = policy.first_row + policy.evaluation.at_rows
+        rows = policy.left_out_rows + policy.evaluation.at_rows
         shown.append(Curve(policy.label, rows, running, np.full(len(running), np.nan)))
     chart = _over_rows(comparison, shown, styles)
     return finish(chart, f"{estimator}: the estimate over the rows", "dotted: the mean reward of the log")
@@ -144,7 +144,7 @@ def learning_chart(comparison: PolicyComparison, curves: Mapping[str, LearningCu
 
 
 def _over_rows(comparison: PolicyComparison, shown: Sequence[Curve], styles: SeriesStyles) -> Any:
-    parts = comparison.evaluation_by_first_row
+    parts = comparison.evaluation_by_left_out_rows
     return curves_chart(
         shown,
         "row of the log",

@@ -109,17 +109,17 @@ def _support(comparison: PolicyComparison, styles: SeriesStyles) -> str:
 
 
 def _arms(comparison: PolicyComparison, styles: SeriesStyles) -> str:
-    """Compare arms on the rows that learners were evaluated on: the largest `first_row`."""
-    first_rows = comparison.evaluation_by_first_row
-    latest = max(first_rows)
+    """Compare arms on the rows that learners were evaluated on: those that leave out most."""
+    parts_of_log = comparison.evaluation_by_left_out_rows
+    left_out = max(parts_of_log)
     supports: dict[str, ArmSupport] = {
         policy.label: policy.evaluation.support.arms
         for policy in comparison.policies
-        if policy.first_row == latest and policy.evaluation.support.arms is not None
+        if policy.left_out_rows == left_out and policy.evaluation.support.arms is not None
     }
     if not supports or comparison.arm_names is None:
         return paragraph("Arms differ from row to row, so they cannot be listed.")
-    parts = [paragraph(f"On {comparison.describe_rows(latest)}.")] if len(first_rows) > 1 else []
+    parts = [paragraph(f"On {comparison.describe_rows(left_out)}.")] if len(parts_of_log) > 1 else []
     parts.append(_figure(charts.arms_chart(comparison, supports, styles), "arms"))
     parts.append(tables.arms_table(comparison, supports).to_html())
     return "\n".join(parts)

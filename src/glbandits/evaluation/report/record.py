@@ -53,7 +53,7 @@ def _policy(policy: EvaluatedPolicy) -> JsonObject:
     return {
         "policy": policy.label,
         "learned_rows": policy.learned_rows,
-        "first_row": policy.first_row,
+        "left_out_rows": policy.left_out_rows,
         "log_mean": evaluation.logged,
         "log_standard_error": evaluation.logged_error,
         "headline": None if evaluation.headline is None else asdict(evaluation.headline),

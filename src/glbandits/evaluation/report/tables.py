@@ -9,8 +9,8 @@ from scipy.special import ndtri
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.text_format import NO_VALUE, significant
-from glbandits.evaluation import AnytimeInterval, ArmSupport, Evaluation, Interval, Promotion
-from glbandits.evaluation.policy_comparison import PolicyComparison
+from glbandits.evaluation import ArmSupport, DoublyRobustEstimate, Evaluation, Interval, Promotion
+from glbandits.evaluation.policy_comparison import OTHER_ROWS, PolicyComparison
 
 MAX_ROWS = 200
 """Arms that a table shows. The JSON file has all arms."""
@@ -27,8 +27,9 @@ class EstimateRow(NamedTuple):
 
     name: str
     value: float
-    interval: Interval | str
-    """A text says why there is no interval."""
+    interval: Interval | None
+    interval_text: str
+    """The interval, or the reason why there is none."""
     gain: str
     """Interval of the gain over the logging policy; "" if it was not estimated."""
 
@@ -38,14 +39,13 @@ def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
     rows = []
     if evaluation.headline is not None:
         value, gain = evaluation.headline.value, evaluation.headline.gain
-        for name, value_interval, gain_interval in (
-            ("dr, at every n", value.anytime, gain.anytime),
-            ("dr, at this n only", value.fixed_n, gain.fixed_n),
-        ):
-            gain_text = format_interval(gain_interval, sign=True)
-            rows.append(EstimateRow(name, value.value, _plain_interval(value_interval), gain_text))
+        every_n = None if value.anytime is None else value.anytime.interval
+        rows = [
+            EstimateRow("dr, at every n", value.value, every_n, _every_n(value), _every_n(gain, sign=True)),
+            EstimateRow("dr, at this n only", value.value, value.fixed_n, _this_n(value), _this_n(gain, sign=True)),
+        ]
     return rows + [
-        EstimateRow(f"{estimate.name}, a check", estimate.value, estimate.normal, "")
+        EstimateRow(f"{estimate.name}, a check", estimate.value, estimate.normal, format_interval(estimate.normal), "")
         for estimate in evaluation.estimates
         if evaluation.headline is None or estimate.name != "dr"
     ]
@@ -56,13 +56,13 @@ def estimates_table(comparison: PolicyComparison) -> DataTable:
     level = percent(comparison.settings.level)
     columns = ("policy", "estimator", "mean reward", f"{level} interval", "gain over the log")
     rows = [
-        (policy.label, row.name, format_value(row.value), format_interval(row.interval), row.gain)
+        (policy.label, row.name, format_value(row.value), row.interval_text, row.gain)
         for policy in comparison.policies
         for row in estimate_rows(policy.evaluation)
     ]
-    parts = comparison.evaluation_by_first_row
-    for first, part in parts.items():
-        where = "" if len(parts) == 1 else f", {comparison.describe_rows(first)}"
+    parts = comparison.evaluation_by_left_out_rows
+    for left_out, part in parts.items():
+        where = "" if len(parts) == 1 else f", {comparison.describe_rows(left_out)}"
         logged = format_value(part.logged), format_interval(logged_interval(part))
         rows.append((f"the log itself{where}", "", *logged, ""))
     has_headline = any(policy.evaluation.headline is not None for policy in comparison.policies)
@@ -78,13 +78,13 @@ def estimates_table(comparison: PolicyComparison) -> DataTable:
 def differences_table(comparison: PolicyComparison) -> DataTable:
     """Return the difference of each candidate from the reference, with its intervals."""
     rows = [
-        (label, UNKNOWN, difference, difference)
-        if isinstance(difference, str)
+        (label, UNKNOWN, OTHER_ROWS, OTHER_ROWS)
+        if difference is None
         else (
             label,
             format_value(difference.value, sign=True),
-            format_interval(difference.anytime, sign=True),
-            format_interval(difference.fixed_n, sign=True),
+            _every_n(difference, sign=True),
+            _this_n(difference, sign=True),
         )
         for label, difference in comparison.differences.items()
     ]
@@ -143,7 +143,7 @@ def support_table(comparison: PolicyComparison) -> DataTable:
         row = (
             policy.label,
             NO_VALUE if policy.learned_rows is None else f"{policy.learned_rows:,} rows",
-            comparison.describe_rows(policy.first_row),
+            comparison.describe_rows(policy.left_out_rows),
             f"{support.effective_sample_size:,.0f} ({'expected' if support.expected else 'realised'})",
             significant(support.largest_weight),
             f"{support.mean_weight:.3f}",
@@ -160,7 +160,7 @@ def support_lines(comparison: PolicyComparison) -> Iterator[str]:
         support = policy.evaluation.support
         learned = "" if policy.learned_rows is None else f"learned {policy.learned_rows:,} rows; "
         yield (
-            f"{policy.label}: {learned}evaluated on {comparison.describe_rows(policy.first_row)}, "
+            f"{policy.label}: {learned}evaluated on {comparison.describe_rows(policy.left_out_rows)}, "
             f"{support.in_words()}; weights: mean {support.mean_weight:.3f}, largest {support.largest_weight:.3g}; "
             f"{support.unused:.1%} of rows unused; {support.unsupported:.1%} of decisions without support"
         )
@@ -207,21 +207,24 @@ def format_value(value: float, *, sign: bool = False) -> str:
     return f"{value:{'+' if sign else ''}.{decimals}f}"
 
 
-def format_interval(interval: AnytimeInterval | Interval | str, *, sign: bool = False) -> str:
+def format_interval(interval: Interval, *, sign: bool = False) -> str:
     """Return both ends of an interval.
 
-    A text, which says why there is none, is returned unchanged.
-
-    >>> format_interval(Interval(0.25, 0.5)), format_interval("rewards have no bounds")
-    ('0.25000 to 0.50000', 'rewards have no bounds')
+    >>> format_interval(Interval(0.25, 0.5))
+    '0.25000 to 0.50000'
     """
-    interval = _plain_interval(interval)
-    if isinstance(interval, str):
-        return interval
     if not math.isfinite(interval.low):
         return UNKNOWN
     return f"{format_value(interval.low, sign=sign)} to {format_value(interval.high, sign=sign)}"
 
 
-def _plain_interval(interval: AnytimeInterval | Interval | str) -> Interval | str:
-    return interval.interval if isinstance(interval, AnytimeInterval) else interval
+def _every_n(estimate: DoublyRobustEstimate, *, sign: bool = False) -> str:
+    """The anytime-valid interval, or the reason why there is none."""
+    anytime = estimate.anytime
+    return estimate.no_anytime if anytime is None else format_interval(anytime.interval, sign=sign)
+
+
+def _this_n(estimate: DoublyRobustEstimate, *, sign: bool = False) -> str:
+    """The fixed-n interval, or the reason why there is none."""
+    fixed_n = estimate.fixed_n
+    return estimate.no_fixed_n if fixed_n is None else format_interval(fixed_n, sign=sign)

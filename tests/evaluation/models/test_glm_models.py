@@ -1,14 +1,18 @@
-"""The reward model at low click rates, and in constant memory."""
+"""The reward model: its exact fit, low click rates, and constant memory."""
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LoggedData, evaluate
-from glbandits.evaluation.models.glm_learner import EXACT_ROWS, GlmLearner
+from glbandits.evaluation.models.glm_models import EXACT_ROWS, DenseGlm, refit
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
+from glbandits.policies import Optimist
+from glbandits.policies.shared.posterior_state import prior_of
+from tests.policies.shared.posterior_parts import learned, means_of, precision_of
 
 
 def arm_log(rows: int, rates: list[float], seed: int) -> LoggedData:
@@ -65,7 +69,7 @@ def test_long_logs_are_learned_online(sizes: list[int]) -> None:
     """0.1 is 3 standard errors of the worst known coefficient; the seed is fixed."""
     X, rewards = rows_of_a_world(sum(sizes), seed=2)
     assert len(X) > 2 * EXACT_ROWS
-    learner, start = GlmLearner(find_link("logistic"), 2), 0
+    learner, start = DenseGlm(find_link("logistic"), 2), 0
     for size in sizes:
         learner.learn(X[start : start + size], rewards[start : start + size])
         start += size
@@ -78,14 +82,39 @@ def test_more_features_than_a_block_are_learned() -> None:
     """With 200 features there is no exact fit, but the intercept starts at the mean of the first rewards."""
     X, rewards = rows_of_a_world(2000, seed=3)
     wide = np.hstack([X, np.zeros((2000, 198))])
-    learner = GlmLearner(find_link("logistic"), 200)
+    learner = DenseGlm(find_link("logistic"), 200)
     learner.learn(wide, rewards)
     learner.finish()
     assert expit(wide @ learner.theta[:-1] + learner.theta[-1]).mean() == pytest.approx(rewards.mean(), rel=0.3)
 
 
 def test_no_rows_change_nothing() -> None:
-    learner = GlmLearner(find_link("logistic"), 2)
+    learner = DenseGlm(find_link("logistic"), 2)
     learner.learn(np.empty((0, 2)), np.empty(0))
     learner.finish()
     assert learner.theta.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("link", ["logistic", "log"])
+def test_refit_is_the_mode_and_its_curvature(link: str) -> None:
+    """A derivative-free minimum of the same penalised loss is the standard."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 3)) * [1.0, 10.0, 0.1]
+    rewards = (rng.random(400) < expit(X @ [0.5, 0.05, -5.0] - 4.0)).astype(float)
+    state = learned(link, X, rewards)
+    prior, design = np.append(prior_of(state, 3), 0.1), np.column_stack([X, np.ones(400)])
+
+    def objective(theta: Floats) -> float:
+        z = design @ theta
+        loss = np.logaddexp(0.0, z) if link == "logistic" else np.exp(z)
+        return float(np.sum(loss - rewards * z) + 0.5 * prior @ (theta - [0.0, 0.0, 0.0, -4.0]) ** 2)
+
+    mode = minimize(objective, np.array([0.0, 0.0, 0.0, -4.0]), method="BFGS", options={"gtol": 1e-7}).x
+    assert np.abs(means_of(state, 3) - mode).max() > 0.05  # one pass is not exact
+    refit(state, X, rewards, (-4.0, 0.1), find_link(link))
+    np.testing.assert_allclose(means_of(state, 3), mode, rtol=1e-4, atol=1e-5)
+    means = expit(design @ mode) if link == "logistic" else np.exp(design @ mode)
+    slopes = means * (1.0 - means) if link == "logistic" else means
+    hessian = design.T @ (slopes[:, np.newaxis] * design) + np.diag(prior)
+    np.testing.assert_allclose(precision_of(state, 3), hessian, rtol=1e-3, atol=1e-6)
+    assert Optimist(link=link).is_valid_state(state, 3)
