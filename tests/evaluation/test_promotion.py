@@ -83,9 +83,9 @@ def test_no_candidates_or_no_bounds_are_errors() -> None:
 def test_invalid_range_and_least_propensity_are_errors() -> None:
     log = uniform_log(0, 10)
     for bounds in ((1.0, 0.0), (0.0, 0.5, 1.0)):
-        with pytest.raises(InvalidInput, match="reward_range must be the lowest and then the highest reward"):
+        with pytest.raises(InvalidInput, match="reward_range must be the lowest and then"):
             promotion(log, {"a": "a"}, reward_range=bounds)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="least_propensity must be a finite number above 0 and at most 1; got -1"):
+    with pytest.raises(InvalidInput, match="least_propensity must be a finite number above"):
         promotion(log, {"a": "a"}, least_propensity=-1)
 
 

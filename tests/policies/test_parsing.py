@@ -80,7 +80,7 @@ def test_text_of_a_policy_is_split(text: str, name: str, settings: dict[str, obj
     ],
 )
 def test_settings_that_cannot_be_parsed_are_an_error(listed: str) -> None:
-    with pytest.raises(InvalidInput, match="settings are written sgd-ts:name=value,name=value; got "):
+    with pytest.raises(InvalidInput, match="settings are written"):
         split_policy(f"sgd-ts:{listed}")
 
 

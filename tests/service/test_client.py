@@ -74,7 +74,7 @@ def test_arms_are_sent_once_and_chosen_by_id(live: Live, monkeypatch: pytest.Mon
         client.delete_catalogue()
         client.put_arms(["tea"], [{"hot": True}])
         assert client.decide_from_catalogue(baseline="tea").id == "tea"
-        with pytest.raises(InvalidInput, match="features must have a row for each of the 2 ids; got 1"):
+        with pytest.raises(InvalidInput, match="features must have a row for each of the 2 ids"):
             client.put_arms(["a", "b"], [[1.0, 2.0]])
 
 
@@ -96,7 +96,7 @@ def test_context_is_shared_by_all_rows(live: Live) -> None:
         with pytest.raises(ServiceError, match="decided before"):  # the server received the context
             client.decide(rows, event_id="shared context")
         for arms in (ARMS, np.array(ARMS, dtype=np.float32)):
-            with pytest.raises(InvalidInput, match="context needs arms with named fields, a list of dicts; got"):
+            with pytest.raises(InvalidInput, match="context needs arms with named fields"):
                 client.decide(arms, context=context)
 
 
@@ -133,9 +133,7 @@ def test_threads_may_share_a_client(live: Live) -> None:
 
 def test_error_responses_raise_with_status_and_code(live: Live) -> None:
     with live.client() as client:
-        with pytest.raises(
-            ServiceError, match="an action must have 2 features, the width of the loop; got 3"
-        ) as refused:
+        with pytest.raises(ServiceError, match="an action must have 2 features") as refused:
             client.decide([[1, 2, 3]])
         assert (refused.value.status, refused.value.code) == (400, "BadRequest")
         with pytest.raises(ServiceError, match="no decision of the event 'none'") as refused:
@@ -160,7 +158,7 @@ def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
                 client.reward("e", value)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="like http://127.0.0.1:8711; got 'localhost:1'"):
         Client("localhost:1", "key")
-    with pytest.raises(InvalidInput, match="tries must be a whole number of at least 1; got 0"):
+    with pytest.raises(InvalidInput, match="tries must be a whole number of at least 1"):
         Client("http://localhost:1", "key", tries=0)
 
 

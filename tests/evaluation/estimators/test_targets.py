@@ -44,7 +44,7 @@ def test_arm_of_a_row_is_found_by_its_name() -> None:
 def test_row_without_the_arm_needs_all_probabilities() -> None:
     log = read_table({name: TABLE[name] for name in TABLE if name != "probabilities"}, Columns(arms="arms"))
     assert evaluate(log, "b", "ips").support.rows == 4
-    with pytest.raises(InvalidInput, match="row 2 does not offer the arm 'a'. Such rows are decided as the logging"):
+    with pytest.raises(InvalidInput, match="row 2 does not offer the arm 'a'"):
         evaluate(log, "a", "ips")
 
 
@@ -67,7 +67,7 @@ def test_unknown_arm_lists_ten_names() -> None:
 
 def test_arm_of_a_log_without_names_is_refused() -> None:
     log = LoggedData(**ONE_ROW, arms=RowArms(np.ones((1, 2, 1)), np.array([2])))
-    with pytest.raises(InvalidInput, match="arm:a needs a log whose arms have names. The arms of this log are only"):
+    with pytest.raises(InvalidInput, match="arm:a needs a log whose arms have names"):
         as_target("arm:a", log)
     with pytest.raises(UnknownName, match="unknown target 'a'. Known: uniform"):
         as_target("a", log)
@@ -78,7 +78,7 @@ def test_arm_of_a_log_without_names_is_refused() -> None:
 def test_row_arm_names_are_validated() -> None:
     with pytest.raises(InvalidInput, match="indices must be an array"):
         RowArmNames(("a",), np.array([[1]]))
-    with pytest.raises(InvalidInput, match="row_arm_names must have one entry for each of the 1 rows; got 2"):
+    with pytest.raises(InvalidInput, match="row_arm_names must have one entry"):
         LoggedData(
             **ONE_ROW,
             arms=RowArms(np.ones((1, 1, 1)), np.array([1])),

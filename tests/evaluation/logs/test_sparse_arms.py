@@ -33,7 +33,7 @@ def test_values_of_one_index_are_added() -> None:
 
 def test_probabilities_beyond_the_arms_of_a_row_are_refused() -> None:
     arms = SparseArms(sparse.eye_array(3, format="csr"), np.array([1, 2]))
-    with pytest.raises(InvalidInput, match="must be at least 0, and 0 beyond the arms of the row"):
+    with pytest.raises(InvalidInput, match="must be at least 0, and 0 beyond the arms"):
         LoggedData(
             chosen=np.zeros(2, dtype=np.int64), rewards=np.zeros(2), probabilities=np.full((2, 2), 0.5), arms=arms
         )

@@ -36,7 +36,7 @@ CONTEXT = Columns(propensity=None, context=("x", "y"))
 
 def test_propensities_without_context_are_shares() -> None:
     log = read_table({"arm": ["a", "b", "b", "b"], "reward": [0, 1, 0, 1]}, Columns(propensity=None))
-    with pytest.warns(EstimatedPropensities, match="the 4 chosen arms were estimated by the share of rows"):
+    with pytest.warns(EstimatedPropensities, match="the 4 chosen arms were estimated by the share"):
         done = estimate_propensities(log)
     assert done.propensities is not None
     assert done.propensities.tolist() == [0.25, 0.75, 0.75, 0.75]

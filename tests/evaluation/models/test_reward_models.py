@@ -88,5 +88,5 @@ def test_classifier_with_one_class_outside_a_fold_is_an_error() -> None:
         propensities=np.full(20, 0.5),
         arms=FixedArms(np.eye(2), rows=20),
     )
-    with pytest.raises(InvalidInput, match="regressor could not be fitted to the rows outside of fold"):
+    with pytest.raises(InvalidInput, match="regressor could not be fitted to the rows"):
         evaluate(log, "uniform", "dm", model=SklearnReward(linear_model.LogisticRegression()))

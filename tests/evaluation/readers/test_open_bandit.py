@@ -44,7 +44,7 @@ def test_single_position_can_be_selected(folder: Path) -> None:
     log = open_log(folder, position=1)
     assert len(log) == 2
     assert next(log.blocks()).chosen.tolist() == [0, 1]
-    with pytest.raises(InvalidInput, match="position must be a whole number of at least 1 and at most 3; got 4"):
+    with pytest.raises(InvalidInput, match="position must be a whole number of at least 1"):
         read_open_bandit(folder, position=4)
 
 
@@ -57,9 +57,7 @@ def test_other_folders_are_rejected(folder: Path) -> None:
     with pytest.raises(InvalidInput, match="Columns.reward does not apply to"):
         open_log(folder, Columns(reward="x"))
     (folder / "women.csv").write_text(ROWS)
-    with pytest.raises(
-        InvalidInput, match="one file of rows, such as men.csv; found: item_context.csv, men.csv, women"
-    ):
+    with pytest.raises(InvalidInput, match="one file of rows, such as men.csv"):
         read_open_bandit(folder)
     with pytest.raises(InvalidInput, match="no such folder"):
         read_open_bandit(folder / "none")

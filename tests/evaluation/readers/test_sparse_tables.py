@@ -109,5 +109,5 @@ def test_bandit_decides_after_csv_with_wide_text(tmp_path: Path) -> None:
 
 def test_propensity_estimation_of_sparse_rows_is_rejected() -> None:
     log = open_log(table(), Columns(propensity=None), sparse=True)
-    with pytest.raises(InvalidInput, match="propensities cannot be estimated from sparse rows"):
+    with pytest.raises(InvalidInput, match="propensities cannot be estimated from sparse"):
         estimate_propensities(log)

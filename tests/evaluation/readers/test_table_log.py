@@ -48,9 +48,9 @@ def test_given_feature_map_is_used() -> None:
     log = read_table(TABLE, Columns(context=("age", "land")), arm_table=ARMS, features=features)
     assert log.feature_map is features
     assert log.features()[2].tolist() == [[1, 5, 5], [2, 5, 10]]
-    with pytest.raises(InvalidInput, match="the feature map needs column 'age', which is neither in the context"):
+    with pytest.raises(InvalidInput, match="the feature map needs column 'age'"):
         read_table(TABLE, Columns(), arm_table=ARMS, features=features)
-    with pytest.raises(InvalidInput, match="already has a feature map, so missing cannot be used"):
+    with pytest.raises(InvalidInput, match="already has a feature map"):
         read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, features=features, missing="error")
 
 
@@ -83,9 +83,7 @@ def test_options_are_passed_to_the_feature_map() -> None:
         "skip": read_table(TABLE, columns, kinds={"land": "skip"}).dim,
     }
     assert dims == {"all": 2 + 8, "pairs": 2 + 4 + 6, "block": (2 + 1 + 3) * (1 + 4), "skip": 2 + 2}
-    with pytest.raises(
-        InvalidInput, match="kinds has 'lnd', which is not a column of features. Columns of features: age, land"
-    ):
+    with pytest.raises(InvalidInput, match="kinds has 'lnd', which is not a column"):
         read_table(TABLE, columns, kinds={"lnd": "skip"})
     with pytest.raises(InvalidInput, match="column 'age' has 1 missing values"):
         read_table(changed("age", 1, None), columns, missing="error")

@@ -33,14 +33,14 @@ def test_trained_bandit_takes_rows_with_the_columns_of_its_log(tmp_path: Path) -
         assert done[-1] == ROWS
         for age, best in ((20, 0), (70, 1)):
             assert bandit.choose([{"offer": "hat", "age": age}, {"offer": "shoe", "age": age}]) == best
-    with pytest.raises(InvalidInput, match="policy must be an instance of a subclass of Policy"):
+    with pytest.raises(InvalidInput, match="policy must be an instance of a subclass"):
         train(log, 3)  # type: ignore[arg-type]
 
 
 def test_bandit_with_another_feature_map_is_rejected() -> None:
     first, second = read_table(table()[:300], COLUMNS), read_table(table()[300:], COLUMNS)
     bandit = train(first, LinUcb())
-    with pytest.raises(InvalidInput, match="the bandit and the log have different feature maps. Open the log with"):
+    with pytest.raises(InvalidInput, match="the bandit and the log have different feature"):
         evaluate(second, bandit, ["ips"])
     same = read_table(table()[300:], COLUMNS, features=bandit.features)
     assert evaluate(same, bandit, ["snips"])["snips"].value > 0.7
@@ -106,8 +106,6 @@ def test_crosses_and_missing_values_are_options(tmp_path: Path) -> None:
 
 def test_policy_that_still_chooses_at_random_is_reported() -> None:
     small = {"arm": ["a", "b"] * 10, "reward": [0, 1] * 10, "propensity": [0.5] * 20}
-    with pytest.warns(
-        UserWarning, match="sgd-ts still chooses at random: it has learned 20 rewards and needs 30 for its first"
-    ):
+    with pytest.warns(UserWarning, match="sgd-ts still chooses at random: it has learned"):
         train(read_table(small, Columns()), SgdTs(block_length=30))
     train(read_table(small, Columns()), SgdTs(block_length=20))

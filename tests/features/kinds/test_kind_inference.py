@@ -89,9 +89,7 @@ def test_numbers_as_text_are_parsed_if_declared() -> None:
     features = FeatureMap.learn(table, context=("p", "q"), kinds={"p": "number", "q": "number"}, crosses=())
     assert features.kinds["p"] == Number(6.06, 5.94, "indicator", from_text=True, percent=True)
     np.testing.assert_allclose(features.transform(table)[:, :2], [[-1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
-    with pytest.raises(
-        InvalidInput, match="column 'c', row 2: each value must be a number; got 'a'. Correct it, or use kinds="
-    ):
+    with pytest.raises(InvalidInput, match="column 'c', row 2: each value must be a number"):
         learned(["1", None, "a"], kinds={"c": "number"})
 
 
@@ -190,5 +188,5 @@ def test_kinds_are_declared_by_name_or_object() -> None:
 def test_missing_values_are_marked_imputed_or_refused(values: list[Any]) -> None:
     marked, imputed = learned(values), learned(values, missing="impute")
     assert marked.width == imputed.width + 1
-    with pytest.raises(InvalidInput, match="column 'c' has 1 missing values. Fill them in, or use missing='indicator'"):
+    with pytest.raises(InvalidInput, match="column 'c' has 1 missing values"):
         learned(values, missing="error")

@@ -77,13 +77,13 @@ def test_only_the_noise_depends_on_the_seed(problem: News) -> None:
 
 
 def test_horizon_beyond_the_files_is_rejected(problem: News) -> None:
-    with pytest.raises(InvalidInput, match="horizon must be at most 2, the number of rounds in these files; got 3"):
+    with pytest.raises(InvalidInput, match="horizon must be at most 2"):
         problem.rounds(3, seed=1)
 
 
 def test_log_without_arms_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"600 33 1 " + USER + OTHER)
-    with pytest.raises(InvalidInput, match="at least one event that displays an article with features 1 to 6"):
+    with pytest.raises(InvalidInput, match="at least one event that displays an article"):
         News(files=(tmp_path / "log",)).length()
     (tmp_path / "log").write_bytes(b"")
     with pytest.raises(InvalidInput, match="must be an R6A file"):
@@ -93,7 +93,7 @@ def test_log_without_arms_is_rejected(tmp_path: Path) -> None:
 def test_truncated_file_gives_no_rounds(tmp_path: Path) -> None:
     (path,) = write_simulated_news(tmp_path, days=1, events_per_day=2880)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InvalidInput, match="20090501.gz must be a complete R6A file; it cannot be read"):
+    with pytest.raises(InvalidInput, match="20090501.gz must be a complete R6A file"):
         News(files=(path,)).length()
 
 
@@ -229,10 +229,10 @@ def test_simulated_files_never_overwrite_real_ones(problem: News, tmp_path: Path
     write_simulated_news(tmp_path, days=1, events_per_day=576)
     real = first.read_bytes()
     first.write_bytes(Path(problem.files[0]).read_bytes())
-    with pytest.raises(InvalidInput, match="20090501.gz is not simulated. Choose another folder"):
+    with pytest.raises(InvalidInput, match="20090501.gz is not simulated"):
         write_simulated_news(tmp_path, days=1, events_per_day=288)
     assert first.read_bytes() == LOG != real
-    with pytest.raises(InvalidInput, match="days must be a whole number of at least 1 and at most 31; got 32"):
+    with pytest.raises(InvalidInput, match="days must be a whole number of at least 1"):
         write_simulated_news(tmp_path, days=32)
-    with pytest.raises(InvalidInput, match="events_per_day must be a whole number of at least 288; got 10"):
+    with pytest.raises(InvalidInput, match="events_per_day must be a whole number"):
         write_simulated_news(tmp_path, events_per_day=10)

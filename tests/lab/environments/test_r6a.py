@@ -117,7 +117,7 @@ def test_damaged_gzip_file_is_rejected(tmp_path: Path) -> None:
     zipped = path.read_bytes()
     for bad in (zipped[:-9], zipped[: len(zipped) // 2], zipped[:-8] + b"12345678", zipped + b"more"):
         path.write_bytes(bad)
-        with pytest.raises(InvalidInput, match=r"log.gz must be a complete R6A file; it cannot be read: "):
+        with pytest.raises(InvalidInput, match="log.gz must be a complete R6A file"):
             all_events(read_events([path]))
     path.write_bytes(zipped + zipped)  # concatenated gzip files are a valid gzip file
     assert all_events(read_events([path]))[1].events == 40_000

@@ -86,13 +86,13 @@ def test_natural_noise_of_a_link(link: str, name: str) -> None:
 
 
 def test_invalid_problems_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="bernoulli rewards need means from 0 to 1; with the identity link"):
+    with pytest.raises(InvalidInput, match="bernoulli rewards need means from 0 to 1"):
         Synthetic(link="identity", rewards="bernoulli")
-    with pytest.raises(UnknownName, match="unknown rewards 'bernouli'; did you mean 'bernoulli'"):
+    with pytest.raises(UnknownName, match="unknown rewards 'bernouli'"):
         Synthetic(rewards="bernouli")
     with pytest.raises(InvalidInput, match="fewest_arms must be at most arms = 3; got 5"):
         Synthetic(arms=3, fewest_arms=5)
-    with pytest.raises(InvalidInput, match="deviation must be a finite number at least 0; got -1"):
+    with pytest.raises(InvalidInput, match="deviation must be a finite number at least 0"):
         gaussian(-1)
 
 

@@ -157,5 +157,5 @@ def test_summary_file_round_trips(tmp_path: Path) -> None:
     whole = summary(WINS, LOSES)
     assert read_summary(write_summary(whole, tmp_path)) == whole
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(InvalidInput, match=r"summary.json is not a summary of the paper's results"):
+    with pytest.raises(InvalidInput, match="summary.json is not a summary of the paper's"):
         read_summary(tmp_path / "summary.json")

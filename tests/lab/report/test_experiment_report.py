@@ -261,5 +261,5 @@ def test_styles_differ_and_are_stable() -> None:
 
 def test_experiments_with_equal_names_are_rejected(tmp_path: Path) -> None:
     result = small_results()[0]
-    with pytest.raises(InvalidInput, match="must have different names; got forest-1, forest-1"):
+    with pytest.raises(InvalidInput, match="must have different names"):
         write_experiment_report([result, result], tmp_path, COMMAND)

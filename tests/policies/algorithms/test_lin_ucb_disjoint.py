@@ -40,9 +40,9 @@ def test_each_block_is_the_ridge_regression_of_its_arm() -> None:
 
 
 def test_features_that_are_not_blocks_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="must be a multiple of context_dim=3, a block for each arm; got 7"):
+    with pytest.raises(InvalidInput, match="must be a multiple of context_dim=3"):
         Bandit(LinUcbDisjoint(context_dim=3), dim=7)
-    with pytest.raises(InvalidInput, match=r"contexts must have shape \(K, d\), a row for each arm; got \(3,\)"):
+    with pytest.raises(InvalidInput, match=r"contexts must have shape \(K, d\)"):
         disjoint_arms([1.0, 2.0, 3.0])
     assert LinUcbDisjoint(exploration=None).alpha(1) == pytest.approx(1 + np.sqrt(np.log(40) / 2))
 

@@ -114,9 +114,9 @@ def test_pg_ts_has_the_exact_logistic_posterior(sweeps: int) -> None:
 
 
 def test_unsupported_links_and_settings_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="supports only the logistic link; got <probit link>"):
+    with pytest.raises(InvalidInput, match="supports only the logistic link"):
         PgTs(link="probit")
-    with pytest.raises(InvalidInput, match="bounded slope, because its step size depends on that; got <log link>"):
+    with pytest.raises(InvalidInput, match="bounded slope, because its step size depends"):
         LmcTs(link="log")
     with pytest.raises(InvalidInput, match="width from the theory, which needs a horizon"):
         GlmFpl(exploration=None)

@@ -77,11 +77,11 @@ def test_any_features_are_the_same_after_logging(shared: Any, actions: list[Any]
 
 def test_context_without_a_known_field_is_an_error() -> None:
     encoder = RequestMap(FeatureMap(context={"age": "number"}))
-    with pytest.raises(InvalidInput, match="row 0 has the unknown field 'Age'; did you mean 'age'"):
+    with pytest.raises(InvalidInput, match="row 0 has the unknown field 'Age'"):
         encoder.arms({"Age": 3}, [{}], ["a"])
-    with pytest.raises(InvalidInput, match="row 0 has no field of the context. Send at least one of age"):
+    with pytest.raises(InvalidInput, match="row 0 has no field of the context"):
         encoder.arms({}, [{}], ["a"])
-    with pytest.raises(InvalidInput, match="row 0 has no field of the context. Send at least one of age"):
+    with pytest.raises(InvalidInput, match="row 0 has no field of the context"):
         encoder.context_features({"zip": 3})
 
 
@@ -126,7 +126,7 @@ def test_an_index_names_an_arm_only_if_no_field_is_misspelt() -> None:
     arm = {"offer": Category(("0", "1"), other=False)}
     encoder = RequestMap(FeatureMap(arm=arm, context={"age": "number"}, per_arm_block="offer"))
     check_arm_fields([[{}], [{"age": 3}], [{"offer": "1"}]], encoder)
-    with pytest.raises(InvalidInput, match="row 1 has the unknown field 'ofer'; did you mean 'offer'"):
+    with pytest.raises(InvalidInput, match="row 1 has the unknown field 'ofer'"):
         check_arm_fields([[{}], [{"ofer": "0"}]], encoder)
     with pytest.raises(InvalidInput, match="row 2 has no"):
         check_arm_fields([[{}], [{}], [{}]], encoder)

@@ -141,9 +141,7 @@ def test_empty_log_has_a_manifest_and_no_files(store: SqliteStore, tmp_path: Pat
 def test_invalid_exports_are_errors(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="an export needs a new or empty folder"):
         export_parquet(store, "shop", tmp_path, now=WAIT, features_of=features_of, reward_of=reward_of)
-    with pytest.raises(
-        InvalidInput, match="same number of features; event '20' has 2, others have 1. Let features_of return None"
-    ):
+    with pytest.raises(InvalidInput, match="same number of features"):
         export_parquet(
             store,
             "shop",

@@ -254,13 +254,13 @@ def test_requests_of_vectors_are_counted(folder: Path, tmp_path: Path) -> None:
 
 
 def test_event_without_a_needed_field_is_named(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="fields of event 'event 0' do not fit the feature map: row 0 has no"):
+    with pytest.raises(InvalidInput, match="fields of event 'event 0' do not fit"):
         list(open_log(folder / "log", features=ABSENT).blocks())
 
 
 def test_log_must_be_opened_with_the_map_of_the_model(folder: Path, log: ServiceExport) -> None:
     other = Bandit.load(folder / "other.safetensors")
-    with pytest.raises(InvalidInput, match=r"different feature maps. Open the log with open_log\(..., features="):
+    with pytest.raises(InvalidInput, match="different feature maps"):
         evaluate(log, other, "ips")
     with pytest.raises(
         InvalidInput, match=r"must have .* features, like the bandit; got 18. Open the log with open_log"
@@ -306,7 +306,7 @@ def test_other_folders_are_no_exports(tmp_path: Path) -> None:
         read_export(tmp_path)
     write_manifest(tmp_path, rows=0)
     for read in (read_export, open_log):
-        with pytest.raises(InvalidInput, match="has no decision. Export the log again when reward windows have closed"):
+        with pytest.raises(InvalidInput, match="has no decision. Export the log again when"):
             read(tmp_path)
 
 
@@ -323,7 +323,7 @@ def test_arms_of_vectors_have_the_ids_of_the_request(tmp_path: Path) -> None:
     log = read_export(tmp_path / "log")
     assert (log.names, log.feature_map) == (("cola", "milk", "tea"), None)
     assert "1 of 2 rows do not offer the arm 'milk'" in " ".join(evaluate(log, "milk", "ips").notes)
-    with pytest.raises(InvalidInput, match="2 of 2 decisions have none: they were requested with feature vectors"):
+    with pytest.raises(InvalidInput, match="2 of 2 decisions have none: they were requested"):
         open_log(tmp_path / "log", features=OTHER)
 
 
@@ -362,9 +362,7 @@ def test_damaged_exports_are_refused(tmp_path: Path, columns: Any, rows: int, me
 
 def test_missing_file_of_an_export_is_named(tmp_path: Path) -> None:
     write_manifest(tmp_path, "a.parquet", rows=2)
-    with pytest.raises(
-        InvalidInput, match="the export is damaged: its file a.parquet is missing. Export the log again"
-    ):
+    with pytest.raises(InvalidInput, match="the export is damaged: its file a.parquet"):
         read_export(tmp_path)
 
 

@@ -77,7 +77,7 @@ def test_plain_dicts_are_accepted(client: Any) -> None:
 
 def test_requests_that_the_sdk_corrupts_are_refused(client: Any) -> None:
     request_body = RankRequest(actions=[RankableAction(id="a", features={"x": 1})])  # it sends the names alone: ["x"]
-    with pytest.raises(ErrorResponseException, match=r"Expected `object . null`, got `str` - at `\$.actions"):
+    with pytest.raises(ErrorResponseException, match="Expected `object . null`"):
         client.rank(request_body)
 
 

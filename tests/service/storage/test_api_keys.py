@@ -77,7 +77,7 @@ def test_concurrent_changes_of_keys_are_not_lost(store: SqliteStore) -> None:
 
 @pytest.mark.parametrize(("name", "scopes"), [("", ("read",)), ("  ", ("read",)), ("shop", ())])
 def test_a_key_needs_a_name_and_a_scope(keys: Keys, name: str, scopes: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidInput, match="a key needs a name and at least one scope of rank, reward, read, admin"):
+    with pytest.raises(InvalidInput, match="a key needs a name and at least one scope"):
         keys.create(name, scopes)
 
 

@@ -29,7 +29,7 @@ def test_unusable_arms_raise_until_they_are_replaced(bandit: Bandit, usable: Cat
     served = ServedCatalogue(bandit)
     served.apply(1, [UNUSABLE])
     assert served.numbers == {"hat": 1}
-    with pytest.raises(InvalidInput, match="arms of the catalogue are unusable: row 0 has the unknown field 'prize'"):
+    with pytest.raises(InvalidInput, match="arms of the catalogue are unusable: row 0"):
         served.draw(bandit, CatalogueQuery(), 0.0, seed=1)
     served.apply(2, [RETIRED, usable])
     assert served.draw(bandit, CatalogueQuery(), 0.0, seed=1).actions == ("hat",)

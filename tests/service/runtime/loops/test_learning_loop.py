@@ -257,7 +257,7 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
         loop.learn()
     assert np.argmax(decision.probabilities) == 2
     assert verify(store, "default").sound
-    with pytest.raises(InvalidInput, match="an action must have 3 features, the width of the loop; got 2"):
+    with pytest.raises(InvalidInput, match="an action must have 3 features"):
         loop.decide(DecisionRequest(event_id="x", request=np.eye(2).tobytes(), encoding="dense", actions=("a", "b")))
 
 
@@ -322,7 +322,7 @@ def test_policies_without_exact_probabilities_raise() -> None:
 def test_policies_without_exact_probabilities_are_refused(tmp_path: Path) -> None:
     loop, _ = small_loop(tmp_path, Clock())
     before = loop.configuration
-    with pytest.raises(InvalidInput, match="laplace-ts with these settings has no exact probabilities"):
+    with pytest.raises(InvalidInput, match="laplace-ts with these settings has no exact"):
         loop.configure(LoopConfig(policy="laplace-ts", settings={}))
     assert loop.configuration == before
 

@@ -144,9 +144,7 @@ def test_retired_arms_are_not_chosen_until_restored(world: World) -> None:
     put(loop, dense(named(3)))
     loop.catalogue.retire_and_restore(["arm 0", "arm 1"], [], max_arms=MAX_ARMS)
     assert {ask(loop, f"e{number}").actions for number in range(20)} == {("arm 2",)}
-    with pytest.raises(
-        InvalidInput, match="only: version 2 of the catalogue has no arm 'arm 0'; add it, or restore it"
-    ):
+    with pytest.raises(InvalidInput, match="only: version 2 of the catalogue has no arm"):
         ask(loop, "f", only=("arm 0",))
     assert loop.catalogue.retire_and_restore([], ["arm 0"], max_arms=MAX_ARMS) == 3
     assert ask(loop, "f", only=("arm 0",)).request == dense(named(3))[0].features
@@ -157,7 +155,7 @@ def test_restored_arms_count_towards_the_limit(world: World) -> None:
     put(loop, dense(named(2)))
     loop.catalogue.retire_and_restore(["arm 0"], [], max_arms=2)
     put(loop, dense(["new"]))
-    with pytest.raises(InvalidInput, match="a catalogue may have 2 arms; it would have 3. Retire some first"):
+    with pytest.raises(InvalidInput, match="a catalogue may have 2 arms"):
         loop.catalogue.retire_and_restore([], ["arm 0"], max_arms=2)
     loop.catalogue.retire_and_restore(["new"], ["arm 0"], max_arms=2)
     assert len(loop.catalogue.served) == 2
@@ -180,7 +178,7 @@ def test_excluded_arms_are_not_chosen(world: World) -> None:
     made = [ask(loop, f"e{number}", excluded=("arm 0", "unheard-of")) for number in range(30)]
     assert {decision.actions[0] for decision in made} == {"arm 1", "arm 2"}
     assert ask(loop, "f", only=("arm 0", "arm 2"), excluded=("arm 0",)).probability == 1.0
-    with pytest.raises(InvalidInput, match="all 3 arms of the catalogue are excluded; leave at least one"):
+    with pytest.raises(InvalidInput, match="all 3 arms of the catalogue are excluded"):
         ask(loop, "g", only=("arm 0",), excluded=("arm 0",))
 
 
@@ -230,7 +228,7 @@ def test_invalid_arms_are_refused(world: World, arms: list[NewArm], message: str
 def test_a_change_after_another_version_is_refused(world: World) -> None:
     loop, _, _ = world
     put(loop, dense(["a"]), expected_version=0)
-    with pytest.raises(VersionConflict, match="the catalogue has version 1, not 0; read it again"):
+    with pytest.raises(VersionConflict, match="the catalogue has version 1, not 0"):
         put(loop, dense(["b"]), expected_version=0)
 
 
@@ -238,7 +236,7 @@ def test_unknown_arms_cannot_be_retired_or_restored(world: World) -> None:
     loop, _, _ = world
     put(loop, dense(["a"]))
     for retire, restore in ((["b"], []), ([], ["b"])):
-        with pytest.raises(InvalidInput, match="the catalogue has no arm 'b', also not a retired one; add it first"):
+        with pytest.raises(InvalidInput, match="the catalogue has no arm 'b'"):
             loop.catalogue.retire_and_restore(["a", *retire], restore, max_arms=MAX_ARMS)
     assert "a" in loop.catalogue.served
 

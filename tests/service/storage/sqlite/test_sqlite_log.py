@@ -85,7 +85,7 @@ def test_a_long_batch_with_a_duplicate_is_classified(tmp_path: Path) -> None:
 
 def test_a_row_that_sqlite_refuses_is_no_duplicate(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db")
-    with pytest.raises(StoreError, match="could not be written: cannot store REAL value in INTEGER column"):
+    with pytest.raises(StoreError, match="could not be written: cannot store REAL value"):
         store.append_blocking([decision("a"), decision("b", timestamp=0.5)])  # type: ignore[arg-type]
     assert store.decision("shop", "a") is None
     store.close()
@@ -152,9 +152,9 @@ def test_no_query_scans_a_whole_table(tmp_path: Path, opened: list[sqlite3.Conne
 
 def test_a_limit_below_1_is_refused(tmp_path: Path) -> None:
     with closing(make(tmp_path / "events.db")) as store:
-        with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
+        with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1"):
             store.search("shop", "", 0)
-        with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got -1"):
+        with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1"):
             store.settled("shop", 0, 0, -1)
 
 

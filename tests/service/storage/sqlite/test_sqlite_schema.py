@@ -22,9 +22,9 @@ def test_files_of_other_programs_are_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     before = text.read_bytes(), other.read_bytes()
-    with pytest.raises(StoreError, match="notes.txt could not be opened: file is not a database"):
+    with pytest.raises(StoreError, match="notes.txt could not be opened: file"):
         SqliteStore(text)
-    with pytest.raises(StoreError, match="other.db is a database of another program; use a new file"):
+    with pytest.raises(StoreError, match="other.db is a database of another program"):
         SqliteStore(other)
     assert (text.read_bytes(), other.read_bytes()) == before
     with pytest.raises(StoreError, match="could not be opened"):
@@ -44,7 +44,7 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     make(tmp_path / "events.db").close()
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the tables; this version of glbandits knows up to 4"):
+    with pytest.raises(StoreError, match="version 99 of the tables"):
         SqliteStore(tmp_path / "events.db")
 
 
