@@ -150,7 +150,7 @@ def test_command_without_its_dependency_names_the_extra(module: str, message: st
         ("export", "msgspec", "msgspec", "serve"),
         ("replay", "msgspec", "msgspec", "serve"),
         ("simulate", "joblib", "joblib", "lab"),
-        ("paper", "plotly", "plotly", "lab"),
+        ("paper", "altair", "altair", "lab"),
         ("train", "polars", "polars", "lab"),
     ],
 )

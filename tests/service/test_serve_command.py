@@ -144,9 +144,7 @@ def test_the_extra_serve_is_enough_to_serve() -> None:
     run = glb_without_lab("compare", "file.toml", "--jobs", "2")
     assert run.returncode == 2
     assert run.stderr.endswith("Run pip install 'glbandits[lab]'.\n")
-    run = glb_without_lab("--help")
-    assert run.returncode == 0
-    assert "Not installed: needs the extra lab." in run.stdout
+    assert glb_without_lab("--help").returncode == 0
 
 
 def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class LogFile:
 
 
 @dataclass(frozen=True)
-class LogOptions(LogFile):
+class LogArguments(LogFile):
     """The options of a log with named columns."""
 
     probabilities: Annotated[
@@ -162,7 +162,7 @@ class LogOptions(LogFile):
     def reader_settings(self) -> dict[str, Any]:
         """Return the settings of the reader that options set, except the columns.
 
-        >>> LogOptions("log.csv", kind=["price=number"], crosses=["country:topic,age:topic"]).reader_settings()
+        >>> LogArguments("log.csv", kind=["price=number"], crosses=["country:topic,age:topic"]).reader_settings()
         {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
         """
         crosses = "all" if self.crosses == ["all"] else _parse_pairs(self.crosses)
@@ -179,7 +179,7 @@ class LogOptions(LogFile):
 
 
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorator: replace the parameter `options` of a command, a LogFile or LogOptions, by its fields.
+    """Decorator: replace the parameter `options` of a command, a LogFile or LogArguments, by its fields.
 
     The fields become options of the command, in their order and with their defaults.
     """

@@ -8,7 +8,7 @@ The parts:
 
 - A `Recipe` describes a function and the argument types for which it is compiled.
 - An `EntryPoint` has the attribute `call`, which is the plain function first and the machine code later.
-- A `_BackgroundCompiler` sends entry points to another process (`compile_worker`), which compiles them into Numba's
+- A `_BackgroundCompiler` sends entry points to another process (`worker`), which compiles them into Numba's
   cache on disk. Then it loads the machine code from there.
 - A marker file beside Numba's cache files records that a recipe is compiled (`is_cached`).
 

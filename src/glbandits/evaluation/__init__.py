@@ -1,9 +1,9 @@
 """Off-policy evaluation: estimate the value of policies from a log of another policy.
 
-Sub-packages, from the lowest layer up: `logs` reads logs, `models` fits reward and propensity models, `estimators`
-computes estimates and intervals, `replay` plays a log with policies that learn. The modules of this package combine
-them: `evaluate`, `evaluate_slates`, `select_estimator` and `promotion`. `policy_comparison` compares several
-candidates, for the command line and the service.
+Sub-packages, from the lowest layer up: `logs` holds logs in memory, `readers` reads them from tables and files,
+`models` fits reward and propensity models, `estimators` computes estimates and intervals, `replay` plays a log with
+policies that learn. The modules of this package combine them: `evaluate`, `evaluate_slates`, `select_estimator` and
+`promotion`. `policy_comparison` compares several candidates, and `report` writes the page about them.
 """
 
 from glbandits.common.extras import needed_for

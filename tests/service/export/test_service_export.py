@@ -16,9 +16,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from glbandits import Bandit, InvalidInput, Optimist, UnknownName
+from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest
 from glbandits.evaluation import Columns, ServiceExport, evaluate, open_log, read_export, read_parquet, train
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
-from glbandits.evaluation.readers.service_export import FIELDS, MANIFEST, ExportedFile, Manifest, is_export
+from glbandits.evaluation.readers.service_export import FIELDS, is_export
 from glbandits.features import Category, FeatureMap, Number
 from glbandits.service.domain.events import DecisionRequest, Reward
 from glbandits.service.domain.loop_config import LoopConfig

@@ -11,7 +11,7 @@ from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, 
 from glbandits.cli.log_options import (
     LEARN_MODES,
     LearnOption,
-    LogOptions,
+    LogArguments,
     parse_reward_range,
     split_names,
     with_log_options,
@@ -47,7 +47,7 @@ def evaluate_command(
     select: Annotated[
         bool, typer.Option("--select", help="Also select one of the estimators by cross-validation. A note names it.")
     ] = False,
-    options: LogOptions,
+    options: LogArguments,
     embedding: Annotated[
         list[str],
         typer.Option(help="For mips: columns of --arm-table with categories: kind,brand. May be repeated."),

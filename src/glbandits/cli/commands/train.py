@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.candidates import PolicyOption, parse_learning_policy
-from glbandits.cli.log_options import LogOptions, with_log_options
+from glbandits.cli.log_options import LogArguments, with_log_options
 from glbandits.cli.progress import work_bar
 from glbandits.evaluation import train
 
@@ -16,7 +16,7 @@ from glbandits.evaluation import train
 def train_command(
     *,
     policy: PolicyOption = "optimist",
-    options: LogOptions,
+    options: LogArguments,
     seed: Annotated[int, typer.Option(help="Seed of the decisions that the model will make.")] = 0,
     out: Annotated[Path, typer.Option(help="The file for the model.")] = Path("model.safetensors"),
 ) -> None:

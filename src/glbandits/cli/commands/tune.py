@@ -9,7 +9,7 @@ from rich.console import Console
 
 from glbandits.cli.candidates import PolicyOption, parse_learning_policy
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line
-from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogOptions, with_log_options
+from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogArguments, with_log_options
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.display.data_table import DataTable
@@ -32,7 +32,7 @@ def tune_command(
         list[str],
         typer.Option(help="Values to try: floor=0.01,0.05. Repeat for other settings. Default: the policy's grid."),
     ] = [],  # noqa: B006
-    options: LogOptions,
+    options: LogArguments,
     share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
     learn: LearnOption = "matched",

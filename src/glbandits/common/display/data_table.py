@@ -49,14 +49,14 @@ class DataTable:
         >>> DataTable(("policy", "value"), [("<script>", "1")], notes=("a < b",)).to_html().count("&lt;")
         2
         """
-        classes = ['class="w"' if self.aligns_left(index) else "" for index in range(len(self.columns))]
+        classes = [' class="w"' if self.aligns_left(index) else "" for index in range(len(self.columns))]
         caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
         head = "".join(
-            f'<th scope="col" {css}>{escape(title)}</th>' for title, css in zip(self.columns, classes, strict=True)
+            f'<th scope="col"{css}>{escape(title)}</th>' for title, css in zip(self.columns, classes, strict=True)
         )
         body = []
         for first, *rest in self._full_rows():
-            cells = "".join(f"<td {css}>{escape(cell)}</td>" for cell, css in zip(rest, classes[1:], strict=True))
+            cells = "".join(f"<td{css}>{escape(cell)}</td>" for cell, css in zip(rest, classes[1:], strict=True))
             body.append(f'<tr><th scope="row" class="w">{escape(first)}</th>{cells}</tr>')
         rows = "\n".join(body)
         table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"

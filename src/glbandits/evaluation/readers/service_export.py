@@ -11,13 +11,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
+from glbandits.common.export_manifest import Manifest, read_manifest
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArmNames, RowArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.sparse_arms import SparseArms
@@ -32,7 +32,6 @@ from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-MANIFEST = "manifest.json"
 DENSE: tuple[str, ...] = ("features",)
 """The column with the features of the actions as numbers."""
 SPARSE: tuple[str, ...] = ("feature_counts", "feature_indices", "feature_values")
@@ -43,42 +42,6 @@ PAIRS = 2**15
 """Number of pairs of row and arm that a feature map encodes together."""
 LISTED_COLUMNS = 10
 """Maximum number of columns that a message lists."""
-
-
-class ExportedFile(msgspec.Struct, frozen=True):
-    """An entry of the manifest: a file with its number of rows and the hash of its content."""
-
-    name: str
-    rows: int
-    sha256: str
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The list of exported files. It is written last, so an export with a manifest is complete."""
-
-    loop: str
-    rows: int
-    left_out: int
-    """Decisions without a reward or features, such as deferred ones that were never activated."""
-    last_sequence: int = msgspec.field(name="last_number")
-    """The sequence number of the last decision that was read; 0 if there was none."""
-    open: int = 0
-    """Decisions that were not read, from the first one on whose reward window was open."""
-    files: list[ExportedFile]
-    sparse_width: int | None = None
-    """The number of possible features, if the rows are sparse."""
-    feature_map: dict[str, Any] | None = None
-    """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of an export. Raises InvalidInput if there is none, or if it is damaged."""
-    try:
-        return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"{folder} has no complete export of `glb export` ({type(error).__name__}: {error}). Export the log again"
-        ) from None
 
 
 def is_export(folder: Path) -> bool:

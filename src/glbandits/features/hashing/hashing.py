@@ -24,7 +24,7 @@ from glbandits.features.hashing.named_features import (
 from glbandits.maths.sparse_rows import SparseRows
 
 LARGEST_WIDTH = 2**31
-"""The largest width. Loops of the service have a smaller limit, see `serving.domain.loop_config`."""
+"""The largest width. Loops of the service have a smaller limit, see `service.domain.loop_config`."""
 MAX_DEPTH = 2
 """The largest number of levels of nested objects below the object itself."""
 MAX_PRODUCTS = 1_000_000

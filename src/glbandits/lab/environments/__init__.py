@@ -5,7 +5,7 @@ from glbandits.lab.environments.forest_cover import ForestCover
 from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
 from glbandits.lab.environments.r6a import NewsEvents, Pool, ReadCounts, is_simulated, read_events
-from glbandits.lab.environments.rounds import Environment, SparseEnvironment, SparseRounds
+from glbandits.lab.environments.rounds import Environment, Rounds, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
 from glbandits.lab.environments.synthetic import Synthetic
@@ -20,6 +20,7 @@ __all__ = [
     "Noise",
     "Pool",
     "ReadCounts",
+    "Rounds",
     "SparseEnvironment",
     "SparseHashed",
     "SparseRounds",

@@ -80,7 +80,7 @@ class Optimist(Policy):
 
     1. Draw one Z for all arms, uniform in [0.6, 1.1]. Pull the arm with the largest
        x'theta + Z sigma w sqrt(log(1 + h (1000 + t / (d + 1)) w^2)), where w is the standard deviation of its score.
-    2. Update the posterior of theta and the intercept by the reward (`policy_bases.self_scaling_posterior`).
+    2. Update the posterior of theta and the intercept by the reward (`shared.self_scaling_posterior`).
 
     The policy estimates the intercept, the units of the features, the scale of the prior and the size sigma of the
     noise. Only the link has to be chosen. h is the mean curvature of a reward. The probability of every arm is exact,
@@ -92,7 +92,7 @@ class Optimist(Policy):
         link: mu, any link.
         half_life: the number of rewards after which the weight of an observation is halved, for problems that change.
             None never forgets. Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives
-            and selects one (`policy_bases.half_life_selection`); a round takes 3 to 7 times as long.
+            and selects one (`shared.half_life_selection`); a round takes 3 to 7 times as long.
         floor: pull a random arm with this probability, so that every arm has probability at least floor/K.
         covariance: "blocks" as above. "diagonal" learns no correlations between features, and d in the bonus is the
             number of features seen so far. A sparse Bandit always uses "diagonal".

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.evaluation.readers.service_export import Manifest
+from glbandits.common.export_manifest import Manifest
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.service.domain.events import Decision, Mode, SettledDecision
 from glbandits.service.domain.request_features import DENSE, RequestEncoder, arms_of, encoder_of, vectors_of

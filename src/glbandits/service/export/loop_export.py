@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from glbandits.evaluation.readers.service_export import Manifest
+from glbandits.common.export_manifest import Manifest
 from glbandits.features import Hashing
 from glbandits.service.domain.events import Decision, Mode, SettledDecision
 from glbandits.service.domain.request_features import (

@@ -12,8 +12,8 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput
+from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest
 from glbandits.common.extras import needed_for
-from glbandits.evaluation.readers.service_export import MANIFEST, ExportedFile, Manifest
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.service.domain.decision_totals import baseline_of
 from glbandits.service.domain.events import Decision, Mode, SettledDecision

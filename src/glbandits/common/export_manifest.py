@@ -1,0 +1,46 @@
+"""The manifest of an export of the service: the list of its files. The service writes it, and the evaluation reads it."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from glbandits.common.errors import InvalidInput
+
+MANIFEST = "manifest.json"
+
+
+class ExportedFile(msgspec.Struct, frozen=True):
+    """An entry of the manifest: a file with its number of rows and the hash of its content."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The list of exported files. It is written last, so an export with a manifest is complete."""
+
+    loop: str
+    rows: int
+    left_out: int
+    """Decisions without a reward or features, such as deferred ones that were never activated."""
+    last_sequence: int = msgspec.field(name="last_number")
+    """The sequence number of the last decision that was read; 0 if there was none."""
+    open: int = 0
+    """Decisions that were not read, from the first one on whose reward window was open."""
+    files: list[ExportedFile]
+    sparse_width: int | None = None
+    """The number of possible features, if the rows are sparse."""
+    feature_map: dict[str, Any] | None = None
+    """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of an export. Raises InvalidInput if there is none, or if it is damaged."""
+    try:
+        return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{folder} has no complete export of `glb export` ({type(error).__name__}: {error}). Export the log again"
+        ) from None
