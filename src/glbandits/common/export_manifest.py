@@ -1,4 +1,4 @@
-"""The manifest of an export of the service: the list of its files. The service writes it, and the evaluation reads it."""
+"""The manifest of an export: the list of its files. The service writes it, and the evaluation reads it."""
 
 from pathlib import Path
 from typing import Any
