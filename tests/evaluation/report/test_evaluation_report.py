@@ -60,7 +60,7 @@ def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> N
     for policy in small_comparison().policies:
         support, label = policy.evaluation.support, policy.label.replace("<", "&lt;").replace(">", "&gt;")
         assert re.search(
-            rf">{label}</th>.*<td >{support.effective_sample_size:,.0f} .realised.</td>.*{support.unused:.1%}", text
+            rf">{label}</th>.*<td>{support.effective_sample_size:,.0f} .realised.</td>.*{support.unused:.1%}", text
         ), label
         assert all(note.replace("'", "&#x27;") in text for note in policy.evaluation.notes)
     assert "intervals do not cover the bias of dm" in text
