@@ -64,4 +64,5 @@ def test_server_starts_with_damaged_models(
         assert server.wait() == 0
     errors = (tmp_path / "stderr").read_text()
     assert "Traceback" not in errors
-    assert errors.count(f"Loop default: saved model {number} cannot be loaded") == int(processes)
+    # A process that starts late may find the model that the other one has saved by then.
+    assert 1 <= errors.count(f"Loop default: saved model {number} cannot be loaded") <= int(processes)
