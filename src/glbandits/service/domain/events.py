@@ -5,12 +5,21 @@ sequence numbers, each when its reward window has closed, with the rewards that 
 computed from the log again, bit for bit, and every decision can be reproduced.
 """
 
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
 import msgspec
 
 from glbandits.service.domain.catalogues.catalogue_records import CatalogueRecord
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def as_datetime(timestamp: int) -> datetime:
+    """Convert microseconds since 1970 to a time in UTC."""
+    return EPOCH + timedelta(microseconds=timestamp)
 
 
 class Mode(StrEnum):
@@ -35,32 +44,11 @@ class Aggregation(StrEnum):
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to choose an action. `Decision` documents the fields."""
+    """A request to choose an action."""
 
-    event_id: str
-    request: bytes
-    encoding: str
-    actions: tuple[str, ...]
-    excluded: tuple[int, ...] = ()
-    baseline: int | None = None
-    slot: str = ""
-    deferred: bool = False
-    reward_range: tuple[float, float] | None = None
-    """The smallest and the largest reward that is accepted, unless the loop has a range of its own."""
-
-
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """A chosen action, with all that is needed to reproduce the choice and to learn from it.
-
-    Stores write decisions with the encoded names of the fields, so that stores of older versions can be read.
-    """
-
-    loop: str
     event_id: str
     slot: str = ""
     """Id of the slot: an event with several slots has one decision for each. Empty if there is only one."""
-    timestamp: int = msgspec.field(name="at")
-    """Microseconds since 1970."""
     request: bytes
     """The features of the request, in the format that `encoding` names."""
     encoding: str
@@ -69,13 +57,26 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of the actions, in the order of the request."""
     excluded: tuple[int, ...] = ()
     """Indices of actions that must not be chosen."""
+    baseline: int | None = None
+    """Index of the action to show without a model, if the request names one, as requests with slots do. Otherwise None:
+    the baseline is the first allowed action, see `baseline_of`."""
+    deferred: bool = False
+    """Whether the decision is learned only if it is activated."""
+    reward_range: tuple[float, float] | None = None
+    """The smallest and the largest reward that is accepted, unless the loop has a range of its own. None: all finite
+    rewards."""
+
+
+class Decision(DecisionRequest, frozen=True, kw_only=True):
+    """A request with the chosen action, and all that is needed to reproduce the choice and to learn from it."""
+
+    loop: str
+    timestamp: int = msgspec.field(name="at")
+    """Microseconds since 1970."""
     chosen: int
     """Index of the action that was drawn from `probabilities`."""
     shown: int
     """Index of the action that was returned: the baseline unless the mode is Online."""
-    baseline: int | None = None
-    """Index of the action to show without a model, if the request names one, as requests with slots do. Otherwise None:
-    the baseline is the first allowed action, see `baseline_of`. Old versions did not store the baseline."""
     probability: float
     """Probability of the shown action."""
     probabilities: tuple[float, ...]
@@ -85,8 +86,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     learned_through: int = msgspec.field(name="model")
     """Sequence number of the last decision that the model had learned: its version within the epoch."""
     mode: Mode
-    deferred: bool = False
-    """Whether the decision is learned only if it is activated."""
     reward_window: int = msgspec.field(name="wait")
     """Microseconds after the decision for which rewards are accepted."""
     default_reward: float
@@ -95,8 +94,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Share of decisions that are uniformly random."""
     seed: int
     """Seed of the draw."""
-    reward_range: tuple[float, float] | None = None
-    """The smallest and the largest reward that the store accepts. None: all finite rewards."""
     catalogue: CatalogueRecord | None = None
     """Set if the decision is from the loop's catalogue. `actions` then holds only the baseline, if the request names
     one, and the arm that was drawn. `probabilities` holds the probabilities of these arms, which do not add up to 1."""

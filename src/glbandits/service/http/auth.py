@@ -5,14 +5,17 @@ import secrets
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
-from glbandits.service.http.http_messages import HttpError, Request
+from starlette.datastructures import Headers
+from starlette.requests import Request
+
+from glbandits.service.http.http_errors import HttpError
 from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.storage.api_keys import Key, digest_of, find_key
 
 SECRET = secrets.token_bytes(16)
 OPEN = ""
 """The scope of endpoints that need no key."""
-CHALLENGE = ((b"www-authenticate", b"Bearer"),)
+CHALLENGE = {"www-authenticate": "Bearer"}
 
 
 class Authenticator:
@@ -45,7 +48,7 @@ class Authenticator:
         wait = self._rate_limit.acquire(key.id) if self._rate_limit is not None else 0.0
         if wait:
             message = f"the key {key.name!r} is above its rate limit; retry in {math.ceil(wait)} s"
-            raise HttpError(429, "TooManyRequests", message, ((b"retry-after", b"%d" % math.ceil(wait)),))
+            raise HttpError(429, "TooManyRequests", message, {"retry-after": str(math.ceil(wait))})
         return key.name
 
     def check_scope(self, request: Request, scope: str) -> Key:
@@ -56,20 +59,20 @@ class Authenticator:
             raise HttpError(403, "Forbidden", f"the key must have the scope {scope}; {key.name!r} has {allowed}")
         return key
 
-    def _key_of(self, headers: dict[bytes, bytes]) -> Key:
-        text = headers.get(b"ocp-apim-subscription-key")
+    def _key_of(self, headers: Headers) -> Key:
+        text = headers.get("ocp-apim-subscription-key")
         if not text:
-            scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
-            text = bearer.strip() if scheme.lower() == b"bearer" else b""
+            scheme, _, bearer = headers.get("authorization", "").partition(" ")
+            text = bearer.strip() if scheme.lower() == "bearer" else ""
         if not text:
             message = "the key is missing; send it as Ocp-Apim-Subscription-Key: KEY or as Authorization: Bearer KEY"
             raise HttpError(401, "Unauthorized", message, CHALLENGE)
         # Known keys are cached by a keyed digest, which is faster than SHA-256. Clients cannot choose a digest, so the
         # time of this lookup reveals nothing.
-        digest, seen = blake2b(text, digest_size=16, key=SECRET).digest(), self._seen
+        digest, seen = blake2b(text.encode(), digest_size=16, key=SECRET).digest(), self._seen
         key = seen.get(digest)
         if key is None:
-            key = find_key(digest_of(text), self._keys)
+            key = find_key(digest_of(text.encode()), self._keys)
             if key is None:
                 raise HttpError(
                     401, "Unauthorized", "the key is unknown or revoked; create one with `glb keys create`", CHALLENGE

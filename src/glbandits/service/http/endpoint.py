@@ -1,11 +1,27 @@
-"""`Endpoint`: the record from which routes and the OpenAPI document are made."""
+"""`Endpoint`: the record from which routes and the OpenAPI document are made, and the handler of its requests."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
+from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
-from glbandits.service.http.http_messages import HttpError, Request, Response, problem_response
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.service.http.auth import OPEN
+from glbandits.service.http.body_errors import body_error_text
+from glbandits.service.http.http_errors import HttpError, as_http_error, problem_response
+from glbandits.service.http.site import Site
 
 LOOP_PREFIX = "/loops/{loop}"
+BYTES_TYPE, JSON_TYPE = "application/octet-stream", "application/json"
+ONCE = (b"host", b"ocp-apim-subscription-key", b"authorization", b"content-type", b"content-encoding")
+"""Headers that a request may have only once. Of two, a proxy might use another one than this server."""
+PLAIN = ((b"content-encoding", b"identity"), (b"transfer-encoding", b"chunked"))
+"""Headers about encodings of the body, and the only value that is supported."""
+encode_json = msgspec.json.Encoder().encode
 
 
 class Parameter(NamedTuple):
@@ -25,11 +41,11 @@ class Endpoint(NamedTuple):
     scope: str
     """The scope that a key needs; `OPEN` if no key is needed."""
     handler: Callable[..., Any]
-    """Takes the `Site` and the `Request`. Returns an object to send as JSON, None for no content, or a `Response`. A
-    coroutine function runs in the event loop, another function in a thread. The first line of its docstring is the
-    summary in the OpenAPI document."""
+    """Takes the `Site` and the request, and the decoded body if `request` is set. Returns an object to send as JSON, None
+    for no content, or a `Response`. A coroutine function runs in the event loop, another function in a thread. The
+    first line of its docstring is the summary in the OpenAPI document."""
     request: Any = None
-    """The type of the JSON body; bytes for any body; a union of the two; None for no body."""
+    """The type of the JSON body; a union with bytes if the body may also be bytes; None for no body."""
     response: Any = None
     """The type of the JSON response; bytes for other content; None for no content."""
     status: int = 200
@@ -38,9 +54,121 @@ class Endpoint(NamedTuple):
     """The error code of a bad request in Personalizer's format."""
     parameters: tuple[Parameter, ...] | None = ()
     """The allowed query parameters. None: the query is not checked."""
-    max_body: int | None = None
-    """Bytes of the body, at most; None for the setting `max_body`."""
+    decoded: Any = None
+    """The type that the handler gets, if it is not `request`."""
+    check: Callable[[Request], None] = lambda _: None
+    """Raises HttpError for a request that no handler of this API accepts."""
     error_format: Callable[[HttpError, Request, str], Response] = problem_response
     """Builds an error response from the error, the request and `error_code`."""
     per_loop: bool = True
     """Whether the endpoint also exists under /loops/{loop}."""
+
+
+class PathHandler:
+    """Handles the requests of one path: authentication, body, handler of the endpoint, response. Errors too.
+
+    Args:
+        site: the service.
+        endpoints: the endpoints of this path, one for each method.
+    """
+
+    def __init__(self, site: Site, endpoints: Sequence[Endpoint]) -> None:
+        self._site = site
+        self.endpoints = {endpoint.method: endpoint for endpoint in endpoints}
+        self._decoders = {
+            method: msgspec.json.Decoder(endpoint.decoded or _json_type(endpoint.request))
+            for method, endpoint in self.endpoints.items()
+            if endpoint.request is not None
+        }
+
+    async def respond(self, request: Request) -> Response:
+        """Return the response of the endpoint, or its error."""
+        endpoint = self.endpoints["GET" if request.method == "HEAD" else request.method]
+        request.state.scope = endpoint.scope or "open"
+        try:
+            return await self._respond(endpoint, request)
+        except (Exception, asyncio.CancelledError) as error:
+            return endpoint.error_format(as_http_error(error, request), request, endpoint.error_code)
+
+    async def _respond(self, endpoint: Endpoint, request: Request) -> Response:
+        site, arguments = self._site, list[Any]()
+        _check_headers(request)
+        if endpoint.scope != OPEN:
+            request.state.key_name = site.authenticator.authorize(request, endpoint.scope)
+        if request.scope["query_string"] and endpoint.parameters is not None:
+            _check_query(request, endpoint.parameters)
+        endpoint.check(request)
+        body = await _read_body(request, site.settings.max_body)
+        if endpoint.request is not None:
+            is_bytes = _may_be_bytes(endpoint.request) and request.headers.get("content-type") == BYTES_TYPE
+            arguments.append(body if is_bytes else _decode(body, self._decoders[endpoint.method]))
+        if iscoroutinefunction(endpoint.handler):
+            return _as_response(await endpoint.handler(site, request, *arguments), endpoint.status)
+        return await asyncio.to_thread(
+            lambda: _as_response(endpoint.handler(site, request, *arguments), endpoint.status)
+        )
+
+
+def _may_be_bytes(body: Any) -> bool:
+    return bytes in getattr(body, "__args__", ())
+
+
+def _json_type(body: Any) -> Any:
+    return body.__args__[0] if _may_be_bytes(body) else body
+
+
+def _as_response(content: Any, status: int) -> Response:
+    if isinstance(content, Response):
+        return content
+    if content is None:
+        return Response(status_code=status)
+    return Response(encode_json(content), status, media_type=JSON_TYPE)
+
+
+def _decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if isinstance(error.__cause__, InvalidInput):  # from a check of the type
+            raise error.__cause__ from None
+        raise HttpError(400, "BadRequest", f"the body is invalid: {body_error_text(error, decoder.type)}") from None
+
+
+def _check_headers(request: Request) -> None:
+    headers: list[tuple[bytes, bytes]] = request.scope["headers"]
+    names = [name for name, _ in headers]
+    if len(set(names)) < len(names):
+        for name in ONCE:
+            if names.count(name) > 1:
+                raise HttpError(400, "BadRequest", f"the header {name.decode()} was sent twice; send it once")
+    if b"host" not in names and request.scope["http_version"] == "1.1":
+        raise HttpError(400, "BadRequest", "the header host is missing; send it")
+    for name, plain in PLAIN:
+        if name in names and (sent := dict(headers)[name].strip().lower()) != plain:
+            text = f"{name.decode()} {sent[:40].decode('latin-1')!r} is not supported"
+            raise HttpError(415, "BadRequest", f"{text}; send the body without compression")
+
+
+def _check_query(request: Request, known: Sequence[Parameter]) -> None:
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if not known:
+            raise InvalidInput(f"the endpoint has no query parameters; got {name[:40]!r}")
+        lookup("parameter", name[:40], dict.fromkeys(parameter.name for parameter in known))
+        if names.count(name) > 1:
+            raise InvalidInput(f"the query parameter {name} was sent twice; send it once")
+
+
+async def _read_body(request: Request, limit: int) -> bytes:
+    """Read the whole body. Stops and raises a 413 as soon as the body is larger than `limit`."""
+    length = request.headers.get("content-length", "0")
+    parts, size = list[bytes](), int(length) if length.isdigit() and int(length) > limit else 0
+    if size <= limit:
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            if size > limit:
+                break
+    if size > limit:
+        raise HttpError(413, "PayloadSizeExceeded", f"the body is larger than {limit} bytes; send less")
+    return b"".join(parts)

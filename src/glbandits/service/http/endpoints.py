@@ -2,18 +2,23 @@
 
 import sys
 from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from glbandits.service.http import health
 from glbandits.service.http.auth import OPEN
 from glbandits.service.http.dashboard import handlers as dashboard
 from glbandits.service.http.dashboard.schemas import Statistics
 from glbandits.service.http.endpoint import Endpoint, Parameter
-from glbandits.service.http.http_messages import Request, Response
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
 from glbandits.service.http.personalizer import config_schemas, evaluation_handlers, rank_handlers, schemas
 from glbandits.service.http.personalizer import model_log_handlers as model_log
-from glbandits.service.http.personalizer.errors import (
+from glbandits.service.http.personalizer.contract import (
+    ANY_PREVIEW,
+    ANY_VERSION,
     BAD_ACTIVATION,
     BAD_EVALUATION,
     BAD_MODEL,
@@ -21,9 +26,9 @@ from glbandits.service.http.personalizer.errors import (
     BAD_RANK,
     BAD_REWARD,
     BAD_SERVICE,
+    check_version,
     personalizer_response,
 )
-from glbandits.service.http.personalizer.handler_adapter import ANY_PREVIEW, ANY_VERSION, personalizer_handler
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import catalogue_handlers as catalogue
 from glbandits.service.http.v1 import catalogue_schemas, decision_handlers, loop_handlers, reward_handlers
@@ -74,19 +79,19 @@ CATALOGUE = (
     Endpoint("PUT", ARMS, ADMIN, catalogue.put, PUT_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
     Endpoint("PATCH", ARMS, ADMIN, catalogue.change, CHANGE_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
 )
+LOOP, SENT = v1.LoopConfiguration, dict[str, Any]
+EVENT = "/v1/events/{event:path}"
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
     Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),
     Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, v1.LoopConfiguration),
-    Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, v1.LoopConfiguration, v1.LoopConfiguration),
-    Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, v1.LoopConfiguration, v1.LoopConfiguration),
+    Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, LOOP, LOOP, decoded=SENT),
+    Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, LOOP, LOOP, decoded=SENT),
     Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.EventPage, parameters=PAGE),
-    Endpoint("GET", "/v1/events/{event}", READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
-    Endpoint(
-        "GET", "/v1/events/{event}/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT
-    ),
+    Endpoint("GET", EVENT + "/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT),
+    Endpoint("GET", EVENT, READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
     *CATALOGUE,
     Endpoint("GET", "/v1/model", READ, loop_handlers.model, None, bytes),
     Endpoint("GET", "/v1/status", READ, loop_handlers.status, None, v1.Status),
@@ -101,8 +106,8 @@ MODEL, LOGS, REFERENCE = config_schemas.ModelProperties, config_schemas.LogsProp
 SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
 SLOTS_REWARD = schemas.MultiSlotRewardRequest
 EVENT, SLOTS_EVENT, EVALUATION_PATH = (
-    "/events/{event:event}",
-    "/multislot/events/{event:event}",
+    "/events/{event:path}",
+    "/multislot/events/{event:path}",
     "/evaluations/{evaluation}",
 )
 
@@ -147,8 +152,8 @@ PREVIEWS = (
 PERSONALIZER = tuple(
     endpoint._replace(
         path=f"/personalizer{versions}{endpoint.path}",
-        handler=personalizer_handler(endpoint.handler, endpoint.request),
         parameters=None,
+        check=check_version,
         error_format=personalizer_response,
     )
     for versions, endpoints in ((ANY_VERSION, ALL_VERSIONS), (ANY_PREVIEW, PREVIEWS))
@@ -160,7 +165,7 @@ DOCUMENTED = (*V1[:2], *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])
 
 async def openapi_document(site: Site, request: Request) -> Response:  # noqa: ARG001 - all handlers have this parameter
     """Return this document. It needs no key, because it has no data."""
-    return Response(200, openapi_json(DOCUMENTED))
+    return Response(openapi_json(DOCUMENTED), media_type="application/json")
 
 
 ENDPOINTS = (

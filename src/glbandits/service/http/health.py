@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.requests import Request
+from starlette.responses import Response
 
 from glbandits.service.domain.errors import StoreError
-from glbandits.service.http.http_messages import Request, Response
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.metrics import ServiceMetrics
 from glbandits.service.storage.api_keys import KEYS, SERVICE
@@ -44,12 +45,16 @@ async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
     except (TimeoutError, StoreError, OSError):
         reasons.append("the store does not answer")
     if reasons:
-        return Response(503, msgspec.json.encode({"status": "not ready", "reasons": reasons}))
+        return _json({"status": "not ready", "reasons": reasons}, 503)
     loops = site.service.loops
     counts = {name: loop.published.set_aside for name, loop in loops.items() if loop.published.set_aside}
     warnings = [warning for loop in loops.values() for warning in loop.warnings()]
     remarks = {"setAside": counts, "warnings": warnings}
-    return Response(200, msgspec.json.encode({"status": "ready"} | {name: own for name, own in remarks.items() if own}))
+    return _json({"status": "ready"} | {name: own for name, own in remarks.items() if own}, 200)
+
+
+def _json(content: object, status: int) -> Response:
+    return Response(msgspec.json.encode(content), status, media_type="application/json")
 
 
 def _stored_reasons(site: Site) -> list[str]:
@@ -65,4 +70,4 @@ def metrics(site: Site, request: Request) -> Response:  # noqa: ARG001
     """Return all metrics in the text format of Prometheus."""
     registry = CollectorRegistry()
     registry.register(ServiceMetrics(site.service, site.requests))
-    return Response(200, generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4.encode())
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)

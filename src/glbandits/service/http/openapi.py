@@ -14,7 +14,7 @@ import msgspec
 
 from glbandits.common.version import __version__
 from glbandits.service.http.endpoint import LOOP_PREFIX, Endpoint
-from glbandits.service.http.http_messages import Problem, problem_response
+from glbandits.service.http.http_errors import Problem, problem_response
 
 VERSION, CONVERTOR = re.compile(r"\{version:\w+\}"), re.compile(r":\w+\}")
 DOCUMENTED_VERSION, DOCUMENTED_PREVIEW = "/v1.0", "/v1.1-preview.3"

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Protocol
 
+from starlette.requests import Request
+
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.catalogues.catalogue_records import CatalogueQuery
@@ -15,12 +17,13 @@ from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros
 from glbandits.service.domain.request_features import row_of
 from glbandits.service.http.auth import Authenticator
-from glbandits.service.http.http_messages import RETRY_SOON, HttpError
+from glbandits.service.http.http_errors import RETRY_SOON, HttpError
 from glbandits.service.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
 from glbandits.service.runtime.maintenance import Maintenance
 from glbandits.service.runtime.metrics import RequestMetrics
 from glbandits.service.runtime.rate_limit import RateLimit
-from glbandits.service.runtime.service import Service
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.service import DEFAULT_LOOP, Service
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.event_store import EventStore
@@ -137,6 +140,10 @@ class Site:
         rate_limit = RateLimit(settings.rate_limit / settings.processes) if settings.rate_limit else None
         self.service = service
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
+
+    def loop(self, request: Request) -> Loop:
+        """Return the loop that the path of a request names, or the default loop. Raises UnknownLoop."""
+        return self.service.loop(request.path_params.get("loop", DEFAULT_LOOP))
 
     def check_optimiser(self, configuration: LoopConfig) -> LoopConfig:
         """Return the configuration.

@@ -1,13 +1,14 @@
 """Handlers of the dashboard: the page, and the statistics that it shows."""
 
-import asyncio
 from typing import Any
 
-import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
 from glbandits.common.errors import lookup
 from glbandits.service.domain import verdict
 from glbandits.service.domain.decision_totals import DecisionTotals, MeanWithError
+from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.http.dashboard.page import page_response
 from glbandits.service.http.dashboard.schemas import (
@@ -19,7 +20,6 @@ from glbandits.service.http.dashboard.schemas import (
     Point,
     Statistics,
 )
-from glbandits.service.http.http_messages import Request, Response, as_datetime
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_statistics import Window
@@ -38,11 +38,11 @@ async def page(site: Site, request: Request) -> Response:  # noqa: ARG001 - all 
     return page_response()
 
 
-async def statistics(site: Site, request: Request) -> Response:
+def statistics(site: Site, request: Request) -> Statistics:
     """Return the statistics of a loop: verdicts, rewards, actions, exploration, delays."""
-    loop = site.service.loop(request.loop_name)
-    window = lookup("window", request.parameters().get("window", Window.HOUR), WINDOWS)
-    return Response(200, msgspec.json.encode(await asyncio.to_thread(_statistics, site.service, loop, window)))
+    loop = site.loop(request)
+    window = lookup("window", request.query_params.get("window", Window.HOUR), WINDOWS)
+    return _statistics(site.service, loop, window)
 
 
 def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from string import Template
 
-from glbandits.service.http.http_messages import Response
+from starlette.responses import Response
 
 STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "why.js", "events.js", "answer.js", "page.js")
 
@@ -26,12 +26,12 @@ def page_response() -> Response:
         "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     page = Template(_read("page.html")).substitute(style=style, script=script)
-    headers = (
-        (b"content-security-policy", policy.encode()),
-        (b"referrer-policy", b"no-referrer"),
-        (b"cache-control", b"no-cache"),
-    )
-    return Response(200, page.encode(), b"text/html; charset=utf-8", headers)
+    headers = {
+        "content-security-policy": policy,
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-cache",
+    }
+    return Response(page, headers=headers, media_type="text/html")
 
 
 def _read(name: str) -> str:

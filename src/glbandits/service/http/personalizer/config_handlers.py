@@ -5,11 +5,12 @@ import logging
 from typing import Any
 
 import msgspec
+from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.policy_arguments import parse_arguments
-from glbandits.service.http.http_messages import Request, as_datetime
 from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.service.http.personalizer.iso8601 import duration_text, parse_duration
 from glbandits.service.http.personalizer.rank_handlers import REWARD_RANGE
@@ -36,12 +37,12 @@ NOT_OFFERED = {
 
 def get_service(site: Site, request: Request) -> ServiceConfiguration:
     """Return the configuration of the loop."""
-    return _as_schema(site, site.service.loop(request.loop_name))
+    return _as_schema(site, site.loop(request))
 
 
 def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
     """Change the configuration of the loop. Omitted fields stay."""
-    loop = site.service.loop(request.loop_name)
+    loop = site.loop(request)
     try:
         loop.reconfigure(lambda current: site.check_optimiser(_configured(current, sent)))
     except InvalidInput as error:
@@ -81,7 +82,7 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
 
 def get_policy(site: Site, request: Request) -> PolicyContract:
     """Return the policy of the loop."""
-    return policy_contract(site.service.loop(request.loop_name).configuration)
+    return policy_contract(site.loop(request).configuration)
 
 
 def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
@@ -90,7 +91,7 @@ def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyCont
     A Vowpal Wabbit command line cannot be run, and changes nothing. The response is the policy that runs instead, so
     that programs which send their old policy at every start still work.
     """
-    loop = site.service.loop(request.loop_name)
+    loop = site.loop(request)
     if sent.arguments.lstrip().startswith(VW_ARGUMENT):
         log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
         return policy_contract(loop.configuration)
@@ -100,7 +101,7 @@ def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyCont
 def delete_policy(site: Site, request: Request) -> PolicyContract:
     """Replace the policy of the loop by the default policy, and start a new model."""
     default = LoopConfig()
-    return run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
+    return run_policy(site.loop(request), default.policy, default.settings)
 
 
 def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:

@@ -7,6 +7,8 @@ of earlier slots are excluded.
 import asyncio
 from collections.abc import Sequence
 
+from starlette.requests import Request
+
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.event_rules import new_event_id
 from glbandits.service.domain.events import Decision, DecisionRequest, EventStatus, Mode
@@ -17,7 +19,7 @@ from glbandits.service.domain.request_features import (
     check_arm_names,
     encode_json_request,
 )
-from glbandits.service.http.http_messages import HttpError, Request
+from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.personalizer.schemas import (
     MultiSlotRankRequest,
     MultiSlotRankResponse,
@@ -35,7 +37,6 @@ from glbandits.service.http.personalizer.schemas import (
 )
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
-from glbandits.service.runtime.service import DecisionResult
 
 REWARD_RANGE = (-1.0, 1.0)
 """The reward range of events ranked through this API, unless the loop has one. `reward_refusal` applies in any case."""
@@ -44,10 +45,11 @@ REWARD_RANGE = (-1.0, 1.0)
 async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
     """Choose one of several actions."""
     _check_count(sent.actions, site.settings.max_actions)
-    _check_names(sent.actions, site.service.loop(request.loop_name).published.encoder)
+    loop = site.loop(request)
+    _check_names(sent.actions, loop.published.encoder)
     event_id = sent.event_id or new_event_id()
     decision_request = _decision_request(sent, event_id, sent.excluded_actions)
-    decision, degraded = await site.service.decide(request.loop_name, decision_request)
+    decision, degraded = await site.service.decide(loop, decision_request)
     version = model_version(decision.epoch, decision.learned_through)
     return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
 
@@ -59,21 +61,21 @@ async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -
     decided keep their actions.
     """
     _check_count(sent.actions, site.settings.max_actions)
-    encoder = site.service.loop(request.loop_name).published.encoder
+    loop = site.loop(request)
+    encoder = loop.published.encoder
     _check_names(sent.actions, encoder)
     _check_slots(sent, encoder)
-    event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[DecisionResult]()
+    event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[tuple[Decision, bool]]()
     for slot in sent.slots:
         decision_request = _decision_request(sent, event_id, slot.excluded_actions, slot, taken)
-        result = await site.service.decide(request.loop_name, decision_request)
-        taken.append(result.decision.shown)
-        results.append(result)
-    first, shown = results[0].decision, [sent.actions[index].id for index in taken]
+        results.append(await site.service.decide(loop, decision_request))
+        taken.append(results[-1][0].shown)
+    first, shown = results[0][0], [sent.actions[index].id for index in taken]
     return MultiSlotRankResponse(
         [SlotResponse(slot.id, action) for slot, action in zip(sent.slots, shown, strict=True)],
         event_id,
         model_version(first.epoch, first.learned_through),
-        any(result.degraded for result in results),
+        any(is_degraded for _, is_degraded in results),
     )
 
 
@@ -113,7 +115,7 @@ async def reward(site: Site, request: Request, sent: RewardRequest) -> None:
     """
     event_id = _event_of(request)
     refusal = reward_refusal(sent.value)
-    _check_known(event_id, await site.service.reward(request.loop_name, event_id, sent.value, refusal=refusal))
+    _check_known(event_id, await site.service.reward(site.loop(request), event_id, sent.value, refusal=refusal))
 
 
 async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardRequest) -> None:
@@ -122,13 +124,13 @@ async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardReques
     If a reward is not between -1 and 1, none is stored. If a slot is unknown or its reward is outside the range of its
     decision, the rewards of the others are stored all the same.
     """
-    event_id, loop_name = _event_of(request), request.loop_name
+    event_id, loop = _event_of(request), site.loop(request)
     refused = [reward for reward in sent.reward if reward_refusal(reward.value)]
     rewards = refused or sent.reward  # refused ones are only counted
     results = await asyncio.gather(
         *(
             site.service.reward(
-                loop_name, event_id, reward.value, slot=reward.slot_id, refusal=reward_refusal(reward.value)
+                loop, event_id, reward.value, slot=reward.slot_id, refusal=reward_refusal(reward.value)
             )
             for reward in rewards
         ),
@@ -145,11 +147,11 @@ async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardReques
 async def activate(site: Site, request: Request) -> None:
     """Activate a deferred event with one or several slots, so that it is learned."""
     event_id = _event_of(request)
-    _check_known(event_id, await site.service.activate(request.loop_name, event_id))
+    _check_known(event_id, await site.service.activate(site.loop(request), event_id))
 
 
 def _event_of(request: Request) -> str:
-    event_id = request.values["event"]
+    event_id: str = request.path_params["event"]
     check_event(event_id)
     return event_id
 

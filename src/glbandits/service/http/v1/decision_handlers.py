@@ -3,13 +3,12 @@
 The body is JSON or float32 numbers. JSON is checked strictly: unknown fields and numbers as text are refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from struct import Struct
-from typing import TypeVar
 
-import msgspec
 import numpy as np
+from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.event_rules import new_event_id
@@ -23,34 +22,23 @@ from glbandits.service.domain.request_features import (
     check_arm_names,
     encode_json_request,
 )
-from glbandits.service.http.body_errors import body_error_text
-from glbandits.service.http.http_messages import BYTES_TYPE, HttpError, Request
+from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
+from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.server_settings import Settings
 
 FLOAT32 = np.dtype("<f4")
 
-Content = TypeVar("Content")
 
-_decide_request = msgspec.json.Decoder(DecideRequest)
-
-
-def parse_json(decoder: "msgspec.json.Decoder[Content]", body: bytes) -> Content:
-    """Decode a JSON body. Raises HttpError 400 if it is invalid or of another type."""
-    try:
-        return decoder.decode(body)
-    except msgspec.DecodeError as error:
-        raise HttpError(400, "BadRequest", f"the body is invalid: {body_error_text(error, decoder.type)}") from None
-
-
-async def decide(site: Site, request: Request) -> Decided:
+async def decide(site: Site, request: Request, sent: DecideRequest | bytes) -> Decided:
     """Choose an arm. The body is JSON or float32 numbers."""
-    if request.headers.get(b"content-type") == BYTES_TYPE:
-        parsed = _floats_request(request, site.settings)
+    loop = site.loop(request)
+    if isinstance(sent, bytes):
+        parsed = _floats_request(sent, request.query_params, site.settings)
     else:
-        parsed = decision_request(site, request.loop_name, parse_json(_decide_request, request.body))
-    return decided(*await site.service.decide(request.loop_name, parsed))
+        parsed = decision_request(site, loop, sent)
+    return decided(*await site.service.decide(loop, parsed))
 
 
 def model_version(epoch: int, sequence: int) -> str:
@@ -76,11 +64,11 @@ def decided(decision: Decision, degraded: bool) -> Decided:
     )
 
 
-def decision_request(site: Site, loop_name: str, sent: DecideRequest) -> DecisionRequest:
+def decision_request(site: Site, loop: Loop, sent: DecideRequest) -> DecisionRequest:
     """Return the decision request of a JSON body."""
     arms, settings = sent.arms, site.settings
     if arms is None or sent.rows is not None or sent.context is not None:
-        return _rows_request(sent, settings, site.service.loop(loop_name).published.encoder)
+        return _rows_request(sent, settings, loop.published.encoder)
     count, width = len(arms), len(arms[0])
     _check_size(count, width, settings)
     if list(map(len, arms)).count(width) < count:
@@ -127,16 +115,14 @@ def _ids(sent: DecideRequest, count: int) -> tuple[str, ...]:
     return ids
 
 
-def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
+def _floats_request(body: bytes, parameters: Mapping[str, str], settings: Settings) -> DecisionRequest:
     """Return the decision request of a body of little-endian float32 numbers."""
-    name, _, text = request.query.partition("=")  # avoids parsing, because most queries are arms=N
-    parameters = {name: text} if name == "arms" and text.isdigit() else request.parameters()
     count = parse_integer(parameters.get("arms", ""), "arms, the number of arms,")
-    if count < 1 or not request.body or len(request.body) % (4 * count):
+    if count < 1 or not body or len(body) % (4 * count):
         raise InvalidInput(
-            f"the body must have as many float32 numbers for each of the {count} arms; got {len(request.body)} bytes"
+            f"the body must have as many float32 numbers for each of the {count} arms; got {len(body)} bytes"
         )
-    _check_size(count, len(request.body) // (4 * count), settings)
+    _check_size(count, len(body) // (4 * count), settings)
     event_id, deferred = parameters.get("eventId"), parameters.get("deferred", "false")
     if event_id is not None and not 1 <= len(event_id) <= LONGEST_ID:
         raise InvalidInput(f"eventId must have 1 to {LONGEST_ID} characters; got {len(event_id)}")
@@ -144,7 +130,7 @@ def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
         raise InvalidInput(f"deferred must be true or false; got {deferred[:40]!r}")
     listed = parameters.get("excluded", "")
     excluded = [parse_integer(part, "excluded") for part in listed.split(",")] if listed else []
-    numbers = np.frombuffer(request.body, FLOAT32).astype(np.float64)
+    numbers = np.frombuffer(body, FLOAT32).astype(np.float64)
     sent = DecideRequest(event_id=event_id, excluded=excluded, deferred=deferred == "true")
     return _request(numbers.tobytes(), DENSE, _indices(count), sent)
 
@@ -191,7 +177,7 @@ def parse_integer(text: str, name: str) -> int:
     return int(text)
 
 
-def page_limit(parameters: dict[str, str], default: int, most: int) -> int:
+def page_limit(parameters: Mapping[str, str], default: int, most: int) -> int:
     """Return the query parameter `limit`. Raises InvalidInput."""
     limit = parse_integer(parameters.get("limit", str(default)), "limit")
     if not 1 <= limit <= most:

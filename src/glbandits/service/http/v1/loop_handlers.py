@@ -6,25 +6,26 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
 
 from glbandits.common.errors import InvalidInput
 from glbandits.policies import POLICIES
 from glbandits.policies.contract import settings_of
-from glbandits.service.domain.events import Decision, LoggedDecision
+from glbandits.service.domain.events import Decision, LoggedDecision, as_datetime
 from glbandits.service.domain.explanation import explain
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.optimisation_rules import OPTIMISATION, Look, next_look
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.body_errors import body_error_text
-from glbandits.service.http.http_messages import BYTES_TYPE, Request, Response, as_datetime
+from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
 from glbandits.service.http.v1.decision_handlers import (
     model_version,
     page_limit,
     parse_integer,
-    parse_json,
     unknown_event,
 )
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -38,7 +39,6 @@ MAX_RELEARNED = 10_000
 """Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
-_settings = msgspec.json.Decoder(dict[str, Any])
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
@@ -48,7 +48,7 @@ async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 
 
 def status(site: Site, request: Request) -> schemas.Status:
     """Return the status of a loop."""
-    loop = site.service.loop(request.loop_name)
+    loop = site.loop(request)
     summary, model, configuration = site.service.store.summary(loop.name), loop.published, loop.configuration
     return schemas.Status(
         loop=loop.name,
@@ -81,24 +81,24 @@ def _optimisation(site: Site, loop: Loop) -> schemas.Optimisation:
 
 async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
     """Return the configuration of a loop."""
-    return _as_schema(site.service.loop(request.loop_name).configuration)
+    return _as_schema(site.loop(request).configuration)
 
 
-def configure(site: Site, request: Request) -> schemas.LoopConfiguration:
+def configure(site: Site, request: Request, sent: dict[str, Any]) -> schemas.LoopConfiguration:
     """Replace the configuration of a loop. Omitted settings get their defaults."""
-    return _configure(site, request, keep=False)
+    return _configure(site, request, sent, keep=False)
 
 
-def change(site: Site, request: Request) -> schemas.LoopConfiguration:
+def change(site: Site, request: Request, sent: dict[str, Any]) -> schemas.LoopConfiguration:
     """Change the settings of a loop that are sent. Others stay."""
-    return _configure(site, request, keep=True)
+    return _configure(site, request, sent, keep=True)
 
 
-def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfiguration:
-    loop, sent = site.service.loop(request.loop_name), parse_json(_settings, request.body)
+def _configure(site: Site, request: Request, sent: Mapping[str, Any], *, keep: bool) -> schemas.LoopConfiguration:
+    loop = site.loop(request)
 
     def changed(current: LoopConfig) -> LoopConfig:
-        settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | sent if keep else sent
+        settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | dict(sent) if keep else dict(sent)
         try:
             configuration = msgspec.convert(settings, schemas.LoopConfiguration)
         except msgspec.ValidationError as error:
@@ -124,8 +124,8 @@ def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
 
 def event(site: Site, request: Request) -> schemas.EventRecord:
     """Return a decision with its rewards and its activation."""
-    loop, event_id = site.service.loop(request.loop_name), request.values["event"]
-    logged = site.service.store.decision(loop.name, event_id, request.parameters().get("slot", ""))
+    loop, event_id = site.loop(request), request.path_params["event"]
+    logged = site.service.store.decision(loop.name, event_id, request.query_params.get("slot", ""))
     if logged is None:
         raise unknown_event(event_id)
     return record_of(logged)
@@ -136,7 +136,7 @@ def events(site: Site, request: Request) -> schemas.EventPage:
 
     A page of large decisions has fewer than the limit, to bound memory and time.
     """
-    loop, parameters = site.service.loop(request.loop_name), request.parameters()
+    loop, parameters = site.loop(request), request.query_params
     limit = page_limit(parameters, PAGE, LARGEST_PAGE)
     before = parse_integer(parameters["before"], "before") if "before" in parameters else None
     page, size = list[schemas.EventRecord](), 0
@@ -153,8 +153,8 @@ def events(site: Site, request: Request) -> schemas.EventPage:
 
 async def model(site: Site, request: Request) -> Response:
     """Return the present model as a safetensors file, for `Bandit.load`."""
-    content = await asyncio.to_thread(site.service.loop(request.loop_name).export_model)
-    return Response(200, content, BYTES_TYPE)
+    content = await asyncio.to_thread(site.loop(request).export_model)
+    return Response(content, media_type=BYTES_TYPE)
 
 
 def record_of(logged: LoggedDecision) -> schemas.EventRecord:
@@ -189,7 +189,7 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
 async def explanation(site: Site, request: Request) -> Response:
     """Return the contribution of each feature to the scores of an event's actions."""
     async with site.explanations:
-        return await asyncio.to_thread(lambda: Response(200, msgspec.json.encode(_explanation(site, request))))
+        return await asyncio.to_thread(lambda: Response(encode_json(_explanation(site, request)), media_type=JSON_TYPE))
 
 
 def _explanation(site: Site, request: Request) -> schemas.Explanation:
@@ -197,8 +197,8 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
 
     The model that made a decision explains it, or else the present model.
     """
-    limit, store = page_limit(request.parameters(), FEATURES, MAX_FEATURES), site.service.store
-    loop, event_id = site.service.loop(request.loop_name), request.values["event"]
+    limit, store = page_limit(request.query_params, FEATURES, MAX_FEATURES), site.service.store
+    loop, event_id = site.loop(request), request.path_params["event"]
     decisions = [logged.decision for logged in store.decisions_of(loop.name, event_id)]
     if not decisions:
         raise unknown_event(event_id)

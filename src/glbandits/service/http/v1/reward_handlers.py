@@ -2,47 +2,44 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
-import msgspec
+from starlette.requests import Request
 
 from glbandits.common.errors import MAX_ABS, InvalidInput, check_float
 from glbandits.maths.links import find_link
 from glbandits.service.domain.events import Aggregation, EventStatus
-from glbandits.service.http.http_messages import Request, as_http_error
+from glbandits.service.http.http_errors import as_http_error
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
-from glbandits.service.http.v1.decision_handlers import Content, decided, decision_request, parse_json, unknown_event
+from glbandits.service.http.v1.decision_handlers import decided, decision_request, unknown_event
+from glbandits.service.runtime.loops.learning_loop import Loop
 
 LARGEST_BATCH = 1000
 """Decisions and rewards in a batch, at most."""
 
-_reward_request = msgspec.json.Decoder(schemas.EventRewardRequest)
-_activate_request = msgspec.json.Decoder(schemas.ActivateRequest)
-_batch_request = msgspec.json.Decoder(schemas.BatchRequest)
+Content = TypeVar("Content")
 
 
-async def reward(site: Site, request: Request) -> schemas.Rewarded:
+async def reward(site: Site, request: Request, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
     """Store a reward of a decision."""
-    return await _rewarded(site, request.loop_name, parse_json(_reward_request, request.body))
+    return await _rewarded(site, site.loop(request), sent)
 
 
-async def activate(site: Site, request: Request) -> schemas.Rewarded:
+async def activate(site: Site, request: Request, sent: schemas.ActivateRequest) -> schemas.Rewarded:
     """Activate a deferred decision, so that it is learned."""
-    event_id = parse_json(_activate_request, request.body).event_id
-    return _response(event_id, await site.service.activate(request.loop_name, event_id))
+    return _response(sent.event_id, await site.service.activate(site.loop(request), sent.event_id))
 
 
-async def batch(site: Site, request: Request) -> schemas.BatchReply:
+async def batch(site: Site, request: Request, sent: schemas.BatchRequest) -> schemas.BatchReply:
     """Make several decisions and store several rewards, each with an outcome of its own."""
-    sent = parse_json(_batch_request, request.body)
-    size, loop_name = len(sent.decide) + len(sent.reward), request.loop_name
+    size, loop = len(sent.decide) + len(sent.reward), site.loop(request)
     if size > LARGEST_BATCH:
         raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several batches")
-    site.service.loop(loop_name)
     if sent.reward:
         site.authenticator.check_scope(request, "reward")
-    decisions = [_decided(site, loop_name, item) for item in sent.decide]
-    rewards = [_rewarded(site, loop_name, item) for item in sent.reward]
+    decisions = [_decided(site, loop, item) for item in sent.decide]
+    rewards = [_rewarded(site, loop, item) for item in sent.reward]
     # The tasks start in this order, so the log has the decisions before the rewards.
     results = await asyncio.gather(*decisions, *rewards, return_exceptions=True)
     return schemas.BatchReply(
@@ -59,23 +56,23 @@ def _outcome(kind: Callable[..., Content], name: str, result: object, request: R
     return kind(problem=schemas.ItemProblem(status=error.status, code=error.code, detail=error.message))
 
 
-async def _decided(site: Site, loop_name: str, sent: schemas.DecideRequest) -> schemas.Decided:
-    return decided(*await site.service.decide(loop_name, decision_request(site, loop_name, sent)))
+async def _decided(site: Site, loop: Loop, sent: schemas.DecideRequest) -> schemas.Decided:
+    return decided(*await site.service.decide(loop, decision_request(site, loop, sent)))
 
 
-async def _rewarded(site: Site, loop_name: str, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
+async def _rewarded(site: Site, loop: Loop, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
     """Store a reward.
 
     Raises InvalidInput if the policy cannot learn it, unless rewards are summed.
     """
-    loop, refusal = site.service.loop(loop_name), ""
+    refusal = ""
     try:
         check_float("value", sent.value, at_least=-MAX_ABS)
         if loop.configuration.aggregation is not Aggregation.SUM:
             find_link(loop.published.bandit.policy.link).check_reward(sent.value)
     except InvalidInput as error:
         refusal = str(error)
-    status = await site.service.reward(loop_name, sent.event_id, sent.value, key=sent.key, refusal=refusal)
+    status = await site.service.reward(loop, sent.event_id, sent.value, key=sent.key, refusal=refusal)
     return _response(sent.event_id, status)
 
 

@@ -164,7 +164,6 @@ class Loop:
     def decide(self, request: DecisionRequest) -> Decision:
         """Choose an action. Does not write the decision: the caller must append it to the store."""
         configuration, model = self.configuration, self.published
-        actions, excluded = request.actions, request.excluded
         width = width_of(request, model.encoder)
         if width != model.bandit.dim:
             raise InvalidInput(
@@ -172,9 +171,8 @@ class Loop:
                 "or configure the loop for another width"
             )
         arms = arms_of(request, model.encoder)
-        allowed = allowed_indices(len(actions), excluded)
-        event_id, slot = request.event_id, request.slot
-        seed = seed_of(self.salt, event_id, slot)
+        allowed = allowed_indices(len(request.actions), request.excluded)
+        seed = seed_of(self.salt, request.event_id, request.slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
         return self._decision(
             (configuration, model),
