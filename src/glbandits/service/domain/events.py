@@ -11,8 +11,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueRecord
-
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -94,14 +92,6 @@ class Decision(DecisionRequest, frozen=True, kw_only=True):
     """Share of decisions that are uniformly random."""
     seed: int
     """Seed of the draw."""
-    catalogue: CatalogueRecord | None = None
-    """Set if the decision is from the loop's catalogue. `actions` then holds only the baseline, if the request names
-    one, and the arm that was drawn. `probabilities` holds the probabilities of these arms, which do not add up to 1."""
-
-    @property
-    def highest_probability(self) -> float:
-        """The probability of the most likely action."""
-        return max(self.probabilities) if self.catalogue is None else self.catalogue.highest
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):

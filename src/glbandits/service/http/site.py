@@ -4,14 +4,13 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
 from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueQuery
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros
@@ -178,5 +177,3 @@ def warm_up(service: Service) -> None:
         arms = arms_of_zeros(bandit, 2)
         decide(bandit, arms, allowed_indices(2, ()), loop.configuration.exploration, seed=0)
         bandit.copy().learn(row_of(arms, 0), 0.0)
-        with suppress(InvalidInput):  # an empty catalogue, or one that needs a context
-            loop.catalogue.draw(bandit, CatalogueQuery(), 0.0, seed=0)

@@ -6,7 +6,6 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueRecord
 from glbandits.service.domain.events import Aggregation, EventStatus, Mode
 from glbandits.service.domain.explanation import Contribution
 from glbandits.service.domain.loop_config import LoopConfig
@@ -162,8 +161,6 @@ class EventRecord(ApiStruct, frozen=True, kw_only=True):
     """The encoding of the features: json or dense."""
     features: Any
     """For dense a list of numbers for each arm; for json the shared features and those of each action."""
-    catalogue: CatalogueRecord | None = None
-    """Set for a decision from the catalogue. `actions` then holds only the baseline and the drawn arm."""
 
 
 class EventPage(ApiStruct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,6 @@ from glbandits.common.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueRequest
 from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.service.domain.evidence import LoopEvidence
@@ -25,7 +23,6 @@ from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.first_rewards import FirstRewards
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
-from glbandits.service.runtime.loops.loop_catalogue import LoopCatalogue
 from glbandits.service.runtime.loops.loop_documents import (
     BASE,
     CONFIGURATION,
@@ -82,8 +79,6 @@ class Loop:
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
         self.statistics = LoopStatistics(store, name, self.published.learned_through)
-        self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
-        self.catalogue.refresh()
 
     def _read(self, present: tuple[int, int] | None) -> bool:
         """Use the saved configuration, and the saved model if it is newer than `present`; return whether it is."""
@@ -174,81 +169,26 @@ class Loop:
         allowed = allowed_indices(len(request.actions), request.excluded)
         seed = seed_of(self.salt, request.event_id, request.slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
-        return self._decision(
-            (configuration, model),
-            event_id=event_id,
-            slot=slot,
-            request=request.request,
-            encoding=request.encoding,
-            actions=actions,
-            excluded=excluded,
-            chosen=choice.chosen,
-            baseline_index=int(allowed[0]) if request.baseline is None else request.baseline,
-            baseline=request.baseline,
-            probabilities=tuple(choice.probabilities.tolist()),
-            deferred=request.deferred,
-            seed=seed,
-            reward_range=configuration.reward_range or request.reward_range,
-        )
-
-    def decide_from_catalogue(self, request: CatalogueRequest) -> Decision:
-        """Choose an arm of the catalogue. Takes milliseconds if there are many.
-
-        Does not write the decision.
-        """
-        configuration, model, baseline = self.configuration, self.published, request.query.baseline
-        if baseline is None and configuration.mode is not Mode.ONLINE:
-            raise InvalidInput(
-                f"baseline is missing: the mode {configuration.mode} shows it. Name an arm of the catalogue"
-            )
-        seed = seed_of(self.salt, request.event_id, "")
-        choice = self.catalogue.draw(model.bandit, request.query, configuration.exploration, seed)
-        return self._decision(
-            (configuration, model),
-            event_id=request.event_id,
-            request=choice.request,
-            encoding=choice.encoding,
-            actions=choice.actions,
-            chosen=choice.chosen,
-            baseline_index=0,
-            baseline=None if baseline is None else 0,
-            probabilities=choice.probabilities,
-            deferred=request.deferred,
-            seed=seed,
-            reward_range=configuration.reward_range,
-            catalogue=choice.record,
-        )
-
-    def _decision(
-        self,
-        made_by: tuple[LoopConfig, PublishedModel],
-        *,
-        chosen: int,
-        baseline_index: int,
-        probabilities: tuple[float, ...],
-        **fields: Any,
-    ) -> Decision:
-        """Return the decision to log.
-
-        `baseline_index` is the action that modes other than Online show.
-        """
-        configuration, model = made_by
         online = configuration.mode is Mode.ONLINE
+        baseline = int(allowed[0]) if request.baseline is None else request.baseline
+        probabilities = tuple(choice.probabilities.tolist())
+        fields = msgspec.structs.asdict(request) | {"reward_range": configuration.reward_range or request.reward_range}
         return Decision(
+            **fields,
             loop=self.name,
             timestamp=self._clock(),
-            chosen=chosen,
-            shown=chosen if online else baseline_index,
-            probability=probabilities[chosen] if online else 1.0,
+            chosen=choice.chosen,
+            shown=choice.chosen if online else baseline,
+            probability=probabilities[choice.chosen] if online else 1.0,
             probabilities=probabilities,
             epoch=model.epoch,
             learned_through=model.learned_through,
             mode=configuration.mode,
-            reward_window=round(configuration.reward_wait * SECOND),
+            reward_window=configuration.reward_window,
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
-            **fields,
+            seed=seed,
         )
 
     def learn(self) -> int:
@@ -470,12 +410,10 @@ class Loop:
         """Delete the decisions made before a time, or all, with their rewards.
 
         Returns the number of decisions. With `before`, decisions that the model has not learned stay. The model stays,
-        as the base of a new epoch, because it cannot be computed from the rest of the log. Arms that were retired
-        before the time are deleted too.
+        as the base of a new epoch, because it cannot be computed from the rest of the log.
         """
         with self._lock:
             self._refresh()
-            self._store.prune_catalogue(self.name, self._clock(), before=before)
             while not self._stop.is_set() and (up_to := self._last_deletable(before)):
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
                 model = self.published._replace(learned_through=max(self.published.learned_through, up_to))
