@@ -3,9 +3,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from glbandits.service.http.auth import Authenticator
-from glbandits.service.http.http_messages import HttpError, Request
+from glbandits.service.http.http_errors import HttpError
 from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -18,8 +19,8 @@ def keys(tmp_path: Path) -> Iterator[Keys]:
 
 
 def request(**headers: str) -> Request:
-    sent = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
-    return Request("GET", "/", "", sent, "id")
+    sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return Request({"type": "http", "headers": sent, "client": ("10.0.0.1", 80)})
 
 
 def refusal(guard: Authenticator, request: Request, scope: str = "rank") -> HttpError:
@@ -46,7 +47,7 @@ def test_a_missing_key_is_explained(keys: Keys, shown: dict[str, str]) -> None:
     refused = refusal(Authenticator(keys.live), request(**shown))
     assert (refused.status, refused.code) == (401, "Unauthorized")
     assert "Ocp-Apim-Subscription-Key: KEY or as Authorization: Bearer KEY" in refused.message
-    assert (b"www-authenticate", b"Bearer") in refused.headers
+    assert refused.headers == {"www-authenticate": "Bearer"}
 
 
 def test_a_store_without_keys_refuses_all(keys: Keys) -> None:
@@ -85,7 +86,7 @@ def test_rate_limit_returns_429_with_retry_after(keys: Keys) -> None:
     guard = Authenticator(keys.live, rate_limit=RateLimit(0.5, clock=lambda: now))
     guard.authorize(request(authorization=f"Bearer {texts[0]}"), "rank")
     refused = refusal(guard, request(authorization=f"Bearer {texts[0]}"))
-    assert (refused.status, refused.code, refused.headers) == (429, "TooManyRequests", ((b"retry-after", b"2"),))
+    assert (refused.status, refused.code, refused.headers) == (429, "TooManyRequests", {"retry-after": "2"})
     guard.authorize(request(authorization=f"Bearer {texts[1]}"), "rank")
     now = 2.0
     guard.authorize(request(authorization=f"Bearer {texts[0]}"), "rank")
@@ -96,3 +97,12 @@ def test_refused_scopes_do_not_use_the_rate_limit(keys: Keys) -> None:
     guard = Authenticator(keys.live, rate_limit=RateLimit(1.0, clock=lambda: 0.0))
     assert refusal(guard, request(authorization=f"Bearer {text}"), "read").status == 403
     guard.authorize(request(authorization=f"Bearer {text}"), "rank")
+
+
+def test_an_address_cannot_guess_keys_quickly(keys: Keys) -> None:
+    text, guard = keys.create("shop").text, Authenticator(keys.live)
+    guard.authorize(request(authorization=f"Bearer {text}"), "rank")
+    statuses = {refusal(guard, request(authorization=f"Bearer guess-{number}")).status for number in range(50)}
+    assert statuses == {401, 429}
+    assert refusal(guard, request(authorization="Bearer guess")).headers == {"retry-after": "1"}
+    guard.authorize(request(authorization=f"Bearer {text}"), "rank")  # a key in use is not affected

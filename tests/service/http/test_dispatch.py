@@ -8,22 +8,23 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from glbandits.service.http.auth import OPEN
 from glbandits.service.http.endpoint import Endpoint
 from glbandits.service.http.endpoints import ENDPOINTS
-from glbandits.service.http.http_messages import Request, Response
-from glbandits.service.http.personalizer.errors import personalizer_response
+from glbandits.service.http.personalizer.contract import personalizer_response
 from glbandits.service.http.site import Site
 from tests.service.http.served_site import ServedSite
 
 ORIGIN = "https://shop.example"
 
 
-async def answer(_: Site, request: Request) -> Response:
-    if request.query == "fail":
+async def answer(_: Site, request: Request, sent: object = None) -> Response:  # noqa: ARG001
+    if "fail" in request.query_params:
         raise RuntimeError("unforeseen")
-    return Response(200, request.body or b"{}")
+    return Response(b"{}", media_type="application/json")
 
 
 def plain(_: Site, request: Request) -> dict[str, str] | None:

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import msgspec
 
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
-from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from glbandits.service.http.http_errors import HttpError
@@ -15,6 +14,8 @@ from glbandits.service.storage.api_keys import Key, digest_of, find_key
 SECRET = secrets.token_bytes(16)
 OPEN = ""
 """The scope of endpoints that need no key."""
+FAILED_KEYS = 10.0
+"""Unknown keys that one address may send in a second. Further ones get 429 and are not looked up."""
 CHALLENGE = {"www-authenticate": "Bearer"}
 
 
@@ -30,6 +31,7 @@ class Authenticator:
         self._read_keys, self._rate_limit = read_keys, rate_limit
         self._keys: tuple[Key, ...] = ()
         self._seen: dict[bytes, Key] = {}
+        self._unknown_keys = RateLimit(FAILED_KEYS)
         self.refresh()
 
     def refresh(self) -> None:
@@ -45,21 +47,20 @@ class Authenticator:
         Raises HttpError: 401 without a live key, 403 if the key lacks the scope, 429 above the rate limit.
         """
         key = self.check_scope(request, scope)
-        wait = self._rate_limit.acquire(key.id) if self._rate_limit is not None else 0.0
-        if wait:
-            message = f"the key {key.name!r} is above its rate limit; retry in {math.ceil(wait)} s"
-            raise HttpError(429, "TooManyRequests", message, {"retry-after": str(math.ceil(wait))})
+        if self._rate_limit is not None:
+            _check_rate(self._rate_limit, key.id, f"the key {key.name!r} is above its rate limit")
         return key.name
 
     def check_scope(self, request: Request, scope: str) -> Key:
         """Return the key of a request, without using the rate limit. Raises HttpError: 401 or 403."""
-        key = self._key_of(request.headers)
+        key = self._key_of(request)
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
             raise HttpError(403, "Forbidden", f"the key must have the scope {scope}; {key.name!r} has {allowed}")
         return key
 
-    def _key_of(self, headers: Headers) -> Key:
+    def _key_of(self, request: Request) -> Key:
+        headers = request.headers
         text = headers.get("ocp-apim-subscription-key")
         if not text:
             scheme, _, bearer = headers.get("authorization", "").partition(" ")
@@ -72,6 +73,8 @@ class Authenticator:
         digest, seen = blake2b(text.encode(), digest_size=16, key=SECRET).digest(), self._seen
         key = seen.get(digest)
         if key is None:
+            address = request.client.host if request.client else ""
+            _check_rate(self._unknown_keys, address, "this address sends too many unknown keys")
             key = find_key(digest_of(text.encode()), self._keys)
             if key is None:
                 raise HttpError(
@@ -79,3 +82,9 @@ class Authenticator:
                 )
             seen[digest] = key
         return key
+
+
+def _check_rate(limit: RateLimit, name: str, problem: str) -> None:
+    wait = math.ceil(limit.acquire(name))
+    if wait:
+        raise HttpError(429, "TooManyRequests", f"{problem}; retry in {wait} s", {"retry-after": str(wait)})

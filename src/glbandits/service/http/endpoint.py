@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from starlette.requests import Request
@@ -41,11 +42,11 @@ class Endpoint(NamedTuple):
     scope: str
     """The scope that a key needs; `OPEN` if no key is needed."""
     handler: Callable[..., Any]
-    """Takes the `Site` and the request, and the decoded body if `request` is set. Returns an object to send as JSON, None
+    """Takes the `Site`, the request, and the decoded body if `request` is set. Returns an object to send as JSON, None
     for no content, or a `Response`. A coroutine function runs in the event loop, another function in a thread. The
     first line of its docstring is the summary in the OpenAPI document."""
     request: Any = None
-    """The type of the JSON body; a union with bytes if the body may also be bytes; None for no body."""
+    """The type of the JSON body; bytes for any body; a union of the two; None for no body."""
     response: Any = None
     """The type of the JSON response; bytes for other content; None for no content."""
     status: int = 200
@@ -76,7 +77,7 @@ class PathHandler:
         self._site = site
         self.endpoints = {endpoint.method: endpoint for endpoint in endpoints}
         self._decoders = {
-            method: msgspec.json.Decoder(endpoint.decoded or _json_type(endpoint.request))
+            method: msgspec.json.Decoder(endpoint.decoded or _kinds(endpoint.request)[0])
             for method, endpoint in self.endpoints.items()
             if endpoint.request is not None
         }
@@ -100,7 +101,8 @@ class PathHandler:
         endpoint.check(request)
         body = await _read_body(request, site.settings.max_body)
         if endpoint.request is not None:
-            is_bytes = _may_be_bytes(endpoint.request) and request.headers.get("content-type") == BYTES_TYPE
+            kinds = _kinds(endpoint.request)
+            is_bytes = bytes in kinds and (len(kinds) == 1 or request.headers.get("content-type") == BYTES_TYPE)
             arguments.append(body if is_bytes else _decode(body, self._decoders[endpoint.method]))
         if iscoroutinefunction(endpoint.handler):
             return _as_response(await endpoint.handler(site, request, *arguments), endpoint.status)
@@ -109,12 +111,9 @@ class PathHandler:
         )
 
 
-def _may_be_bytes(body: Any) -> bool:
-    return bytes in getattr(body, "__args__", ())
-
-
-def _json_type(body: Any) -> Any:
-    return body.__args__[0] if _may_be_bytes(body) else body
+def _kinds(body: Any) -> tuple[Any, ...]:
+    """Return the types of a body, which is one type or a union."""
+    return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
 def _as_response(content: Any, status: int) -> Response:
@@ -128,7 +127,7 @@ def _as_response(content: Any, status: int) -> Response:
 def _decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         if isinstance(error.__cause__, InvalidInput):  # from a check of the type
             raise error.__cause__ from None
         raise HttpError(400, "BadRequest", f"the body is invalid: {body_error_text(error, decoder.type)}") from None

@@ -18,10 +18,10 @@ from glbandits.service.domain.request_features import row_of
 from glbandits.service.http.auth import Authenticator
 from glbandits.service.http.http_errors import RETRY_SOON, HttpError
 from glbandits.service.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
+from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.maintenance import Maintenance
 from glbandits.service.runtime.metrics import RequestMetrics
 from glbandits.service.runtime.rate_limit import RateLimit
-from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.service import DEFAULT_LOOP, Service
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
@@ -141,8 +141,8 @@ class Site:
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
 
     def loop(self, request: Request) -> Loop:
-        """Return the loop that the path of a request names, or the default loop. Raises UnknownLoop."""
-        return self.service.loop(request.path_params.get("loop", DEFAULT_LOOP))
+        """Return the loop of a request. Raises UnknownLoop."""
+        return self.service.loop(loop_name(request))
 
     def check_optimiser(self, configuration: LoopConfig) -> LoopConfig:
         """Return the configuration.
@@ -159,6 +159,11 @@ class Site:
         await asyncio.gather(*self.tasks, return_exceptions=True)
         self.evaluator.shutdown(wait=False)
         await self._opened.aclose()
+
+
+def loop_name(request: Request) -> str:
+    """Return the name of the loop in the path of a request, or the default loop."""
+    return str(request.path_params.get("loop", DEFAULT_LOOP))
 
 
 def new_loop_start(settings: Settings) -> tuple[LoopConfig, FirstModel | None]:

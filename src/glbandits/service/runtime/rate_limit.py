@@ -6,11 +6,13 @@ from collections.abc import Callable
 from glbandits.common.errors import check_float
 
 
+MAX_NAMES = 10_000
+
+
 class RateLimit:
     """Allows each name `rate` requests a second on average, and bursts of `rate` requests.
 
-    A burst may have at least one request. Belongs to one thread. Names are never removed, so there must be few: names
-    of keys, not addresses of clients.
+    A burst may have at least one request. Belongs to one thread. With more than `MAX_NAMES` names all start again.
 
     >>> now = [0.0]
     >>> limit = RateLimit(2.0, clock=lambda: now[0])
@@ -34,6 +36,8 @@ class RateLimit:
         """Take a token and return 0; without a token return the seconds until there is one."""
         if not self._rate:
             return 0.0
+        if len(self._buckets) > MAX_NAMES:
+            self._buckets.clear()
         now = self._clock()
         tokens, since = self._buckets.get(name, (self._burst, now))
         tokens = min(self._burst, tokens + (now - since) * self._rate)

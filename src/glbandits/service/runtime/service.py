@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import NamedTuple
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
@@ -38,8 +38,6 @@ LEARNER_TICK = 0.05
 """Seconds between two checks of the learner which loops are due."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for a configuration of another process: not every store has notifications."""
-DecisionResult: TypeAlias = tuple[Decision, bool]
-"""A decision, and whether it is degraded: the store has not confirmed it in time, so that a crash now might lose it."""
 REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
 """Fields of a decision that must be the same when a client sends the same event again."""
 
@@ -47,6 +45,14 @@ REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
 def microseconds() -> int:
     """Return the microseconds since 1970."""
     return time.time_ns() // 1000
+
+
+class DecisionResult(NamedTuple):
+    """A decision, and whether it is durable."""
+
+    decision: Decision
+    degraded: bool
+    """Whether the store has not confirmed the decision in time, so that a crash now might lose it."""
 
 
 class Service:
@@ -116,12 +122,12 @@ class Service:
             raise UnknownLoop(f"there is no loop {name!r}; the loops are {', '.join(sorted(self.loops))}")
         return self.loops[name]
 
-    async def decide(self, loop: Loop, request: DecisionRequest) -> DecisionResult:
+    async def decide(self, loop_name: str, request: DecisionRequest) -> DecisionResult:
         """Choose an action, and write the decision.
 
         If the event was decided before, returns the first decision. Raises InvalidInput if its request was another one.
         """
-        decision = loop.decide(request)
+        decision = self.loop(loop_name).decide(request)
         try:
             receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
         except TimeoutError:
@@ -133,7 +139,7 @@ class Service:
                     f"event {decision.event_id!r} was decided before, and has just been deleted; send it again"
                 )
             decision = _same_decision(logged.decision, decision)
-        return decision, False
+        return DecisionResult(decision, degraded=False)
 
     async def _degraded_result(self, decision: Decision) -> DecisionResult:
         """Return a degraded decision, because the store is slow.
@@ -147,24 +153,25 @@ class Service:
             with suppress(TimeoutError, StoreError):
                 logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
         if logged is not None:
-            return _same_decision(logged.decision, decision), False
-        first = _same_decision(first or decision, decision)
+            return DecisionResult(_same_decision(logged.decision, decision), degraded=False)
+        result = DecisionResult(_same_decision(first or decision, decision), degraded=True)
         self.degraded += 1
-        return first, True
+        return result
 
     def _logged(self, decision: Decision) -> LoggedDecision | None:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
     async def reward(
-        self, loop: Loop, event_id: str, value: float, *, slot: str = "", key: str = "", refusal: str = ""
+        self, loop_name: str, event_id: str, value: float, *, slot: str = "", key: str = "", refusal: str = ""
     ) -> EventStatus:
         """Write a reward. The model learns it when the reward window of its decision has closed.
 
         Raises InvalidInput, and only counts the reward, if it is outside the range of its decision, or if `refusal`
         says why the API refuses it.
         """
+        name = self.loop(loop_name).name
         reward = Reward(
-            loop=loop.name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key, refusal=refusal
+            loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key, refusal=refusal
         )
         if refusal:
             with suppress(StoreError, QueueFull):  # the response is the same if the store cannot count it
@@ -175,9 +182,9 @@ class Service:
             raise InvalidInput(receipt.message)
         return receipt.status
 
-    async def activate(self, loop: Loop, event_id: str) -> EventStatus:
+    async def activate(self, loop_name: str, event_id: str) -> EventStatus:
         """Record that a deferred decision was used, so that the model learns it."""
-        activation = Activation(loop=loop.name, event_id=event_id, timestamp=self.clock())
+        activation = Activation(loop=self.loop(loop_name).name, event_id=event_id, timestamp=self.clock())
         return (await self._write(activation)).status
 
     async def _write(self, event: Reward | Activation) -> Receipt:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.http.http_messages import as_datetime
+from glbandits.service.domain.events import as_datetime
 from glbandits.service.http.personalizer.iso8601 import as_microseconds, duration_text, parse_duration
 
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from glbandits.service.http import protocol
 from glbandits.service.http.app import app_of
 from glbandits.service.http.auth import OPEN
 from glbandits.service.http.endpoint import Endpoint
 from glbandits.service.http.endpoints import ENDPOINTS
-from glbandits.service.http.http_messages import Request, Response
 from glbandits.service.http.site import Site
 from glbandits.service.server_settings import Settings
 from tests.service.http.servers.live_server import live_server
@@ -28,8 +29,8 @@ GET = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"
 POST = b"POST /echo HTTP/1.1\r\nhost: x\r\n"
 
 
-async def echo(_: Site, request: Request) -> Response:
-    return Response(200, request.body, b"application/octet-stream")
+async def echo(_: Site, request: Request, sent: bytes) -> Response:  # noqa: ARG001
+    return Response(sent, media_type="application/octet-stream")
 
 
 ECHO = Endpoint("POST", "/echo", OPEN, echo, bytes, bytes, parameters=None, per_loop=False)

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from glbandits.cli.commands import serve
-from glbandits.service.http.http_messages import as_datetime
+from glbandits.service.domain.events import as_datetime
 from glbandits.service.http.personalizer.config_schemas import EvaluationRecord
 from glbandits.service.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
 from glbandits.service.http.server import raise_file_limit

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.http.http_messages import EPOCH
+from glbandits.service.domain.events import EPOCH
 
 
 def parse_duration(name: str, text: str) -> float:

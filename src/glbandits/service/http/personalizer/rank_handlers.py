@@ -35,8 +35,9 @@ from glbandits.service.http.personalizer.schemas import (
     feature_objects,
     reward_refusal,
 )
-from glbandits.service.http.site import Site
+from glbandits.service.http.site import Site, loop_name
 from glbandits.service.http.v1.decision_handlers import model_version
+from glbandits.service.runtime.service import DecisionResult
 
 REWARD_RANGE = (-1.0, 1.0)
 """The reward range of events ranked through this API, unless the loop has one. `reward_refusal` applies in any case."""
@@ -49,7 +50,7 @@ async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
     _check_names(sent.actions, loop.published.encoder)
     event_id = sent.event_id or new_event_id()
     decision_request = _decision_request(sent, event_id, sent.excluded_actions)
-    decision, degraded = await site.service.decide(loop, decision_request)
+    decision, degraded = await site.service.decide(loop.name, decision_request)
     version = model_version(decision.epoch, decision.learned_through)
     return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
 
@@ -65,17 +66,17 @@ async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -
     encoder = loop.published.encoder
     _check_names(sent.actions, encoder)
     _check_slots(sent, encoder)
-    event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[tuple[Decision, bool]]()
+    event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[DecisionResult]()
     for slot in sent.slots:
         decision_request = _decision_request(sent, event_id, slot.excluded_actions, slot, taken)
-        results.append(await site.service.decide(loop, decision_request))
-        taken.append(results[-1][0].shown)
-    first, shown = results[0][0], [sent.actions[index].id for index in taken]
+        results.append(await site.service.decide(loop.name, decision_request))
+        taken.append(results[-1].decision.shown)
+    first, shown = results[0].decision, [sent.actions[index].id for index in taken]
     return MultiSlotRankResponse(
         [SlotResponse(slot.id, action) for slot, action in zip(sent.slots, shown, strict=True)],
         event_id,
         model_version(first.epoch, first.learned_through),
-        any(is_degraded for _, is_degraded in results),
+        any(result.degraded for result in results),
     )
 
 
@@ -115,7 +116,7 @@ async def reward(site: Site, request: Request, sent: RewardRequest) -> None:
     """
     event_id = _event_of(request)
     refusal = reward_refusal(sent.value)
-    _check_known(event_id, await site.service.reward(site.loop(request), event_id, sent.value, refusal=refusal))
+    _check_known(event_id, await site.service.reward(loop_name(request), event_id, sent.value, refusal=refusal))
 
 
 async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardRequest) -> None:
@@ -124,14 +125,12 @@ async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardReques
     If a reward is not between -1 and 1, none is stored. If a slot is unknown or its reward is outside the range of its
     decision, the rewards of the others are stored all the same.
     """
-    event_id, loop = _event_of(request), site.loop(request)
+    event_id, name = _event_of(request), loop_name(request)
     refused = [reward for reward in sent.reward if reward_refusal(reward.value)]
     rewards = refused or sent.reward  # refused ones are only counted
     results = await asyncio.gather(
         *(
-            site.service.reward(
-                loop, event_id, reward.value, slot=reward.slot_id, refusal=reward_refusal(reward.value)
-            )
+            site.service.reward(name, event_id, reward.value, slot=reward.slot_id, refusal=reward_refusal(reward.value))
             for reward in rewards
         ),
         return_exceptions=True,
@@ -147,7 +146,7 @@ async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardReques
 async def activate(site: Site, request: Request) -> None:
     """Activate a deferred event with one or several slots, so that it is learned."""
     event_id = _event_of(request)
-    _check_known(event_id, await site.service.activate(site.loop(request), event_id))
+    _check_known(event_id, await site.service.activate(loop_name(request), event_id))
 
 
 def _event_of(request: Request) -> str:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.event_rules import new_event_id
-from glbandits.service.domain.events import Decision, DecisionRequest
+from glbandits.service.domain.events import DecisionRequest
 from glbandits.service.domain.request_features import (
     DENSE,
     JSON,
@@ -26,6 +26,7 @@ from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
 from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.service import DecisionResult
 from glbandits.service.server_settings import Settings
 
 FLOAT32 = np.dtype("<f4")
@@ -38,7 +39,7 @@ async def decide(site: Site, request: Request, sent: DecideRequest | bytes) -> D
         parsed = _floats_request(sent, request.query_params, site.settings)
     else:
         parsed = decision_request(site, loop, sent)
-    return decided(*await site.service.decide(loop, parsed))
+    return decided(await site.service.decide(loop.name, parsed))
 
 
 def model_version(epoch: int, sequence: int) -> str:
@@ -51,8 +52,9 @@ def unknown_event(event_id: str) -> HttpError:
     return HttpError(404, "UnknownEvent", f"the loop has no decision of the event {event_id!r}")
 
 
-def decided(decision: Decision, degraded: bool) -> Decided:
+def decided(result: DecisionResult) -> Decided:
     """Return the response for a decision."""
+    decision = result.decision
     return Decided(
         event_id=decision.event_id,
         arm=decision.shown,
@@ -60,7 +62,7 @@ def decided(decision: Decision, degraded: bool) -> Decided:
         probability=decision.probability,
         probabilities=decision.probabilities,
         model_version=model_version(decision.epoch, decision.learned_through),
-        degraded=degraded,
+        degraded=result.degraded,
     )
 
 

@@ -94,11 +94,12 @@ def change(site: Site, request: Request, sent: dict[str, Any]) -> schemas.LoopCo
     return _configure(site, request, sent, keep=True)
 
 
-def _configure(site: Site, request: Request, sent: Mapping[str, Any], *, keep: bool) -> schemas.LoopConfiguration:
+def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool) -> schemas.LoopConfiguration:
     loop = site.loop(request)
 
     def changed(current: LoopConfig) -> LoopConfig:
-        settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | dict(sent) if keep else dict(sent)
+        kept = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) if keep else {}
+        settings = kept | sent
         try:
             configuration = msgspec.convert(settings, schemas.LoopConfiguration)
         except msgspec.ValidationError as error:

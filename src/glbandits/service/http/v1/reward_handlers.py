@@ -10,7 +10,7 @@ from glbandits.common.errors import MAX_ABS, InvalidInput, check_float
 from glbandits.maths.links import find_link
 from glbandits.service.domain.events import Aggregation, EventStatus
 from glbandits.service.http.http_errors import as_http_error
-from glbandits.service.http.site import Site
+from glbandits.service.http.site import Site, loop_name
 from glbandits.service.http.v1 import schemas
 from glbandits.service.http.v1.decision_handlers import decided, decision_request, unknown_event
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -28,7 +28,7 @@ async def reward(site: Site, request: Request, sent: schemas.EventRewardRequest)
 
 async def activate(site: Site, request: Request, sent: schemas.ActivateRequest) -> schemas.Rewarded:
     """Activate a deferred decision, so that it is learned."""
-    return _response(sent.event_id, await site.service.activate(site.loop(request), sent.event_id))
+    return _response(sent.event_id, await site.service.activate(loop_name(request), sent.event_id))
 
 
 async def batch(site: Site, request: Request, sent: schemas.BatchRequest) -> schemas.BatchReply:
@@ -57,7 +57,7 @@ def _outcome(kind: Callable[..., Content], name: str, result: object, request: R
 
 
 async def _decided(site: Site, loop: Loop, sent: schemas.DecideRequest) -> schemas.Decided:
-    return decided(*await site.service.decide(loop, decision_request(site, loop, sent)))
+    return decided(await site.service.decide(loop.name, decision_request(site, loop, sent)))
 
 
 async def _rewarded(site: Site, loop: Loop, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
@@ -72,7 +72,7 @@ async def _rewarded(site: Site, loop: Loop, sent: schemas.EventRewardRequest) ->
             find_link(loop.published.bandit.policy.link).check_reward(sent.value)
     except InvalidInput as error:
         refusal = str(error)
-    status = await site.service.reward(loop, sent.event_id, sent.value, key=sent.key, refusal=refusal)
+    status = await site.service.reward(loop.name, sent.event_id, sent.value, key=sent.key, refusal=refusal)
     return _response(sent.event_id, status)
 
 
