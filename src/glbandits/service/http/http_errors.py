@@ -39,6 +39,8 @@ def as_http_error(error: BaseException, request: Request) -> HttpError:
         return _no_endpoint(error, request)
     if isinstance(error, ClientDisconnect):  # nobody receives the response
         return HttpError(400, "Disconnected", "the client closed the connection before it had sent the whole body")
+    if isinstance(error, UnicodeDecodeError):
+        return HttpError(400, "BadRequest", "the body must be UTF-8")
     if isinstance(error, RecursionError):  # only parsers of the request recurse
         return HttpError(400, "BadRequest", "the body is nested too deeply; send fewer levels")
     if isinstance(error, InvalidInput | UnknownName | ModelFileError):

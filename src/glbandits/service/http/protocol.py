@@ -7,7 +7,7 @@ from typing import Any
 
 import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadline = self._write_deadline = 0.0
         """In the time of the event loop; 0 for no deadline."""
         self._ticker: TimerHandle | None = None
+        self._running: RequestResponseCycle | None = None
+        """The request that is being answered. `cycle` is the newest one, which may wait for it."""
+        self._is_half_closed = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -70,7 +73,19 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._ticker is not None:
             self._ticker.cancel()
         self._unparsed = b""
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True  # otherwise it would write to a closed connection
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep the connection open if the client sends no more, but waits for responses to whole requests."""
+        has_requests = self._running is not None and not self._running.response_complete and self._in_head
+        self._is_half_closed = has_requests
+        return has_requests
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -154,6 +169,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self.flow.is_held and not self.transport.is_closing():  # continue with pipelined requests
             self._parse_slices()
+        if self._is_half_closed and self.cycle.response_complete:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         self._write_deadline = self.loop.time() + WRITE_SECONDS

@@ -108,6 +108,8 @@ class _Supervisor(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Replace workers that have died. Called twice a second. Announces the server once all have started."""
+        for process in self.processes:
+            process.child_conn.close()  # the worker has its own; without this one its death ends a ping at once
         super().keep_subprocess_alive()
         if not self.is_announced and all(process.is_ready(START_SECONDS) for process in self.processes):
             self.is_announced = True

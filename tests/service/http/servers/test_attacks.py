@@ -119,6 +119,11 @@ def test_chunked_body_is_read(address: str) -> None:
     assert exchange(address, POST + body).endswith(b"\r\n\r\nabcde")
 
 
+def test_compressed_chunks_are_refused(address: str) -> None:
+    head = POST + b"transfer-encoding: gzip, chunked\r\nconnection: close\r\n\r\n"
+    assert status(exchange(address, head + b"3\r\nabc\r\n0\r\n\r\n")) == 415
+
+
 def test_request_to_upgrade_keeps_its_body(address: str) -> None:
     """Java's HTTP client asks to upgrade to HTTP/2 with its first request."""
     head = (
@@ -150,6 +155,32 @@ def test_pipelined_requests_are_answered_in_order(address: str, piece: int) -> N
         sender.join()
     found = [part.partition(b"\r\n\r\n")[2] for part in reply.split(b"HTTP/1.1 ")[1:]]
     assert found == [*bodies, b'{"status":"alive"}']
+
+
+def test_half_closed_connection_gets_all_responses(address: str) -> None:
+    with connect(address) as connection:
+        connection.sendall(POST + b"content-length: 3\r\n\r\nabc" + GET)
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection).count(b"HTTP/1.1 200 OK") == 2
+    assert exchange_half_closed(address, POST + b"content-length: 3\r\n\r\na") == b""
+
+
+def exchange_half_closed(address: str, sent: bytes) -> bytes:
+    with connect(address) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return read_all(connection)
+
+
+def test_client_that_closes_with_requests_under_way_causes_no_errors(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(30):
+        with connect(address) as connection:
+            connection.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n" * 100)
+    assert status(exchange(address, CLOSE)) == 200
+    time.sleep(0.2)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize("head", [b"x: " + b"y" * 100_000, b"".join(b"h%d: v\r\n" % n for n in range(20_000))])
