@@ -29,7 +29,6 @@ STABLE_PATH = "/personalizer/v1.0"
 
 BAD_RANK, BAD_REWARD, BAD_ACTIVATION = "InvalidRankRequest", "InvalidRewardRequest", "InvalidEventIdToActivate"
 BAD_SERVICE, BAD_POLICY = "InvalidServiceConfiguration", "InvalidPolicyConfiguration"
-BAD_EVALUATION, BAD_MODEL = "InvalidEvaluationContract", "InvalidModelImportFormat"
 """Fine codes of bad requests (400), by endpoint."""
 BY_STATUS = {
     401: "InvalidApiAccess",
