@@ -68,9 +68,10 @@ def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:
             version = DOCUMENTED_VERSION if "{version:personalizer}" in endpoint.path else DOCUMENTED_PREVIEW
             yield endpoint._replace(path=CONVERTOR.sub("}", VERSION.sub(version, endpoint.path)))
         else:
-            yield endpoint
+            path = CONVERTOR.sub("}", endpoint.path)
+            yield endpoint._replace(path=path)
             if endpoint.per_loop:
-                yield endpoint._replace(path=LOOP_PREFIX + endpoint.path)
+                yield endpoint._replace(path=LOOP_PREFIX + path)
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:

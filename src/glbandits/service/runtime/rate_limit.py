@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from glbandits.common.errors import check_float
 
-
 MAX_NAMES = 10_000
 
 

@@ -132,7 +132,7 @@ class TestStatistics:
 
     def test_every_loop_has_its_own_statistics(self, site: Site) -> None:
         play(site, 3)
-        assert read_statistics(site, "/loops/a%2Fb/v1/statistics")["decisions"] == 0
+        assert read_statistics(site, "/loops/shop/v1/statistics")["decisions"] == 0
         assert site.refusal("GET", "/loops/other/v1/statistics")[0] == 404
 
     def test_an_unknown_window_is_refused(self, site: Site) -> None:
@@ -146,7 +146,7 @@ class TestStatistics:
 
 
 class TestPage:
-    @pytest.mark.parametrize("path", ["/dashboard", "/loops/a%2Fb/dashboard"])
+    @pytest.mark.parametrize("path", ["/dashboard", "/loops/shop/dashboard"])
     def test_page_needs_no_key_and_has_no_data(self, site: Site, path: str) -> None:
         site.decide(eventId="of-the-loop")
         reply = site.ask("GET", path, headers={"authorization": ""})

@@ -46,9 +46,9 @@ class TestDecide:
         assert record["modelVersion"] == decided["modelVersion"]
 
     def test_loops_are_independent(self, site: Site) -> None:
-        there = site.ask("POST", "/loops/a%2Fb/v1/decide", {"eventId": "e", "arms": ARMS})
+        there = site.ask("POST", "/loops/shop/v1/decide", {"eventId": "e", "arms": ARMS})
         assert there.status_code == 200
-        assert site.ask("GET", "/loops/a%2Fb/v1/events/e").status_code == 200
+        assert site.ask("GET", "/loops/shop/v1/events/e").status_code == 200
         assert site.ask("GET", "/v1/events/e").status_code == 404
         assert site.refusal("POST", "/loops/other/v1/decide", {"arms": ARMS})[0] == 404
 

@@ -139,8 +139,8 @@ def test_policy_without_coefficients_is_400(site: Site) -> None:
 
 
 def test_loops_have_their_own_events(site: Site) -> None:
-    assert site.ask("POST", "/loops/a%2Fb/v1/decide", {"arms": ARMS, "eventId": "c/d"}).status_code == 200
-    check_sums(explanation(site, "c%2Fd", loop="/loops/a%2Fb"))
+    assert site.ask("POST", "/loops/shop/v1/decide", {"arms": ARMS, "eventId": "c/d"}).status_code == 200
+    check_sums(explanation(site, "c%2Fd", loop="/loops/shop"))
     status, detail = site.refusal("GET", "/v1/events/c%2Fd/explanation")
     assert (status, detail) == (404, "the loop has no decision of the event 'c/d'")
 

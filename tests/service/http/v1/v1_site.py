@@ -18,7 +18,7 @@ class Site(ServedSite):
 
     def __init__(self, folder: Path, *, scopes: tuple[str, ...] = ("rank", "reward"), **settings: Any) -> None:
         configuration = LoopConfig(width=WIDTH, reward_wait=10.0, exploration=0.3)
-        super().__init__(folder, loops=("default", "a/b"), configuration=configuration, narrow=scopes, **settings)
+        super().__init__(folder, loops=("default", "shop"), configuration=configuration, narrow=scopes, **settings)
 
     def decide(self, **changed: Any) -> Any:
         """A decision among ARMS."""
