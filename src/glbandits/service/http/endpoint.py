@@ -126,7 +126,7 @@ def _as_response(content: Any, status: int) -> Response:
 
 def _decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     try:
-        return decoder.decode(body)
+        return decoder.decode(body.decode())  # checks UTF-8 also in fields that msgspec skips
     except msgspec.DecodeError as error:
         if isinstance(error.__cause__, InvalidInput):  # from a check of the type
             raise error.__cause__ from None
