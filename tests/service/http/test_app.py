@@ -270,3 +270,12 @@ def test_every_endpoint_needs_its_scope(tmp_path: Path) -> None:
             narrow = ask(site, endpoint.method, path, authorization=f"Bearer {site.narrow_key}").status_code
             assert (without == 401) == (endpoint.scope != OPEN), path
             assert (narrow == 403) == (endpoint.scope not in (OPEN, "rank")), path
+
+
+def test_the_root_leads_to_the_dashboard_and_docs_to_the_api(site: ServedSite) -> None:
+    root = ask(site, "GET", "/", authorization="")
+    assert (root.status_code, root.headers["location"]) == (307, "dashboard")
+    page = ask(site, "GET", "/docs", authorization="")
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "/v1/decide" in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from glbandits.service.http import health
+from glbandits.service.http.api_page import api_page
 from glbandits.service.http.auth import OPEN
 from glbandits.service.http.dashboard import handlers as dashboard
 from glbandits.service.http.dashboard.schemas import Statistics
@@ -114,9 +115,21 @@ async def openapi_document(site: Site, request: Request) -> Response:  # noqa: A
     return Response(openapi_json(DOCUMENTED), media_type="application/json")
 
 
+async def docs(site: Site, request: Request) -> Response:  # noqa: ARG001
+    """Return this document as a page for people."""
+    return api_page(openapi_json(DOCUMENTED))
+
+
+async def root(site: Site, request: Request) -> Response:  # noqa: ARG001
+    """Redirect to the dashboard."""
+    return RedirectResponse("dashboard")
+
+
 ENDPOINTS = (
     *DOCUMENTED,
     Endpoint("GET", "/dashboard", OPEN, dashboard.page, parameters=None),
+    Endpoint("GET", "/", OPEN, root, parameters=None, per_loop=False),
+    Endpoint("GET", "/docs", OPEN, docs, parameters=None, per_loop=False),
     Endpoint("GET", "/livez", OPEN, health.live, parameters=None, per_loop=False),
     Endpoint("GET", "/readyz", OPEN, health.ready, parameters=None, per_loop=False),
     Endpoint("GET", "/metrics", READ, health.metrics, parameters=None, per_loop=False),
