@@ -12,11 +12,10 @@ import msgspec
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.http.app import app_of
-from glbandits.service.http.auth import Authenticator
+from glbandits.service.http.auth import Authenticator, RateLimit
 from glbandits.service.http.endpoint import Endpoint
 from glbandits.service.http.endpoints import ENDPOINTS
 from glbandits.service.http.site import Site
-from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.runtime.service import Service
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import SCOPES, Keys

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from glbandits.service.http.auth import Authenticator
+from glbandits.service.http.auth import Authenticator, RateLimit
 from glbandits.service.http.http_errors import HttpError
-from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.sqlite_store import SqliteStore
 

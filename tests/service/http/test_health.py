@@ -1,15 +1,19 @@
 """/livez, /readyz and /metrics."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from glbandits.service.domain.errors import StoreError
 from tests.service.helpers import decision
 from tests.service.http.served_site import ServedSite
+
+GUIDE = Path(__file__).parents[3] / "docs" / "service.md"
 
 
 @pytest.fixture
@@ -108,3 +112,15 @@ def test_metrics_need_the_scope_read(site: ServedSite) -> None:
     assert 'glb_requests_total{process="' in reply.text
     assert 'scope="read",status="401"} 1.0' in reply.text
     assert 'glb_decisions_total{loop="default",status="accepted"} 0.0' in reply.text
+
+
+def test_every_metric_is_in_the_guide(site: ServedSite) -> None:
+    site.ask("GET", "/livez")
+    text = site.ask("GET", "/metrics").text
+    rows = re.findall(r"^\| `(glb_\w+)` \| (\w+) \|", GUIDE.read_text(), re.MULTILINE)
+    families = list(text_string_to_metric_families(text))
+    assert sorted(rows) == sorted(
+        (family.name + ("_total" if family.type == "counter" else ""), family.type) for family in families
+    )
+    assert 'glb_requests_total{process="' in text
+    assert 'glb_request_seconds_bucket{le="0.005"' in text

@@ -1,13 +1,10 @@
 import asyncio
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -15,19 +12,18 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import DecisionRequest, Event, Receipt
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.request_features import DENSE
-from glbandits.service.runtime.metrics import BOUNDS, RequestMetrics, ServiceMetrics
+from glbandits.service.runtime.metrics import ServiceMetrics
 from glbandits.service.runtime.service import Service
 from glbandits.service.storage.sqlite_store import SqliteStore
 
 PROCESS = ("process", str(os.getpid()))
-GUIDE = Path(__file__).parents[3] / "docs" / "service.md"
 Figures = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-def collected(service: Service, requests: RequestMetrics | None = None) -> Figures:
+def collected(service: Service) -> Figures:
     """The samples, without the label `process`, as Prometheus' own client reads them."""
     registry = CollectorRegistry()
-    registry.register(ServiceMetrics(service, requests or RequestMetrics()))
+    registry.register(ServiceMetrics(service))
     families = text_string_to_metric_families(generate_latest(registry).decode())
     samples = [sample for family in families for sample in family.samples]
     return {(one.name, frozenset(one.labels.items() - {PROCESS})): one.value for one in samples}
@@ -62,34 +58,6 @@ def service(tmp_path: Path, clock: Clock, runner: asyncio.Runner) -> Iterator[Se
     service.loop("shop").configure(LoopConfig(width=2, reward_wait=10.0))
     yield service
     runner.run(service.close())
-
-
-@given(values=st.lists(st.floats(0.0, 10.0)))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_histogram_counts_values_up_to_each_bound(service: Service, values: list[float]) -> None:
-    requests, name = RequestMetrics(), "glb_request_seconds"
-    for value in values:
-        requests.add("rank", 200, value)
-    requests.add("read", 200, 0.0)
-    read = collected(service, requests)
-    for bound in BOUNDS if values else ():
-        assert figure(read, f"{name}_bucket", scope="rank", le=str(bound)) == sum(value <= bound for value in values)
-    if values:
-        assert figure(read, f"{name}_bucket", scope="rank", le="+Inf") == len(values)
-        assert figure(read, f"{name}_count", scope="rank") == len(values)
-        assert figure(read, f"{name}_sum", scope="rank") == pytest.approx(sum(values))
-
-
-def test_requests_are_counted_by_scope_and_status(service: Service) -> None:
-    requests = RequestMetrics()
-    for scope, status in (("rank", 200), ("rank", 200), ("rank", 429), ("none", 404)):
-        requests.add(scope, status, 0.003)
-    read = collected(service, requests)
-    assert figure(read, "glb_requests_total", scope="rank", status="200") == 2
-    assert figure(read, "glb_requests_total", scope="rank", status="429") == 1
-    assert figure(read, "glb_request_seconds_bucket", scope="rank", le="0.002") == 0
-    assert figure(read, "glb_request_seconds_bucket", scope="rank", le="0.005") == 3
-    assert figure(read, "glb_request_seconds_count", scope="none") == 1
 
 
 async def play(service: Service) -> None:
@@ -142,14 +110,6 @@ def test_retries_and_write_errors_are_counted_separately(
     assert figure(read, "glb_write_errors_total") == 1
     assert figure(read, "glb_write_retries_total") == 2
     assert figure(read, "glb_decisions_total", loop="shop", status="accepted") == 1
-
-
-def test_every_metric_is_in_the_guide(service: Service) -> None:
-    families = ServiceMetrics(service, RequestMetrics()).collect()
-    rows = re.findall(r"^\| `(glb_\w+)` \| (\w+) \|", GUIDE.read_text(), re.MULTILINE)
-    assert sorted(rows) == sorted(
-        (family.name + ("_total" if family.type == "counter" else ""), family.type) for family in families
-    )
 
 
 def test_the_lag_grows_until_decisions_are_learned(runner: asyncio.Runner, service: Service, clock: Clock) -> None:

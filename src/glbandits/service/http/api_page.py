@@ -38,7 +38,7 @@ def api_page(document: bytes) -> Response:
     own = [_operation(*each) for each in operations if not each[0].startswith("/personalizer")]
     personalizer = [_operation(*each) for each in operations if each[0].startswith("/personalizer")]
     types = [
-        f'<details id="{name}"><summary><code>{name}</code></summary><div>{_fields(schema)}</div></details>'
+        f'<details><summary><code>{name}</code></summary><div id="{name}">{_fields(schema)}</div></details>'
         for name, schema in sorted(schemas.items())
     ]
     info = content["info"]

@@ -2,13 +2,14 @@
 
 import math
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 from starlette.requests import Request
 
+from glbandits.common.errors import check_float
 from glbandits.service.http.http_errors import HttpError
-from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.storage.api_keys import Key, digest_of, find_key
 
 SECRET = secrets.token_bytes(16)
@@ -16,7 +17,47 @@ OPEN = ""
 """The scope of endpoints that need no key."""
 FAILED_KEYS = 10.0
 """Unknown keys that one address may send in a second. Further ones get 429 and are not looked up."""
+MAX_NAMES = 10_000
+"""Names of a rate limit, at most."""
 CHALLENGE = {"www-authenticate": "Bearer"}
+
+
+class RateLimit:
+    """Allows each name `rate` requests a second on average, and bursts of `rate` requests.
+
+    A burst may have at least one request. Belongs to one thread. With more than `MAX_NAMES` names all start again.
+
+    >>> now = [0.0]
+    >>> limit = RateLimit(2.0, clock=lambda: now[0])
+    >>> limit.acquire("shop"), limit.acquire("shop"), limit.acquire("shop")
+    (0.0, 0.0, 0.5)
+    >>> now[0] = 0.5
+    >>> limit.acquire("shop")
+    0.0
+
+    Args:
+        rate: requests a second; 0 for no limit.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(self, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = check_float("rate_limit", rate, at_least=0.0), clock
+        self._burst = max(1.0, self._rate)
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def acquire(self, name: str) -> float:
+        """Take a token and return 0; without a token return the seconds until there is one."""
+        if not self._rate:
+            return 0.0
+        if len(self._buckets) > MAX_NAMES:
+            self._buckets.clear()
+        now = self._clock()
+        tokens, since = self._buckets.get(name, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - since) * self._rate)
+        if tokens < 1.0:
+            return (1.0 - tokens) / self._rate
+        self._buckets[name] = (tokens - 1.0, now)
+        return 0.0
 
 
 class Authenticator:

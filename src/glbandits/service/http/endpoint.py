@@ -15,6 +15,7 @@ from glbandits.service.http.auth import OPEN
 from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.http_errors import HttpError, as_http_error, problem_response
 from glbandits.service.http.site import Site
+from glbandits.service.runtime.service import DEFAULT_LOOP
 
 LOOP_PREFIX = "/loops/{loop}"
 BYTES_TYPE, JSON_TYPE = "application/octet-stream", "application/json"
@@ -63,6 +64,11 @@ class Endpoint(NamedTuple):
     """Builds an error response from the error, the request and `error_code`."""
     per_loop: bool = True
     """Whether the endpoint also exists under /loops/{loop}."""
+
+
+def loop_name(request: Request) -> str:
+    """Return the name of the loop in the path of a request, or the default loop."""
+    return str(request.path_params.get("loop", DEFAULT_LOOP))
 
 
 class PathHandler:

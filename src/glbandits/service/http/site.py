@@ -6,20 +6,17 @@ import threading
 from contextlib import AsyncExitStack
 from typing import Any
 
-from starlette.requests import Request
+from prometheus_client import CollectorRegistry
 
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros
 from glbandits.service.domain.request_features import row_of
-from glbandits.service.http.auth import Authenticator
+from glbandits.service.http.auth import Authenticator, RateLimit
 from glbandits.service.http.http_errors import RETRY_SOON, HttpError
-from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.maintenance import Maintenance
-from glbandits.service.runtime.metrics import RequestMetrics
-from glbandits.service.runtime.rate_limit import RateLimit
-from glbandits.service.runtime.service import DEFAULT_LOOP, Service
+from glbandits.service.runtime.service import Service
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.open_store import open_store
@@ -40,7 +37,8 @@ class Site:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.requests = RequestMetrics()
+        self.request_metrics = CollectorRegistry()
+        """The counts and durations of the requests to this process."""
         self.explanations = asyncio.Semaphore(1)
         """Held while an explanation is computed, so that at most one such thread slows down decisions."""
         self.draining = False
@@ -108,19 +106,10 @@ class Site:
         self.service = service
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
 
-    def loop(self, request: Request) -> Loop:
-        """Return the loop of a request. Raises UnknownLoop."""
-        return self.service.loop(loop_name(request))
-
     async def close(self) -> None:
         """Write the queue, save the models and close the store."""
         self.stopping.set()
         await self._opened.aclose()
-
-
-def loop_name(request: Request) -> str:
-    """Return the name of the loop in the path of a request, or the default loop."""
-    return str(request.path_params.get("loop", DEFAULT_LOOP))
 
 
 def new_loop_start(settings: Settings) -> tuple[LoopConfig, FirstModel | None]:

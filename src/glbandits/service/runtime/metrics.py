@@ -5,14 +5,11 @@ restarts and processes. Metrics of one process have its process id as the label 
 """
 
 import os
-from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import accumulate
 
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
-    HistogramMetricFamily,
     Metric,
     SummaryMetricFamily,
 )
@@ -21,55 +18,12 @@ from prometheus_client.registry import Collector
 from glbandits.common.version import __version__
 from glbandits.service.runtime.service import Service
 
-BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-"""Upper bounds of the histogram of request durations, in seconds."""
-BOUND_LABELS = (*map(str, BOUNDS), "+Inf")
-
-
-class RequestMetrics:
-    """Requests by scope and status. `add` belongs to the event loop's thread.
-
-    Two dictionaries take 0.8 us per request; the counters of prometheus_client, with their locks, 3 us.
-    """
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, int], int] = {}
-        self._buckets: dict[str, list[int]] = {}
-        self._seconds: dict[str, float] = {}
-
-    def add(self, scope: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        self._counts[scope, status] = self._counts.get((scope, status), 0) + 1
-        buckets = self._buckets.get(scope)
-        if buckets is None:
-            buckets = self._buckets[scope] = [0] * len(BOUND_LABELS)
-        buckets[bisect_left(BOUNDS, seconds)] += 1
-        self._seconds[scope] = self._seconds.get(scope, 0.0) + seconds
-
-    def collect(self, process: str) -> Iterator[Metric]:
-        """Yield the metrics. May be called from any thread."""
-        requests = CounterMetricFamily(
-            "glb_requests",
-            "Requests, by scope and status; 4xx and 5xx are errors.",
-            labels=("scope", "status", "process"),
-        )
-        for (scope, status), count in self._counts.copy().items():
-            requests.add_metric((scope, str(status), process), count)
-        yield requests
-        seconds = HistogramMetricFamily(
-            "glb_request_seconds", "Time from a request to its response, in seconds.", labels=("scope", "process")
-        )
-        for scope, buckets in self._buckets.copy().items():
-            cumulative = list(zip(BOUND_LABELS, accumulate(buckets), strict=True))
-            seconds.add_metric((scope, process), cumulative, self._seconds.get(scope, 0.0))
-        yield seconds
-
 
 class ServiceMetrics(Collector):
     """Collects the metrics of a service. `collect` reads the store, so it may block."""
 
-    def __init__(self, service: Service, requests: RequestMetrics) -> None:
-        self._service, self._requests, self._process = service, requests, str(os.getpid())
+    def __init__(self, service: Service) -> None:
+        self._service, self._process = service, str(os.getpid())
 
     def describe(self) -> list[Metric]:
         """Return nothing, so that registration does not read the store."""
@@ -78,7 +32,6 @@ class ServiceMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         yield from self._of_log()
-        yield from self._requests.collect(self._process)
         info = GaugeMetricFamily("glb_info", "The version of glbandits.", labels=("version", "process"))
         info.add_metric((__version__, self._process), 1)
         yield info

@@ -20,6 +20,7 @@ from glbandits.service.http.dashboard.schemas import (
     Point,
     Statistics,
 )
+from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_statistics import Window
@@ -40,7 +41,7 @@ async def page(site: Site, request: Request) -> Response:  # noqa: ARG001 - all 
 
 def statistics(site: Site, request: Request) -> Statistics:
     """Return the statistics of a loop: verdicts, rewards, actions, exploration, delays."""
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
     window = lookup("window", request.query_params.get("window", Window.HOUR), WINDOWS)
     return _statistics(site.service, loop, window)
 

@@ -11,6 +11,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.policy_arguments import parse_arguments
+from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.service.http.personalizer.iso8601 import duration_text, parse_duration
 from glbandits.service.http.site import Site
@@ -37,12 +38,12 @@ NOT_OFFERED = {
 
 def get_service(site: Site, request: Request) -> ServiceConfiguration:
     """Return the configuration of the loop."""
-    return _as_schema(site, site.loop(request))
+    return _as_schema(site, site.service.loop(loop_name(request)))
 
 
 def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
     """Change the configuration of the loop. Omitted fields stay."""
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
     try:
         loop.reconfigure(lambda current: _configured(current, sent))
     except InvalidInput as error:
@@ -78,7 +79,7 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
 
 def get_policy(site: Site, request: Request) -> PolicyContract:
     """Return the policy of the loop."""
-    return policy_contract(site.loop(request).configuration)
+    return policy_contract(site.service.loop(loop_name(request)).configuration)
 
 
 def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
@@ -87,7 +88,7 @@ def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyCont
     A Vowpal Wabbit command line cannot be run, and changes nothing. The response is the policy that runs instead, so
     that programs which send their old policy at every start still work.
     """
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
     if sent.arguments.lstrip().startswith(VW_ARGUMENT):
         log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
         return policy_contract(loop.configuration)
@@ -97,7 +98,7 @@ def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyCont
 def delete_policy(site: Site, request: Request) -> PolicyContract:
     """Replace the policy of the loop by the default policy, and start a new model."""
     default = LoopConfig()
-    return run_policy(site.loop(request), default.policy, default.settings)
+    return run_policy(site.service.loop(loop_name(request)), default.policy, default.settings)
 
 
 def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:

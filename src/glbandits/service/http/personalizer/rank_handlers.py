@@ -19,6 +19,7 @@ from glbandits.service.domain.request_features import (
     check_arm_names,
     encode_json_request,
 )
+from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.personalizer.schemas import (
     MultiSlotRankRequest,
@@ -35,7 +36,7 @@ from glbandits.service.http.personalizer.schemas import (
     feature_objects,
     reward_refusal,
 )
-from glbandits.service.http.site import Site, loop_name
+from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
 from glbandits.service.runtime.service import DecisionResult
 
@@ -46,7 +47,7 @@ REWARD_RANGE = (-1.0, 1.0)
 async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
     """Choose one of several actions."""
     _check_count(sent.actions, site.settings.max_actions)
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
     _check_names(sent.actions, loop.published.encoder)
     event_id = sent.event_id or new_event_id()
     decision_request = _decision_request(sent, event_id, sent.excluded_actions)
@@ -62,7 +63,7 @@ async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -
     decided keep their actions.
     """
     _check_count(sent.actions, site.settings.max_actions)
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
     encoder = loop.published.encoder
     _check_names(sent.actions, encoder)
     _check_slots(sent, encoder)

@@ -22,6 +22,7 @@ from glbandits.service.domain.request_features import (
     check_arm_names,
     encode_json_request,
 )
+from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
@@ -34,7 +35,7 @@ FLOAT32 = np.dtype("<f4")
 
 async def decide(site: Site, request: Request, sent: DecideRequest | bytes) -> Decided:
     """Choose an arm. The body is JSON or float32 numbers."""
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
     if isinstance(sent, bytes):
         parsed = _floats_request(sent, request.query_params, site.settings)
     else:

@@ -18,7 +18,7 @@ from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.body_errors import body_error_text
-from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json
+from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json, loop_name
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
 from glbandits.service.http.v1.decision_handlers import (
@@ -46,7 +46,7 @@ async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 
 
 def status(site: Site, request: Request) -> schemas.Status:
     """Return the status of a loop."""
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
     summary, model, configuration = site.service.store.summary(loop.name), loop.published, loop.configuration
     return schemas.Status(
         loop=loop.name,
@@ -68,7 +68,7 @@ def status(site: Site, request: Request) -> schemas.Status:
 
 async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
     """Return the configuration of a loop."""
-    return _as_schema(site.loop(request).configuration)
+    return _as_schema(site.service.loop(loop_name(request)).configuration)
 
 
 def configure(site: Site, request: Request, sent: dict[str, Any]) -> schemas.LoopConfiguration:
@@ -82,7 +82,7 @@ def change(site: Site, request: Request, sent: dict[str, Any]) -> schemas.LoopCo
 
 
 def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool) -> schemas.LoopConfiguration:
-    loop = site.loop(request)
+    loop = site.service.loop(loop_name(request))
 
     def changed(current: LoopConfig) -> LoopConfig:
         kept = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) if keep else {}
@@ -112,7 +112,7 @@ def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
 
 def event(site: Site, request: Request) -> schemas.EventRecord:
     """Return a decision with its rewards and its activation."""
-    loop, event_id = site.loop(request), request.path_params["event"]
+    loop, event_id = site.service.loop(loop_name(request)), request.path_params["event"]
     logged = site.service.store.decision(loop.name, event_id, request.query_params.get("slot", ""))
     if logged is None:
         raise unknown_event(event_id)
@@ -124,7 +124,7 @@ def events(site: Site, request: Request) -> schemas.EventPage:
 
     A page of large decisions has fewer than the limit, to bound memory and time.
     """
-    loop, parameters = site.loop(request), request.query_params
+    loop, parameters = site.service.loop(loop_name(request)), request.query_params
     limit = page_limit(parameters, PAGE, LARGEST_PAGE)
     before = parse_integer(parameters["before"], "before") if "before" in parameters else None
     page, size = list[schemas.EventRecord](), 0
@@ -141,7 +141,7 @@ def events(site: Site, request: Request) -> schemas.EventPage:
 
 async def model(site: Site, request: Request) -> Response:
     """Return the present model as a safetensors file, for `Bandit.load`."""
-    content = await asyncio.to_thread(site.loop(request).export_model)
+    content = await asyncio.to_thread(site.service.loop(loop_name(request)).export_model)
     return Response(content, media_type=BYTES_TYPE)
 
 
@@ -186,7 +186,7 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
     The model that made a decision explains it, or else the present model.
     """
     limit, store = page_limit(request.query_params, FEATURES, MAX_FEATURES), site.service.store
-    loop, event_id = site.loop(request), request.path_params["event"]
+    loop, event_id = site.service.loop(loop_name(request)), request.path_params["event"]
     decisions = [logged.decision for logged in store.decisions_of(loop.name, event_id)]
     if not decisions:
         raise unknown_event(event_id)

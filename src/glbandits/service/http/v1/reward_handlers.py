@@ -9,8 +9,9 @@ from starlette.requests import Request
 from glbandits.common.errors import MAX_ABS, InvalidInput, check_float
 from glbandits.maths.links import find_link
 from glbandits.service.domain.events import Aggregation, EventStatus
+from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import as_http_error
-from glbandits.service.http.site import Site, loop_name
+from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
 from glbandits.service.http.v1.decision_handlers import decided, decision_request, unknown_event
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -23,7 +24,7 @@ Content = TypeVar("Content")
 
 async def reward(site: Site, request: Request, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
     """Store a reward of a decision."""
-    return await _rewarded(site, site.loop(request), sent)
+    return await _rewarded(site, site.service.loop(loop_name(request)), sent)
 
 
 async def activate(site: Site, request: Request, sent: schemas.ActivateRequest) -> schemas.Rewarded:
@@ -33,7 +34,7 @@ async def activate(site: Site, request: Request, sent: schemas.ActivateRequest) 
 
 async def batch(site: Site, request: Request, sent: schemas.BatchRequest) -> schemas.BatchReply:
     """Make several decisions and store several rewards, each with an outcome of its own."""
-    size, loop = len(sent.decide) + len(sent.reward), site.loop(request)
+    size, loop = len(sent.decide) + len(sent.reward), site.service.loop(loop_name(request))
     if size > LARGEST_BATCH:
         raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several batches")
     if sent.reward:

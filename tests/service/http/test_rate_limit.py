@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.runtime.rate_limit import RateLimit
+from glbandits.service.http.auth import RateLimit
 
 
 class Clock:
