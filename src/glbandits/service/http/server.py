@@ -18,6 +18,7 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import Message, Receive, Scope, Send
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
@@ -88,6 +89,8 @@ def run_server(settings: Settings, listening: socket.socket, announce: Callable[
             config.callback_notify = lambda: asyncio.to_thread(announce)
             config.timeout_notify = 10**9  # seconds until uvicorn would call it again
             server.run([listening])
+        if server.lifespan.startup_failed:
+            raise StartFailed("the server did not start; its log has the error")
         return not (server.force_exit or (server.started and server.lifespan.shutdown_failed))
     logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it logs workers that died
     supervisor = _Supervisor(config, [listening])
@@ -126,7 +129,7 @@ def create_worker_app() -> Starlette:
 def prepare_process(app: Starlette, settings: Settings) -> Starlette:
     """Prepare an application for a process that serves nothing else, and return it.
 
-    A worker shuts down when its supervisor has died. After SIGTERM, /readyz answers 503 and requests are accepted for
+    If it cannot start, uvicorn logs one sentence. A worker shuts down when its supervisor has died. After SIGTERM, /readyz answers 503 and requests are accepted for
     `shutdown_delay` seconds before uvicorn shuts down; a second signal ends the delay.
     """
     if parent := multiprocessing.parent_process():
@@ -142,6 +145,19 @@ def prepare_process(app: Starlette, settings: Settings) -> Starlette:
             yield state
 
     app.router.lifespan_context = lifespan
+
+    run_lifespan = app.router.lifespan
+
+    async def run_with_sentence(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_sentence(message: Message) -> None:
+            last_line = message.get("message", "").strip().rpartition("\n")[2]
+            if last_line.startswith("glbandits."):  # an error of ours, whose traceback helps nobody
+                message["message"] = last_line.partition(": ")[2]
+            await send(message)
+
+        await run_lifespan(scope, receive, send_sentence)
+
+    app.router.lifespan = run_with_sentence  # type: ignore[method-assign]
     return app
 
 

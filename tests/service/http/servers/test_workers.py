@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
 from glbandits.service.runtime.replay.replay_verification import verify
+from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.sqlite_store import SqliteStore
-from tests.service.http.servers.server_process import Running, eventually, running
+from tests.service.http.servers.server_process import GLB, Running, eventually, running
 from tests.service.http.servers.test_server import Caller, lost, rank
 
 pytestmark = [
@@ -122,3 +124,24 @@ def test_no_resource_leaks_are_reported(tmp_path: Path) -> None:
         assert server.wait() == 0
     assert "leaked" not in server.errors.read_text()
     assert "Traceback" not in server.errors.read_text()
+
+
+WORKERS_WITHOUT_STORE = """
+import os, sys
+if "--multiprocessing-fork" in sys.argv:
+    os.environ["GLB_SERVE_STORE"] = "missing/store.db"
+"""
+
+
+def test_workers_that_cannot_start_end_the_server_at_once(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WORKERS_WITHOUT_STORE)
+    words = [*GLB, "serve", "--port", "0", "--store", str(tmp_path / "store.db"), "--processes", "2"]
+    began, environment = time.monotonic(), os.environ | {"PYTHONPATH": str(tmp_path), "GLBANDITS_COMPILE": "never"}
+    ended = subprocess.run(
+        words, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False, env=environment
+    )
+    assert time.monotonic() - began < 40  # a start takes a few seconds on a busy machine
+    assert ended.returncode == 2, ended.stderr
+    assert "missing/store.db" in ended.stderr
+    assert "a worker process did not start" in ended.stderr
+    assert "Traceback" not in ended.stderr
