@@ -129,8 +129,9 @@ def create_worker_app() -> Starlette:
 def prepare_process(app: Starlette, settings: Settings) -> Starlette:
     """Prepare an application for a process that serves nothing else, and return it.
 
-    If it cannot start, uvicorn logs one sentence. A worker shuts down when its supervisor has died. After SIGTERM, /readyz answers 503 and requests are accepted for
-    `shutdown_delay` seconds before uvicorn shuts down; a second signal ends the delay.
+    If it cannot start, uvicorn logs one sentence. A worker shuts down when its supervisor has died. After SIGTERM,
+    /readyz answers 503 and requests are accepted for `shutdown_delay` seconds before uvicorn shuts down; a second
+    signal ends the delay.
     """
     if parent := multiprocessing.parent_process():
         threading.Thread(target=_stop_with_supervisor, args=(parent,), name="parent-watch", daemon=True).start()
