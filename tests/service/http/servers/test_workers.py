@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
 from glbandits.service.runtime.replay.replay_verification import verify
-from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.http.servers.server_process import GLB, Running, eventually, running
 from tests.service.http.servers.test_server import Caller, lost, rank
