@@ -18,10 +18,10 @@ from glbandits.service.domain.request_features import (
     DENSE,
     JSON,
     RequestEncoder,
-    arm_names,
     check_arm_fields,
     check_arm_names,
     encode_json_request,
+    row_names,
 )
 from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.http_messages import BYTES_TYPE, HttpError, Request
@@ -104,7 +104,7 @@ def _rows_request(sent: DecideRequest, settings: Settings, encoder: RequestEncod
     actions = [[row] for row in rows]
     if sent.ids is None:
         check_arm_fields(actions, encoder)
-        ids = _names_or_indices(arm_names(actions, encoder))
+        ids = _names_or_indices(row_names(rows, encoder))
     else:
         ids = _ids(sent, len(rows))
         check_arm_names(actions, ids, encoder)

@@ -35,8 +35,8 @@ class DecideRequest(ApiStruct, frozen=True, kw_only=True):
     context: dict[str, Any] | None = None
     """Named fields that all `rows` share."""
     ids: list[Id] | None = None
-    """Ids of the arms, for the log. None: the names of the arms, if the feature map has a column for them and each row
-    has another name in it; else their indices."""
+    """Ids of the arms, for the log. None: the names in the arm column of the feature map, or in the only field that the
+    map does not use, if each row has another name; else indices."""
     excluded: list[Annotated[int, Meta(ge=0)]] = []
     """Indices of arms that must not be chosen."""
     deferred: bool = False
