@@ -12,7 +12,7 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput
-from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest
+from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest, RunningPolicy
 from glbandits.common.extras import needed_for
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.service.domain.decision_totals import baseline_of
@@ -85,6 +85,7 @@ def export_parquet(
     fields_of: FieldsOf = lambda _: None,
     sparse_width: int | None = None,
     feature_map: dict[str, Any] | None = None,
+    running: RunningPolicy | None = None,
 ) -> Manifest:
     """Write the decisions that are settled at `now`, a row each, to a new or empty folder.
 
@@ -98,7 +99,8 @@ def export_parquet(
 
     With `sparse_width`, the number of possible features, `features_of` returns sparse rows, and three columns replace
     `features`: `feature_counts` has the number of features of each action, `feature_indices` and `feature_values`
-    those of all actions, one action after the other. `feature_map` is the map that encoded the fields.
+    those of all actions, one action after the other. `feature_map` is the map that encoded the fields, and `running`
+    what decides now.
     """
     return write_export(
         store,
@@ -109,6 +111,7 @@ def export_parquet(
         frame_of=_frame,
         sparse_width=sparse_width,
         feature_map=feature_map,
+        running=running,
     )
 
 
@@ -122,6 +125,7 @@ def write_export(
     frame_of: Callable[[list[Row]], "pl.DataFrame"],
     sparse_width: int | None = None,
     feature_map: dict[str, Any] | None = None,
+    running: RunningPolicy | None = None,
 ) -> Manifest:
     """Write rows of the decisions that are settled at `now` to files in a new or empty folder."""
     with needed_for("an export to Parquet files", "lab"):
@@ -145,6 +149,7 @@ def write_export(
         files=files,
         sparse_width=sparse_width,
         feature_map=feature_map,
+        running=running,
     )
     content = msgspec.json.format(msgspec.json.encode(manifest))
     _write_atomically(target / MANIFEST, lambda path: path.write_bytes(content))
