@@ -57,27 +57,6 @@ def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
         assert client.status().counts.rewards[EventStatus.ACCEPTED] >= 1
 
 
-def test_arms_are_sent_once_and_chosen_by_id(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glbandits.service.client.client.ARM_BYTES_PER_REQUEST", 100)
-    names = [f"arm {index}" for index in range(120)]
-    with live.client("other") as client:
-        features = np.random.default_rng(0).normal(size=(120, WIDTH))
-        assert client.put_arms(names, features).version == 60  # two arms in each request
-        client.change_arms(retire=names[:100])
-        assert [arm.id for arm in client.arms()] == names[100:]
-        decided = client.decide_from_catalogue(excluded=names[:119])
-        assert (decided.id, decided.probability) == ("arm 119", 1.0)
-        assert client.reward(decided.event_id, 1.0).status is EventStatus.ACCEPTED
-        client.change_arms(restore=["arm 0"])
-        assert client.decide_from_catalogue(only=["arm 0"]).id == "arm 0"
-        assert client.catalogue().arms == 21
-        client.delete_catalogue()
-        client.put_arms(["tea"], [{"hot": True}])
-        assert client.decide_from_catalogue(baseline="tea").id == "tea"
-        with pytest.raises(InvalidInput, match="features must have a row for each of the 2 ids"):
-            client.put_arms(["a", "b"], [[1.0, 2.0]])
-
-
 def test_float32_arrays_give_the_same_decision(live: Live) -> None:
     arms = np.array(ARMS)
     with live.client() as client:
@@ -177,13 +156,6 @@ def test_the_error_without_a_response_names_the_address() -> None:
         pytest.raises(ServiceError, match=f"the service at {address} did not respond: ConnectionRefused"),
     ):
         client.status()
-
-
-def test_arms_may_be_a_tuple_of_dicts(live: Live) -> None:
-    with live.client("other") as client:
-        client.put_arms(["x"], ({"taste": "sweet"},))
-        assert {arm.id: arm.features for arm in client.arms()}["x"] == {"taste": "sweet"}
-        client.change_arms(retire=["x"])
 
 
 class Scripted(ThreadingHTTPServer):

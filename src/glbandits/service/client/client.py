@@ -1,11 +1,10 @@
 """A typed client for the API of the service, over one persistent connection."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,15 +12,6 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, value_text
 from glbandits.service.client.connection import Connection
 from glbandits.service.domain.event_rules import new_event_id
-from glbandits.service.http.v1.catalogue_schemas import (
-    Arm,
-    ArmsChange,
-    ArmsPage,
-    CatalogueDecided,
-    CatalogueDecideRequest,
-    CatalogueStatus,
-    CatalogueVersion,
-)
 from glbandits.service.http.v1.schemas import (
     ActivateRequest,
     BatchReply,
@@ -33,15 +23,6 @@ from glbandits.service.http.v1.schemas import (
     Rewarded,
     Status,
 )
-
-ARM_BYTES_PER_REQUEST = 2 * 1024 * 1024
-"""Approximate size of the arms in one request."""
-
-
-class _Arms(msgspec.Struct, frozen=True):
-    """An `ArmsRequest` with encoded arms."""
-
-    arms: list[msgspec.Raw]
 
 
 class Client:
@@ -95,81 +76,6 @@ class Client:
             )
         request = decide_request(arms, context=context, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
         return self._connection.send("/decide", Decided, request)
-
-    def decide_from_catalogue(
-        self,
-        *,
-        event_id: str | None = None,
-        only: Sequence[str] | None = None,
-        excluded: Iterable[str] = (),
-        baseline: str | None = None,
-        context: ArrayLike | dict[str, Any] | None = None,
-        deferred: bool = False,
-    ) -> CatalogueDecided:
-        """Request the choice of an arm of the loop's catalogue. `CatalogueDecided.id` is its id.
-
-        Args:
-            event_id: the id of the decision, for its reward. None: the client creates one.
-            only: ids of the arms that may be chosen; None for all.
-            excluded: ids of arms that must not be chosen.
-            baseline: id of the arm to show without a model, with which the verdict compares.
-            context: numbers or named fields, if the loop combines them with the features of the arms.
-            deferred: whether the decision is learned only if it is activated.
-        """
-        request = CatalogueDecideRequest(
-            event_id=event_id or new_event_id(),
-            only=None if only is None else list(only),
-            excluded=tuple(excluded),
-            baseline=baseline,
-            context=context if context is None or isinstance(context, dict) else np.asarray(context, float).tolist(),
-            deferred=deferred,
-        )
-        return self._connection.send("/catalogue/decide", CatalogueDecided, request)
-
-    def put_arms(self, ids: Sequence[str], features: ArrayLike | Sequence[dict[str, Any]]) -> CatalogueVersion:
-        """Add arms to the catalogue, or replace those with the same ids.
-
-        Needs a key with the scope admin. Many arms are sent in several requests. If one is refused, the arms of earlier
-        requests are in the catalogue; call the method with all arms again.
-
-        Args:
-            ids: ids of the arms, at least one.
-            features: (K, width), a row for each arm; or a sequence of dicts with named fields.
-        """
-        if isinstance(features, Sequence) and features and isinstance(features[0], Mapping):
-            rows: list[Any] = list(features)
-        else:
-            rows = _finite_rows("features", features).tolist()
-        if len(rows) != len(ids) or not rows:
-            raise InvalidInput(f"features must have a row for each of the {len(ids)} ids; got {len(rows)}")
-        arms = (msgspec.json.encode(Arm(id=arm, features=row)) for arm, row in zip(ids, rows, strict=True))
-        for body in _bodies(arms):
-            version = self._connection.send("/catalogue/arms", CatalogueVersion, body, method="PUT")
-        return version
-
-    def change_arms(self, *, retire: Iterable[str] = (), restore: Iterable[str] = ()) -> CatalogueVersion:
-        """Retire arms, and restore retired ones: all or none. Needs a key with the scope admin."""
-        change = ArmsChange(retire=tuple(retire), restore=tuple(restore))
-        return self._connection.send("/catalogue/arms", CatalogueVersion, change, method="PATCH")
-
-    def delete_catalogue(self) -> CatalogueVersion:
-        """Delete all arms of the catalogue. Needs a key with the scope admin."""
-        return self._connection.send("/catalogue", CatalogueVersion, method="DELETE")
-
-    def catalogue(self) -> CatalogueStatus:
-        """Return the version and the size of the catalogue. Needs a key with the scope read."""
-        return self._connection.send("/catalogue", CatalogueStatus)
-
-    def arms(self) -> Iterator[Arm]:
-        """Yield the arms of the catalogue that are not retired, the oldest first.
-
-        Needs a key with the scope read.
-        """
-        after: int | None = 0
-        while after is not None:
-            page = self._connection.send(f"/catalogue/arms?after={after}", ArmsPage)
-            yield from page.arms
-            after = page.after
 
     def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
         """Send a reward of a decision.
@@ -239,29 +145,16 @@ def decide_request(
         )
     if context is not None:
         raise InvalidInput(f"context needs arms with named fields, a list of dicts; got arms {value_text(arms)}")
-    return DecideRequest(arms=_finite_rows("arms", arms).tolist(), **fields)
+    return DecideRequest(arms=_finite_rows(arms).tolist(), **fields)
 
 
-def _finite_rows(name: str, values: Any) -> Floats:
-    rows = np.asarray(values, dtype=np.float64)
+def _finite_rows(arms: Any) -> Floats:
+    rows = np.asarray(arms, dtype=np.float64)
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise InvalidInput(
-            f"{name} must be finite numbers of shape (K, width), a row for each arm; got shape {rows.shape}"
+            f"arms must be finite numbers of shape (K, width), a row for each arm; got shape {rows.shape}"
         )
     return rows
-
-
-def _bodies(arms: Iterable[bytes]) -> Iterator[msgspec.Struct]:
-    """Yield requests with the arms, each of a limited size."""
-    part, size = list[msgspec.Raw](), 0
-    for arm in arms:
-        part.append(msgspec.Raw(arm))
-        size += len(arm)
-        if size > ARM_BYTES_PER_REQUEST:
-            yield _Arms(part)
-            part, size = [], 0
-    if part:
-        yield _Arms(part)
 
 
 def _reward(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:

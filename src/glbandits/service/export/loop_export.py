@@ -46,9 +46,6 @@ def export_loop(
 ) -> Manifest:
     """Export the decisions of a loop, with the features that the present model of the loop uses.
 
-    Catalogue decisions are left out, because the log does not have the features of all their arms: see
-    `export_catalogue`.
-
     Args:
         store: the event store.
         loop: the name of the loop.
@@ -63,7 +60,7 @@ def export_loop(
     encoder = RequestHashing(Hashing()) if base is None else encoder_of(base)
 
     def features_of(decision: Decision) -> Arms | None:
-        has_features = decision.catalogue is None and width_of(decision, encoder) == encoder.width
+        has_features = width_of(decision, encoder) == encoder.width
         if not has_features or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
             return None
         return arms_of(decision, encoder)

@@ -25,13 +25,10 @@ from glbandits.service.http.personalizer.errors import (
 )
 from glbandits.service.http.personalizer.handler_adapter import ANY_PREVIEW, ANY_VERSION, personalizer_handler
 from glbandits.service.http.site import Site
-from glbandits.service.http.v1 import catalogue_handlers as catalogue
-from glbandits.service.http.v1 import catalogue_schemas, decision_handlers, loop_handlers, reward_handlers
+from glbandits.service.http.v1 import decision_handlers, loop_handlers, reward_handlers
 from glbandits.service.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
-MAX_ARMS_BODY = 4 * 1024 * 1024
-"""The largest body with arms of a catalogue: 3,000 arms of 64 numbers. Decoding it delays decisions by some 50 ms."""
 MAX_MODEL_BODY = 68 * 1024 * 1024
 """The largest body with an imported model: 2,800 features with a full covariance. Other bodies: `Settings.max_body`."""
 
@@ -50,10 +47,6 @@ PAGE = (
     ),
     Parameter("before", "integer", "Only decisions with a smaller sequence number: `before` of the previous page."),
 )
-ARMS_PAGE = (
-    Parameter("limit", "integer", f"Arms in the page, {catalogue.PAGE} by default, at most {catalogue.LARGEST_PAGE}."),
-    Parameter("after", "integer", "`after` of the previous page."),
-)
 FEATURES = (
     f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
 )
@@ -62,18 +55,6 @@ LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
-ARMS, CATALOGUE_VERSION = "/v1/catalogue/arms", catalogue_schemas.CatalogueVersion
-CATALOGUE_REQUEST, CATALOGUE_DECIDED = catalogue_schemas.CatalogueDecideRequest, catalogue_schemas.CatalogueDecided
-PUT_ARMS, CHANGE_ARMS = catalogue_schemas.ArmsRequest, catalogue_schemas.ArmsChange
-CATALOGUE = (
-    Endpoint("POST", "/v1/catalogue/decide", RANK, catalogue.decide, CATALOGUE_REQUEST, CATALOGUE_DECIDED),
-    Endpoint("GET", "/v1/catalogue", READ, catalogue.status, None, catalogue_schemas.CatalogueStatus),
-    Endpoint("DELETE", "/v1/catalogue", ADMIN, catalogue.delete, None, CATALOGUE_VERSION),
-    Endpoint("GET", ARMS, READ, catalogue.arms, None, catalogue_schemas.ArmsPage, parameters=ARMS_PAGE),
-    Endpoint("GET", ARMS + "/{arm}", READ, catalogue.arm, None, catalogue_schemas.Arm),
-    Endpoint("PUT", ARMS, ADMIN, catalogue.put, PUT_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
-    Endpoint("PATCH", ARMS, ADMIN, catalogue.change, CHANGE_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
-)
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
@@ -87,7 +68,6 @@ V1 = (
     Endpoint(
         "GET", "/v1/events/{event}/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT
     ),
-    *CATALOGUE,
     Endpoint("GET", "/v1/model", READ, loop_handlers.model, None, bytes),
     Endpoint("GET", "/v1/status", READ, loop_handlers.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),
