@@ -1,5 +1,6 @@
 """Write the table of the settings of a loop into docs/service-api.md: `python tools/write_loop_settings.py`."""
 
+from enum import Enum
 from pathlib import Path
 
 import msgspec
@@ -24,10 +25,10 @@ def settings_table() -> str:
 
 
 def _range(name: str) -> str:
-    meta, kind = DECLARED[name], type(getattr(LoopConfig(), name))
+    meta, default = DECLARED[name], getattr(LoopConfig(), name)
     if meta.ge is not None and meta.le is not None:
         return f"{meta.ge:,g} to {meta.le:,}"
-    return ", ".join(f"`{value}`" for value in kind) if issubclass(kind, str) and kind is not str else ""
+    return ", ".join(f"`{value}`" for value in type(default)) if isinstance(default, Enum) else ""
 
 
 def with_table(page: str) -> str:
