@@ -106,7 +106,7 @@ def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
     monkeypatch.setattr(http_server, "run_server", lambda _settings, _socket, announce: announce())
     first, later = (glb("serve", "--port", "0", "--store", "a.db", folder=tmp_path).stdout for _ in range(2))
-    line = "`glb keys create NAME --scope rank --scope reward --store a.db`"
+    line = "`glb keys create NAME --store a.db`"
     assert "\nKey: " in first
     assert line not in first
     assert "\nKey: " not in later

@@ -5,7 +5,7 @@ Every message names the requirement, the value received and what to do.
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -71,11 +71,16 @@ def lookup(kind: str, name: object, table: Mapping[str, Entry], *, listed: int |
     """
     if isinstance(name, str) and name in table:
         return table[name]
-    nearest = get_close_matches(str(name).lower(), list(table), n=2, cutoff=0.5)
+    raise UnknownName(f"unknown {kind} {value_text(name, 200)}{known_names(str(name), table, listed=listed)}")
+
+
+def known_names(name: str, table: Collection[str], *, listed: int | None = None) -> str:
+    """Return the end of a message about an unknown name: the closest known names, and all or the first `listed`."""
+    nearest = get_close_matches(name.lower(), list(table), n=2, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else "."
     known = sorted(table)[:listed]
     more = f" and {len(table) - len(known):,} more" if len(known) < len(table) else ""
-    raise UnknownName(f"unknown {kind} {value_text(name, 200)}{hint} Known: {', '.join(known)}{more}")
+    return f"{hint} Known: {', '.join(known)}{more}"
 
 
 def check_float(

@@ -18,6 +18,18 @@ class ExportedFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class RunningPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides in a loop at the time of the export."""
+
+    text: str
+    """The policy with its settings, such as `optimist:half_life=1000.0`. The link is separate."""
+    link: str
+    exploration: float
+    """The share of decisions that are uniformly random."""
+    reward_range: tuple[float, float] | None
+    """The smallest and the largest reward; None if unbounded."""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The list of exported files. It is written last, so an export with a manifest is complete."""
 
@@ -34,6 +46,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The number of possible features, if the rows are sparse."""
     feature_map: dict[str, Any] | None = None
     """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
+    running: RunningPolicy | None = None
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -51,8 +51,6 @@ class GateSettings:
     """Bound on the probability that the gate ever promotes a worse candidate."""
     margin: float = 0.0
     """A gain that is too small to wait for: the verdict is "keep" if no gain exceeds it."""
-    exploration: float = 0.0
-    """The share of decisions that will be random, whichever candidate runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +66,7 @@ class ComparisonSettings:
         reward_range: lowest and highest possible reward; None takes the range of the link.
         reference: label of the candidate that all others are compared with; None takes the first.
         learn: which rows a policy learns while its learning curve is computed, as in `play_log`.
+        exploration: the share of decisions that will be random, whichever policy or model runs.
         gate: settings of the promotion gate; None skips it.
         seed: of all random numbers.
     """
@@ -79,6 +78,7 @@ class ComparisonSettings:
     reward_range: tuple[float, float] | None = None
     reference: str | None = None
     learn: Learn = "matched"
+    exploration: float = 0.0
     gate: GateSettings | None = None
     seed: int = 0
 
@@ -89,6 +89,7 @@ class ComparisonSettings:
             )
         check_float("train", self.train, above=0, at_most=1)
         check_int("seed", self.seed, at_least=0)
+        check_float("exploration", self.exploration, at_least=0, at_most=1)
         self.learning_curve_rules()
 
     def learning_curve_rules(self) -> ReplaySettings:
@@ -310,7 +311,7 @@ class _Work:
             self._candidates,
             alpha=settings.gate.alpha,
             margin=settings.gate.margin,
-            exploration=settings.gate.exploration,
+            exploration=settings.exploration,
             reward_range=settings.reward_range,
             seed=settings.seed,
             progress=lambda done, total: self._progress("promotion gate", done, total),
@@ -398,7 +399,7 @@ class _Work:
         candidate = self.learned[label].bandit if label in self.learned else self._candidates[label]
         assert not isinstance(candidate, Policy)
         if isinstance(candidate, Bandit):
-            return FrozenTarget(candidate, self._settings.seed)
+            return FrozenTarget(candidate, self._settings.seed, self._settings.exploration)
         if isinstance(candidate, GivenTarget) and rows is not self._log:
             assert isinstance(rows, LogSlice | ClusterSlice)
             return candidate.of_part(rows)

@@ -10,13 +10,12 @@ import msgspec
 from msgspec import Meta
 
 from glbandits.common.errors import InvalidInput, UnknownName, lookup
+from glbandits.service.domain.durations import LONGEST_WINDOW, parse_duration
 
 PREFIX = "GLB_SERVE_"
 """Prefix of the environment variables: GLB_SERVE_PORT for `port`."""
 FILE = "settings"
 """The flag and variable with the path of the TOML file."""
-SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-"""Length of the units of a duration."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,12 +63,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, description="Open connections of a process, at most; more get 503 and are closed.")
     ] = 1000
     reward_window: Annotated[
-        str,
-        Meta(
-            pattern=r"^[0-9]+(\.[0-9]+)?(s|min|h|d)$",
-            description="The reward window of new loops: a number and s, min, h or d, like 5s, 10min, 2h or 1d.",
-        ),
-    ] = "10min"
+        str | float, Meta(description="The reward window of new loops: 5s, 10m, 2h, 1d, PT5M or a number of seconds.")
+    ] = "10m"
     rate_limit: Annotated[
         float, Meta(ge=0, le=1e9, description="Requests a second of each key, at most; more get 429. 0 for no limit.")
     ] = 0.0
@@ -102,8 +97,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reward_window_seconds(self) -> float:
         """`reward_window` in seconds."""
-        value = self.reward_window.rstrip("sminhd")
-        return float(value) * SECONDS[self.reward_window[len(value) :]]
+        return parse_duration("reward_window", self.reward_window, at_most=LONGEST_WINDOW)
+
+    def __post_init__(self) -> None:
+        _ = self.reward_window_seconds
+        for name in self.loops:
+            if self.loops.count(name) > 1:
+                raise InvalidInput(f"loops has the name {name!r} twice. Name each loop once", field="loops")
 
 
 KINDS: dict[str, Any] = get_type_hints(Settings, include_extras=True)

@@ -1,11 +1,13 @@
 from pathlib import Path
 
 import msgspec
-import pytest
 from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
+from glbandits.common.errors import UnknownName
+from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 
@@ -39,15 +41,44 @@ def test_missing_store_is_not_created(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("more", [[], ["--loop", "other"]])
-def test_summary_counts_decisions_and_rewards(tmp_path: Path, more: list[str]) -> None:
+def test_summary_counts_decisions_and_rewards(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     play_rounds(loop, store, clock, 5)
     store.close()
-    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--summary", *more])
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--summary"])
     assert result.exit_code == 0
-    assert (
-        "5 decisions"
-        if not more
-        else "other: 0 decisions; rewards: accepted 0, duplicate 0, late 0, out of range 0, unknown 0"
-    ) in result.output
+    assert "5 decisions; rewards: accepted 5" in result.output
+
+
+def test_all_loops_are_replayed_by_default(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    play_rounds(loop, store, clock, 5)
+    play_rounds(Loop("shop", store, clock), store, clock, 7)
+    Loop("new", store, clock)
+    store.close()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--verify"])
+    assert result.exit_code == 0
+    assert "default: 5 decisions repeated" in result.output
+    assert "shop: 7 decisions repeated" in result.output
+    assert "new: 0 decisions repeated with 0 models, 0 learned again: nothing to repeat" in result.output
+
+
+def test_unknown_loop_is_refused(tmp_path: Path) -> None:
+    small_loop(tmp_path, Clock())[1].close()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--loop", "defalt"])
+    assert isinstance(result.exception, UnknownName)
+    assert "did you mean 'default'" in str(result.exception)
+
+
+def test_store_without_a_loop_is_refused(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "events.sqlite").close()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
+    assert isinstance(result.exception, InvalidInput)
+    assert "has no loop" in str(result.exception)
+
+
+def test_nothing_to_repeat_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    small_loop(tmp_path, Clock())[1].close()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
+    assert result.exit_code == 3
+    assert "Nothing was verified for default" in result.output

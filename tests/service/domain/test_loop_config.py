@@ -1,10 +1,16 @@
 from typing import Any
 
 import pytest
+from tools.write_loop_settings import PAGE, with_table
 
 from glbandits.common.errors import InvalidInput
 from glbandits.policies import POLICIES, Optimist
 from glbandits.service.domain.loop_config import LARGEST_MODEL, LoopConfig, model_size
+
+
+def test_guide_has_the_declared_settings() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_table(page), "run tools/write_loop_settings.py"
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,18 @@ def test_named_arm_decides_as_the_log_where_it_is_not_offered(log: ServiceExport
 @pytest.mark.parametrize(("name", "address"), [("served", "log"), ("other", "events.sqlite"), ("sparse", "log")])
 def test_command_and_python_give_the_same_estimates(folder: Path, name: str, address: str) -> None:
     path = f"{name}.safetensors"
-    words = ("--policy", "arm:coat", "--policy", "arm:hat", "--policy", "uniform", "--model", path)
+    words = (
+        "--policy",
+        "arm:coat",
+        "--policy",
+        "arm:hat",
+        "--policy",
+        "uniform",
+        "--model",
+        path,
+        "--exploration",
+        "0",
+    )
     run = glb(
         "evaluate", address, "--link", "logistic", *words, "--estimator", "ips", "--estimator", "dr", folder=folder
     )

@@ -17,7 +17,11 @@ def text_of(body: bytes, schema: Any) -> str:
     ("body", "schema", "text"),
     [
         (b'{"reward": 1}', EventRewardRequest, "unknown field `reward`. Known: eventId, key, value"),
-        (b'{"decide": [{}, {"arm": 1}]}', BatchRequest, "`$.decide[1]`. Known: arms, context, deferred, eventId, "),
+        (
+            b'{"decide": [{}, {"arm": 1}]}',
+            BatchRequest,
+            "`$.decide[1]`; did you mean 'arms'? Known: arms, ",
+        ),
     ],
 )
 def test_an_unknown_field_is_answered_with_the_known_ones(body: bytes, schema: Any, text: str) -> None:

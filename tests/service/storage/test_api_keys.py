@@ -128,7 +128,16 @@ def test_the_command_creates_lists_and_revokes_keys(tmp_path: Path) -> None:
     assert key not in run("list", "--store", str(path))
 
 
-def test_the_command_creates_no_store(tmp_path: Path) -> None:
+def test_a_key_can_be_created_before_the_first_start(new_address: Callable[[], str]) -> None:
+    address = new_address()
+    text = run("create", "shop", "--store", address).strip()
+    with closing(open_store(address, durability="process")) as store:
+        (key,) = Keys(store, lambda: 7).live()
+    assert find_key(digest_of(text.encode()), [key]) == key
+    assert key.scopes == ("rank", "reward", "read")
+
+
+def test_listing_creates_no_store(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no store .*none.db; name the file that `glb serve --store` uses"):
         run("list", "--store", str(tmp_path / "none.db"))
     assert not (tmp_path / "none.db").exists()

@@ -1,5 +1,6 @@
 """`glb evaluate`: estimate the reward of other policies from a log, with a table, a page and a JSON file."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
+from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table, support_lines
 
@@ -35,7 +37,7 @@ MODEL_NOTE = "saved models are evaluated on all rows. If one has learned from th
 @with_log_options
 def evaluate_command(
     *,
-    policy: CandidatesOption = ["optimist", "uniform"],  # noqa: B006
+    policy: CandidatesOption = [],  # noqa: B006
     model: ModelsOption = [],  # noqa: B006
     estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(ESTIMATORS)}. Repeat for more.")] = [  # noqa: B006
         "snips",
@@ -70,9 +72,17 @@ def evaluate_command(
         float, typer.Option(help="With --promote-if-better: keep the logging policy if no gain exceeds this.")
     ] = 0.0,
     exploration: Annotated[
-        float, typer.Option(help="With --promote-if-better: the share of random decisions, whichever policy runs.")
-    ] = 0.0,
-    reward_range: Annotated[str | None, typer.Option(help="The lowest and the highest possible reward: -1,1.")] = None,
+        float | None,
+        typer.Option(
+            help="The share of random decisions, whichever policy runs. Default: that of the service's loop, or 0."
+        ),
+    ] = None,
+    reward_range: Annotated[
+        str | None,
+        typer.Option(
+            help="The lowest and the highest possible reward: -1,1. Default: that of the service's loop, or the link."
+        ),
+    ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = 1,
     engine: EngineOption = "local",
@@ -82,7 +92,8 @@ def evaluate_command(
 
     A policy learns the first rows and is evaluated on the rest, where it does not learn. `uniform` and `arm:NAME` are
     evaluated on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, `arm:NAME`
-    decides as the logging policy did.
+    decides as the logging policy did. Without --policy, `optimist` and `uniform` are evaluated; on the log of a
+    service, its running policy with its settings and `uniform`.
     """
     check_engine(engine, jobs)
     for name in estimator:
@@ -95,14 +106,27 @@ def evaluate_command(
         reward_range=parse_reward_range(reward_range),
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
-        gate=GateSettings(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
+        exploration=exploration or 0.0,
+        gate=GateSettings(alpha=alpha, margin=margin) if promote_if_better else None,
         seed=seed,
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji
     log, notes = options.open(console, features_of_models(model))
+    policies = policy or ["optimist", "uniform"]
+    running = log.running if isinstance(log, ServiceExport) else None
+    if running is not None:
+        policies = policy or list(dict.fromkeys([running.text, "uniform"]))
+        settings = replace(
+            settings,
+            exploration=running.exploration if exploration is None else exploration,
+            reward_range=settings.reward_range or running.reward_range,
+        )
+        notes.append(
+            f"the loop runs {running.text} with the {running.link} link and exploration {running.exploration:g}"
+        )
     if model:
         notes.append(MODEL_NOTE)
-    candidates = parse_candidates(policy, model, log, train_share=train)
+    candidates = parse_candidates(policies, model, log, train_share=train)
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(
             log,

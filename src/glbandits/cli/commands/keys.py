@@ -1,8 +1,9 @@
-"""`glb keys`: create, list and revoke the API keys of a service. A running server notices changes within seconds."""
+"""`glb keys`: create, list and revoke the API keys of a service. Running servers know a change when a command ends."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from time import sleep
 from typing import Annotated
 
 import typer
@@ -13,8 +14,8 @@ from glbandits.cli.printed_table import print_table
 from glbandits.common.display.data_table import DataTable
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.server_settings import DEFAULTS
-from glbandits.service.storage.api_keys import SCOPES, Keys
-from glbandits.service.storage.open_store import open_existing_store
+from glbandits.service.storage.api_keys import KEYS_EVERY, SCOPES, Keys
+from glbandits.service.storage.open_store import open_existing_store, open_store
 
 keys_command = typer.Typer(
     help="Create, list and revoke the API keys of a service.",
@@ -22,6 +23,10 @@ keys_command = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+
+
+KNOWN_AFTER = 2 * KEYS_EVERY
+"""Seconds until all running servers know a new or revoked key."""
 
 
 @contextmanager
@@ -36,12 +41,17 @@ def create(
     scope: Annotated[list[str], typer.Option(help=f"One of {', '.join(SCOPES)}. Repeat for more.")] = [  # noqa: B006
         "rank",
         "reward",
+        "read",
     ],
     store: StoreOption = DEFAULTS["store"],
 ) -> None:
-    """Create a key and print it. It cannot be printed again."""
-    with _keys(store) as keys:
-        typer.echo(keys.create(name, scope).text)
+    """Create a key and print it. It cannot be printed again.
+
+    The default scopes are for a program and for the dashboard. A store that does not exist yet is created.
+    """
+    with closing(open_store(store, durability="power")) as opened:
+        typer.echo(Keys(opened, microseconds).create(name, scope).text)
+    sleep(KNOWN_AFTER)
 
 
 @keys_command.command("list")
@@ -62,4 +72,6 @@ def revoke(
 ) -> None:
     """Revoke a key."""
     with _keys(store) as keys:
-        typer.echo(f"Revoked key {key} of {keys.revoke(key).name}")
+        name = keys.revoke(key).name
+    sleep(KNOWN_AFTER)
+    typer.echo(f"Revoked key {key} of {name}")

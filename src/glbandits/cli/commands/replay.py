@@ -7,33 +7,50 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.progress import work_bar
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.service.domain.events import EventStatus
 from glbandits.service.domain.model_snapshots import loadable_snapshot
-from glbandits.service.runtime.replay.replay_verification import verify
-from glbandits.service.runtime.service import DEFAULT_LOOP
+from glbandits.service.runtime.loops.loop_documents import IDENTITY
+from glbandits.service.runtime.replay.replay_verification import VerificationResult, verify
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_existing_store
+
+NOTHING_REPEATED = 3
+"""The exit code if no decision of a loop's log could be repeated."""
 
 
 def replay_command(
     store: Annotated[str, typer.Argument(help="The SQLite file or postgresql:// address of a service's store.")],
-    loop: Annotated[list[str], typer.Option(help="The loop to replay. Repeat for more.")] = [DEFAULT_LOOP],  # noqa: B006
+    loop: Annotated[
+        list[str] | None, typer.Option(help="The loop to replay. Repeat for more. By default all loops of the store.")
+    ] = None,
     is_verified: Annotated[
         bool, typer.Option("--verify/--summary", help="Repeat all decisions, or only print a summary.")
     ] = True,
 ) -> None:
     """Learn every model of a log again, repeat every decision, and compare the results with the log.
 
-    The exit code is 1 if anything differs.
+    The exit code is 1 if anything differs, and 3 if there is nothing to repeat.
     """
     with closing(open_existing_store(store)) as opened:
-        results = [_replay(opened, name, is_verified, Console()) for name in loop]
-    if not all(results):
+        known = {name: name for name in opened.names_with(IDENTITY)}
+        if not known:
+            raise InvalidInput(f"{store} has no loop. Name the store that `glb serve --store` uses")
+        names = [lookup("loop", name, known) for name in loop or known]
+        results = [_replay(opened, name, is_verified, Console()) for name in names]
+    if not is_verified:
+        return
+    if not all(result.sound for result in results):
         raise typer.Exit(1)
+    empty = [name for name, result in zip(names, results, strict=True) if not result.decisions]
+    unchecked = any(result.unchecked and not result.decisions for result in results)
+    if unchecked or len(empty) == len(names):
+        typer.echo(f"Nothing was verified for {', '.join(empty)}: the log has no decision to repeat.", err=True)
+        raise typer.Exit(NOTHING_REPEATED)
 
 
-def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -> bool:
-    """Print a summary, and the result of the verification. Return whether no decision differs."""
+def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -> VerificationResult:
+    """Print a summary, and the result of the verification. Return that result."""
     summary = store.summary(loop)
     counts = ", ".join(f"{status.replace('_', ' ')} {count}" for status, count in sorted(summary.rewards.items()))
     total = summary.decisions[EventStatus.ACCEPTED]
@@ -45,12 +62,14 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
             f"{snapshot.set_aside} decisions were set aside: their rewards or features cannot be learned", markup=False
         )
     if not is_verified:
-        return True
+        return VerificationResult()
     with work_bar(console) as bar:
         verified = verify(store, loop, lambda done: bar("repeating decisions", done, total))
     line = f"{verified.decisions} decisions repeated with {verified.models} models, {verified.learned} learned again"
     line += f", {verified.set_aside} set aside" if verified.set_aside else ""
-    console.print(f"{line}: {'no difference' if verified.sound else f'{verified.different} differ'}", markup=False)
+    found = "no difference" if verified.decisions else "nothing to repeat"
+    found = found if verified.sound else f"{verified.different} differ"
+    console.print(f"{loop}: {line}: {found}", markup=False, soft_wrap=True)
     if verified.unchecked:
         console.print(
             f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted or damaged",
@@ -58,4 +77,4 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
         )
     for sentence in verified.messages:
         console.print(f"  {sentence}", markup=False)
-    return verified.sound
+    return verified

@@ -8,7 +8,7 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.bandit.entry_points import arms_type, policy_recipe
 from glbandits.common.arrays import Floats, Generator, Ints
-from glbandits.common.errors import InvalidInput, check_int
+from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.compilation.entry_point import Recipe, entry_point
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.evaluation.logs.arm_features import FixedArms
@@ -29,10 +29,11 @@ class FrozenTarget:
     """A Bandit that does not learn during the evaluation.
 
     If its policy has no exact probabilities, one decision is drawn for each row and gets probability 1. Estimates
-    remain unbiased, but have more variance.
+    remain unbiased, but have more variance. `exploration` is the share of decisions that are uniformly random.
     """
 
-    def __init__(self, bandit: Bandit, seed: int = 0) -> None:
+    def __init__(self, bandit: Bandit, seed: int = 0, exploration: float = 0.0) -> None:
+        self._exploration = check_float("exploration", exploration, at_least=0, at_most=1)
         policy = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._sparse, self._features = bandit.sparse, bandit.features
@@ -40,6 +41,14 @@ class FrozenTarget:
         self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
+        own = self._own_probabilities(block)
+        if not self._exploration:
+            return own
+        mixed: Floats = block.arm_mask / block.arms.counts[:, np.newaxis] * self._exploration
+        mixed += (1.0 - self._exploration) * own
+        return mixed
+
+    def _own_probabilities(self, block: LoggedData) -> Floats:
         self._check_features(block.feature_map)
         if block.dim != self._dim:
             advice = f". {OPEN_WITH_MAP}" if isinstance(self._features, FeatureMap) else ""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.common.export_manifest import Manifest, read_manifest
+from glbandits.common.export_manifest import Manifest, RunningPolicy, read_manifest
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArmNames, RowArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.sparse_arms import SparseArms
@@ -56,7 +56,7 @@ def is_export(folder: Path) -> bool:
 def read_export(
     folder: str | PathLike[str],
     *,
-    link: str | Link = "identity",
+    link: str | Link | None = None,
     cluster: str | None = None,
     features: Any = None,
     sparse: bool | None = None,
@@ -65,7 +65,7 @@ def read_export(
 
     Args:
         folder: the folder of the export.
-        link: defines the valid rewards.
+        link: defines the valid rewards; None for that of the loop's policy.
         cluster: the column of the clusters, such as "event_id".
         features: a feature map, such as that of another model, or a fitted scikit-learn transformer. It encodes the
             fields of the requests. By default, the features are those of the present model of the loop.
@@ -75,7 +75,8 @@ def read_export(
     """
     path = Path(folder).absolute()
     manifest = read_manifest(path)
-    files, link = _files(path, manifest), find_link(link)
+    files, running = _files(path, manifest), manifest.running
+    link = find_link(link or ("identity" if running is None else running.link))
     for file in files:
         if not file.is_file():
             raise _damaged(f"its file {file.name} is missing")
@@ -118,6 +119,7 @@ def read_export(
         feature_map=feature_map,
         sparse=columns is SPARSE or dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
         feature_columns=columns,
+        running=running,
     )
 
 
@@ -145,6 +147,8 @@ class ServiceExport(DisplayedLog):
     """Whether the arms are `SparseArms`."""
     feature_columns: tuple[str, ...]
     """The columns from which features are computed: DENSE, SPARSE or FIELDS."""
+    running: RunningPolicy | None
+    """What decides in the loop; None in an export of another program."""
     arm_names: ClassVar[None] = None
 
     def __len__(self) -> int:

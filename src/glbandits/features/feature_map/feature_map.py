@@ -226,9 +226,9 @@ class FeatureMap:
         """The kinds of all columns, by name."""
         return self.arm.kinds | self.context.kinds | self.own.kinds
 
-    def example(self, column: str) -> Any:
-        """A JSON value that a column may hold, for examples of requests."""
-        return self.kinds[column].example
+    def examples(self, column: str) -> tuple[Any, Any]:
+        """Two JSON values that a column may hold, for examples of requests."""
+        return self.kinds[column].examples
 
     def transform(self, rows: Table, *, sparse: bool = False) -> Any:
         """The features of each row, (n, dim): a float64 array, or a scipy.sparse CSR array.

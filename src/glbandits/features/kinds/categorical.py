@@ -111,8 +111,8 @@ class Category(MissingKind):
         return len(self.values) + self.other + self.takes_missing
 
     @property
-    def example(self) -> Any:
-        return next(iter(self.values), "")
+    def examples(self) -> tuple[Any, Any]:
+        return (self.values[0], self.values[-1]) if self.values else ("", "")
 
     def feature_names(self, column: str) -> list[str]:
         more = ["other"] * self.other + ["missing"] * self.takes_missing
@@ -156,8 +156,8 @@ class Tags(ColumnKind):
         return len(self.values) + 1
 
     @property
-    def example(self) -> Any:
-        return list(self.values[:1])
+    def examples(self) -> tuple[Any, Any]:
+        return list(self.values[:1]), list(self.values[-1:])
 
     def feature_names(self, column: str) -> list[str]:
         return [f"{column} has {value}" for value in (*self.values, "other")]

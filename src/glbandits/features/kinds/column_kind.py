@@ -67,8 +67,8 @@ class ColumnKind(ABC):
 
     @property
     @abstractmethod
-    def example(self) -> Any:
-        """A JSON value that the column may hold, for examples of requests."""
+    def examples(self) -> tuple[Any, Any]:
+        """Two JSON values that the column may hold, different if possible, for examples of requests."""
 
     @abstractmethod
     def feature_names(self, column: str) -> list[str]:

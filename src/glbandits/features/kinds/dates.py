@@ -65,12 +65,14 @@ class Date(MissingKind):
         return 5 + 2 * self.hours + (self.missing == "indicator")
 
     @property
-    def example(self) -> Any:
+    def examples(self) -> tuple[Any, Any]:
         year = min(max(int(self.centre), 1), 9999)
         days = min(int((self.centre - year) * DAYS_PER_YEAR), 364) if self.centre > year else 0
         zone = UTC if self.utc_offset == "required" else None
-        moment, has_time = datetime(year, 1, 1, 12, tzinfo=zone) + timedelta(days=days), self.hours or zone is not None
-        return moment.isoformat(timespec="minutes") if has_time else moment.date().isoformat()
+        has_time, first = self.hours or zone is not None, datetime(year, 1, 1, 12, tzinfo=zone)
+        one, two = first + timedelta(days=days), first + timedelta(days=(days + 1) % 365)
+        texts = [day.isoformat(timespec="minutes") if has_time else day.date().isoformat() for day in (one, two)]
+        return texts[0], texts[1]
 
     def feature_names(self, column: str) -> list[str]:
         cycles = ["season", "weekday", "hour"][: 2 + self.hours]

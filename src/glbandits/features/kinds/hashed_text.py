@@ -36,8 +36,8 @@ class _HashedKind(ColumnKind):
         return self.size
 
     @property
-    def example(self) -> Any:
-        return "some text"
+    def examples(self) -> tuple[Any, Any]:
+        return "some text", "another text"
 
     def feature_names(self, column: str) -> list[str]:
         return [f"{column}#{index}" for index in range(self.size)]

@@ -81,8 +81,8 @@ class Number(MissingKind):
         return 2 if self.missing == "indicator" else 1
 
     @property
-    def example(self) -> Any:
-        return float(f"{self.mean:.3g}")
+    def examples(self) -> tuple[Any, Any]:
+        return float(f"{self.mean:.3g}"), float(f"{self.mean + self.scale:.3g}")
 
     def feature_names(self, column: str) -> list[str]:
         return [column, f"{column} is missing"][: self.width]
@@ -172,8 +172,8 @@ class Boolean(MissingKind):
         return 2 if self.missing == "indicator" else 1
 
     @property
-    def example(self) -> Any:
-        return True
+    def examples(self) -> tuple[Any, Any]:
+        return True, False
 
     def feature_names(self, column: str) -> list[str]:
         return [column, f"{column} is missing"][: self.width]
@@ -217,8 +217,8 @@ class Vector(ColumnKind):
         return False
 
     @property
-    def example(self) -> Any:
-        return [0.0] * self.size
+    def examples(self) -> tuple[Any, Any]:
+        return [0.0] * self.size, [1.0] * self.size
 
     def feature_names(self, column: str) -> list[str]:
         return [f"{column}[{index}]" for index in range(self.size)]

@@ -2,15 +2,17 @@
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policies.contract import rebuild, settings_of
 from glbandits.policies.sparse_forms import sparse_form
+from glbandits.service.domain.durations import LONGEST_WINDOW, parse_duration
 from glbandits.service.domain.events import Aggregation, Mode
 
 SECOND = 1_000_000
@@ -28,6 +30,8 @@ LIMITS_OUTLIERS = frozenset({"optimist", "uniform"})
 thousands of rewards after one of them."""
 DAY = 24 * 60 * 60
 """In seconds."""
+SECONDS, WHOLE = {"unit": "seconds"}, ("retention_days", "width")
+"""The unit of durations, and the settings that are whole numbers."""
 
 
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,40 +41,73 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     applies to decisions whose window is still open.
     """
 
-    reward_wait: float = 600.0
-    """The reward window: seconds after a decision in which its rewards are accepted."""
-    default_reward: float = 0.0
-    """The reward of a decision for which none came in time."""
-    aggregation: Aggregation = Aggregation.EARLIEST
-    reward_range: tuple[float, float] | None = None
-    """The smallest and the largest reward that new decisions accept. None: all that the link of the policy accepts, and
-    [-1, 1] for events ranked through the Personalizer API."""
-    exploration: float = 0.2
-    """The share of decisions that are uniformly random: each of K allowed actions has at least probability
-    exploration / K."""
-    mode: Mode = Mode.ONLINE
-    model_update: float = 1.0
-    """Seconds between two updates of the model."""
-    retention_days: int = -1
-    """Days after which decisions are deleted from the log; -1 for never."""
-    width: int = 256
-    """The number of features of an action. Named features are hashed into so many numbers."""
-    sparse: bool | None = None
-    """Whether the model is sparse: time and memory then depend on the features that are not 0, and the width may be up
-    to 16,777,216. None: sparse if the width is above 4,096."""
-    policy: str = "optimist"
-    settings: dict[str, Any] = msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
-    """The settings of the policy."""
+    reward_wait: Annotated[
+        float,
+        Meta(ge=0, le=LONGEST_WINDOW, extra=SECONDS, description="For how long after a decision rewards are accepted."),
+    ] = 600.0
+    default_reward: Annotated[
+        float, Meta(ge=-1, le=1, description="The reward of a decision for which none came in time.")
+    ] = 0.0
+    aggregation: Annotated[
+        Aggregation,
+        Meta(description="How several rewards of a decision become one."),
+    ] = Aggregation.EARLIEST
+    reward_range: Annotated[
+        tuple[float, float] | None,
+        Meta(
+            description="The smallest and the largest reward that new decisions accept. null: all that the link of the "
+            "policy accepts, and [-1, 1] for events ranked through the Personalizer API."
+        ),
+    ] = None
+    exploration: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="The share of decisions that are uniformly random: each of K allowed actions has at least "
+            "probability exploration / K.",
+        ),
+    ] = 0.2
+    mode: Annotated[
+        Mode,
+        Meta(description="Online shows the chosen action. The others show the baseline; Apprentice learns from it."),
+    ] = Mode.ONLINE
+    model_update: Annotated[
+        float, Meta(ge=0, le=DAY, extra=SECONDS, description="The time between two updates of the model.")
+    ] = 1.0
+    retention_days: Annotated[
+        int,
+        Meta(
+            ge=-1,
+            le=100_000,
+            extra={"unit": "days"},
+            description="After how many days decisions are deleted from the log: 1 or more, or -1 for never.",
+        ),
+    ] = -1
+    width: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=LARGEST_WIDTH,
+            description="The number of features of an action. Named features are hashed into so many numbers.",
+        ),
+    ] = 256
+    sparse: Annotated[
+        bool | None,
+        Meta(
+            description="Whether the model is sparse: time and memory depend on the features that are not 0, and the "
+            "width may be above 1,000,000. null: sparse if the width is above 4,096."
+        ),
+    ] = None
+    policy: Annotated[str, Meta(description="The policy that decides, such as optimist.")] = "optimist"
+    settings: Annotated[dict[str, Any], Meta(description="The settings of the policy, such as link and half_life.")] = (
+        msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
+    )
 
     def __post_init__(self) -> None:
-        check_float("reward_wait", self.reward_wait, at_least=0, at_most=60 * DAY)
-        check_float("default_reward", self.default_reward, at_least=-1, at_most=1)
-        check_float("exploration", self.exploration, at_least=0, at_most=1)
-        check_float("model_update", self.model_update, at_least=0, at_most=DAY)
+        for name in DECLARED:
+            check_setting(name, getattr(self, name))
         self._check_reward_range()
-        check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
-        if self.retention_days != -1:
-            check_int("retention_days", self.retention_days, at_least=1, at_most=100_000)
         policy = self.build_policy()
         self._check_sparse(policy) if self.is_sparse else self._check_size()
 
@@ -146,10 +183,34 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         try:
             policy = rebuild(kind, self.settings)
         except TypeError as error:
+            for name in self.settings:
+                lookup(f"setting of {self.policy}", name, settings_of(kind()))
             raise InvalidInput(f"{self.policy} cannot have the settings {self.settings}: {error}") from None
         if policy.keeps_history:
             raise InvalidInput(f"{self.policy} stores all past rewards, which a service cannot do. Use optimist")
         return policy
+
+
+DECLARED: dict[str, Meta] = {
+    name: kind.__metadata__[0] for name, kind in get_type_hints(LoopConfig, include_extras=True).items()
+}
+"""The description, the unit and the range of each setting."""
+
+
+def check_setting(name: str, value: Any, shown_name: str | None = None) -> Any:
+    """Return the value of a setting, a duration in seconds.
+
+    Raises InvalidInput if a number is outside the range. `shown_name` is the name of the setting in messages.
+    """
+    meta, shown_name = DECLARED[name], shown_name or name
+    if meta.ge is None or meta.le is None:  # not a number
+        return value
+    if meta.extra == SECONDS:
+        return parse_duration(shown_name, value, at_most=meta.le)
+    lowest = 1 if name == "retention_days" and value != -1 else meta.ge
+    if name in WHOLE:
+        return check_int(shown_name, value, at_least=int(lowest), at_most=int(meta.le))
+    return check_float(shown_name, value, at_least=lowest, at_most=meta.le)
 
 
 @lru_cache(maxsize=64)  # the configuration is read again every second

@@ -14,7 +14,7 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.features import FeatureMap, Hashing
+from glbandits.features import FeatureMap, Hashed, Hashing
 from glbandits.features.feature_map.checks import check_row, similar_field
 from glbandits.features.kinds.categorical import Category, as_category
 from glbandits.features.table_columns import merged_fields, request_rows
@@ -108,6 +108,22 @@ def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list
     if block is None:
         return [None] * len(actions)
     return [as_category(merged_fields("an action", parts).get(block)) for parts in actions]
+
+
+def row_names(rows: Sequence[Mapping[str, Any]], encoder: RequestEncoder) -> list[str | None]:
+    """Return the name of the arm in each row without an id; None where the row does not name it.
+
+    The name is in the column of the arms' blocks, or else in the only field that the feature map does not use, or else
+    in the only arm column with categories.
+    """
+    if not isinstance(encoder, RequestMap):
+        return [None] * len(rows)
+    features, column = encoder.features, encoder.features.per_arm_block
+    if column is None:
+        unused = [name for name in rows[0] if name not in features.kinds]
+        categories = [name for name, kind in features.arm.kinds.items() if isinstance(kind, Category | Hashed)]
+        column = next((names[0] for names in (unused, categories) if len(names) == 1), "")
+    return [as_category(row.get(column)) for row in rows]
 
 
 def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:

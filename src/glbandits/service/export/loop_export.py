@@ -3,11 +3,15 @@
 from collections.abc import Collection
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
-from glbandits.common.export_manifest import Manifest
+from glbandits.common.export_manifest import Manifest, RunningPolicy
 from glbandits.features import Hashing
+from glbandits.maths.links import find_link
+from glbandits.policies.contract import settings_of
 from glbandits.service.domain.events import Decision, Mode, SettledDecision
+from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.request_features import (
     Arms,
     RequestHashing,
@@ -19,7 +23,7 @@ from glbandits.service.domain.request_features import (
 )
 from glbandits.service.domain.reward_aggregation import reward_of
 from glbandits.service.export.parquet_export import export_parquet
-from glbandits.service.runtime.loops.loop_documents import latest_base
+from glbandits.service.runtime.loops.loop_documents import CONFIGURATION, latest_base
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.event_store import EventStore
 
@@ -64,6 +68,24 @@ def export_loop(
         fields_of=fields_of if with_fields else lambda _: None,
         sparse_width=encoder.width if encoder.sparse else None,
         feature_map=encoder.features.document() if isinstance(encoder, RequestMap) else None,
+        running=_running_policy(store, loop),
+    )
+
+
+def _running_policy(store: EventStore, loop: str) -> RunningPolicy | None:
+    document = store.latest_document(loop, CONFIGURATION)
+    if document is None:
+        return None
+    configuration = msgspec.json.decode(document.body, type=LoopConfig)
+    policy = configuration.build_policy()
+    settings, defaults = settings_of(policy), settings_of(type(policy)())
+    changed = {name: value for name, value in settings.items() if name != "link" and value != defaults[name]}
+    listed = ",".join(f"{name}={value!r}" for name, value in changed.items())
+    return RunningPolicy(
+        text=f"{configuration.policy}:{listed}" if listed else configuration.policy,
+        link=find_link(policy.link).name,
+        exploration=configuration.exploration,
+        reward_range=configuration.reward_limits(),
     )
 
 

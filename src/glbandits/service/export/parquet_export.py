@@ -12,7 +12,7 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput
-from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest
+from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest, RunningPolicy
 from glbandits.common.extras import needed_for
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.service.domain.decision_totals import baseline_of
@@ -70,6 +70,7 @@ def export_parquet(
     fields_of: FieldsOf = lambda _: None,
     sparse_width: int | None = None,
     feature_map: dict[str, Any] | None = None,
+    running: RunningPolicy | None = None,
 ) -> Manifest:
     """Write the decisions that are settled at `now`, a row each, to a new or empty folder.
 
@@ -83,7 +84,8 @@ def export_parquet(
 
     With `sparse_width`, the number of possible features, `features_of` returns sparse rows, and three columns replace
     `features`: `feature_counts` has the number of features of each action, `feature_indices` and `feature_values`
-    those of all actions, one action after the other. `feature_map` is the map that encoded the fields.
+    those of all actions, one action after the other. `feature_map` is the map that encoded the fields, and `running`
+    what decides now.
     """
     with needed_for("an export to Parquet files", "lab"):
         import polars  # noqa: F401
@@ -107,6 +109,7 @@ def export_parquet(
         files=files,
         sparse_width=sparse_width,
         feature_map=feature_map,
+        running=running,
     )
     content = msgspec.json.format(msgspec.json.encode(manifest))
     _write_atomically(target / MANIFEST, lambda path: path.write_bytes(content))

@@ -97,7 +97,8 @@ class Authenticator:
         key = self._key_of(request)
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
-            raise HttpError(403, "Forbidden", f"the key must have the scope {scope}; {key.name!r} has {allowed}")
+            message = f"the key must have the scope {scope}; {key.name!r} has {allowed}"
+            raise HttpError(403, "Forbidden", f"{message}. Create one with `glb keys create NAME --scope {scope}`")
         return key
 
     def _key_of(self, request: Request) -> Key:

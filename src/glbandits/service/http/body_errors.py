@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from glbandits.common.errors import known_names
+
 UNKNOWN_FIELD = "Object contains unknown field"
 """How msgspec's message of an unknown field starts."""
 _PATH = re.compile(r" - at `\$([^`]*)`$")
@@ -14,21 +16,22 @@ _STEP = re.compile(r"\.([^.\[]+)|\[[^\]]*\]")
 
 
 def body_error_text(error: msgspec.DecodeError, schema: Any) -> str:
-    """Return msgspec's message. For an unknown field it also has the known fields of that object.
+    """Return msgspec's message. For an unknown field it also has the closest and all known fields of that object.
 
     >>> from glbandits.service.http.v1.schemas import BatchRequest
     >>> try:
     ...     msgspec.json.decode(b'{"reward": [{"event": "a"}]}', type=BatchRequest)
     ... except msgspec.ValidationError as error:
     ...     body_error_text(error, BatchRequest)
-    'Object contains unknown field `event` - at `$.reward[0]`. Known: eventId, key, value'
+    "Object contains unknown field `event` - at `$.reward[0]`; did you mean 'eventId'? Known: eventId, key, value"
     """
     text = str(error)
     if not text.startswith(UNKNOWN_FIELD):
         return text
     path = _PATH.search(text)
     known = _field_names(_schema_type(schema), _STEP.findall(path[1]) if path else [])
-    return f"{text}. Known: {', '.join(known)}" if known else text
+    name = text.removeprefix(UNKNOWN_FIELD).strip(" `").partition("`")[0]
+    return text + known_names(name, known) if known else text
 
 
 @cache

@@ -14,7 +14,7 @@ from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros
 from glbandits.service.domain.request_features import row_of
 from glbandits.service.http.auth import Authenticator, RateLimit
-from glbandits.service.http.http_errors import RETRY_SOON, HttpError
+from glbandits.service.http.http_errors import HttpError
 from glbandits.service.runtime.maintenance import Maintenance
 from glbandits.service.runtime.service import Service
 from glbandits.service.server_settings import Settings
@@ -51,7 +51,8 @@ class Site:
 
     def __getattr__(self, name: str) -> Any:
         if name in ("service", "authenticator"):
-            raise HttpError(503, "NotStarted", "The service has not started. Retry later.", RETRY_SOON)
+            message = "The service has not started. Run its lifespan: `async with app.router.lifespan_context(app)`."
+            raise HttpError(503, "NotStarted", message)
         raise AttributeError(name)
 
     async def start(self) -> None:

@@ -20,15 +20,17 @@ EXAMPLE: dict[str, Any] = {
         {"id": "cola", "features": [{"hot": False, "price": 2.0}]},
     ],
 }
+WIDEST_EXAMPLE = 20
+"""The largest width of a model without a feature map whose example has vectors. Wider loops hash named features."""
 KEY_VARIABLE = '"$GLB_KEY"'
 """Printed in place of a key that is not known, because only its hash is stored."""
 
 
 def curl_line(address: str, key: str | None, example: Mapping[str, Any] = EXAMPLE) -> str:
-    """Return a shell command that sends a rank request. `key` is None if the key is not known."""
-    body = shlex.quote(json.dumps(example))
+    """Return a shell command that requests a decision. `key` is None if the key is not known."""
+    path, body = "/v1/decide" if "arms" in example else "/personalizer/v1.0/rank", shlex.quote(json.dumps(example))
     return (
-        f"curl -s {address}/personalizer/v1.0/rank -H Ocp-Apim-Subscription-Key:{KEY_VARIABLE if key is None else key} "
+        f"curl -s {address}{path} -H Ocp-Apim-Subscription-Key:{KEY_VARIABLE if key is None else key} "
         f"-H Content-Type:application/json -d {body}"
     )
 
@@ -39,20 +41,25 @@ def loop_address(address: str, loop_name: str) -> str:
 
 
 def example_request(settings: Settings) -> dict[str, Any]:
-    """Return a rank request with the fields that the model of the first loop needs; EXAMPLE without a feature map."""
+    """Return a request for the model of the first loop: with its fields, or with vectors if it is narrow."""
     from glbandits.features import Category, FeatureMap
 
     model = _first_model(settings)
     features = None if model is None else model.features
     if not isinstance(features, FeatureMap):
-        return EXAMPLE
-    fields = {name: features.example(name) for name in (*features.arm.kinds, *features.own.kinds)}
+        if model is None or model.dim > WIDEST_EXAMPLE:
+            return EXAMPLE
+        return {"arms": [[float(index % 2 == arm) for index in range(model.dim)] for arm in (0, 1)]}
     block = features.per_arm_block
     arm_kind = features.kinds[block] if block is not None else None
     ids = arm_kind.values[:2] if isinstance(arm_kind, Category) else ("one", "two")
+    columns = {name: features.examples(name) for name in (*features.arm.kinds, *features.own.kinds)}
+    if block is not None:
+        columns[block] = (ids[0], ids[-1])
+    actions = [{name: values[index] for name, values in columns.items()} for index in range(len(ids))]
     return {
-        "contextFeatures": [{name: features.example(name) for name in features.context.kinds}],
-        "actions": [{"id": name, "features": [fields | ({} if block is None else {block: name})]} for name in ids],
+        "contextFeatures": [{name: features.examples(name)[0] for name in features.context.kinds}],
+        "actions": [{"id": name, "features": [fields]} for name, fields in zip(ids, actions, strict=True)],
     }
 
 
@@ -89,7 +96,7 @@ def no_key_line(store: str) -> str:
     address = "ADDRESS" if "://" in store else shlex.quote(store)
     return (
         "No key is created or shown, because this store already had one. Create another with "
-        f"`glb keys create NAME --scope rank --scope reward --store {address}`."
+        f"`glb keys create NAME --store {address}`."
     )
 
 

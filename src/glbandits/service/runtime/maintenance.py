@@ -9,10 +9,11 @@ from functools import partial
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.runtime.failure_log import FailureLog
 from glbandits.service.runtime.service import Service
+from glbandits.service.storage.api_keys import KEYS_EVERY
 
 log = logging.getLogger(__name__)
 
-MAINTAIN_EVERY, KEYS_EVERY, DELETE_EVERY = 0.5, 2.0, 3600.0
+MAINTAIN_EVERY, DELETE_EVERY = 0.5, 3600.0
 """Seconds between two runs of each task."""
 FIRST_PAUSE = 2.0
 """Seconds from the start to the first run of a task, at most."""

@@ -23,6 +23,8 @@ SCOPES = {
 """Scopes of a key and what they allow. No scope includes another."""
 SERVICE, KEYS = "", "keys"
 """Loop name and kind of the document of keys. Keys are for all loops, so the loop name is empty."""
+KEYS_EVERY = 0.1
+"""Seconds between two looks of a server for new and revoked keys."""
 MAX_LIVE_KEYS = 2
 """Live keys of one name: the one in use, and its replacement."""
 
@@ -68,16 +70,20 @@ class Keys:
 
     def __init__(self, store: EventStore, clock: Callable[[], int]) -> None:
         self._store, self._clock = store, clock
+        self._version, self._live = 0, list[Key]()
 
     def live(self) -> list[Key]:
-        """Return the keys that are not revoked, the oldest first."""
-        keys: dict[str, Key] = {}
+        """Return the keys that are not revoked, the oldest first. Reads the keys only if one has changed."""
+        version, keys = self._store.newest_version(SERVICE, KEYS), dict[str, Key]()
+        if version == self._version:
+            return self._live
         for document in self._store.documents(SERVICE, KEYS):
             change = msgspec.json.decode(document.body, type=_Change)
             if change.created is not None:
                 keys[change.created.id] = change.created
             keys.pop(change.revoked, None)
-        return list(keys.values())
+        self._version, self._live = version, list(keys.values())
+        return self._live
 
     def create_first(self, name: str) -> NewKey | None:
         """Create a key with all scopes in a store that never had a key.
@@ -117,7 +123,7 @@ class Keys:
         return NewKey(text, key), msgspec.json.encode(_Change(created=key))
 
     def revoke(self, key_id: str) -> Key:
-        """Revoke a key. Running servers refuse it within seconds. Raises UnknownName."""
+        """Revoke a key. Running servers refuse it within 0.2 s. Raises UnknownName."""
         key = lookup("key", key_id, {key.id: key for key in self.live()})
         body = msgspec.json.encode(_Change(revoked=key.id))
         self._store.save_document(SERVICE, KEYS, self._clock(), body)

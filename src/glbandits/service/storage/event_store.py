@@ -335,6 +335,11 @@ class EventStore(ABC):
         ((version,),) = self._execute(connection, query, loop_name, kind)
         return int(version)
 
+    def newest_version(self, loop_name: str, kind: str) -> int:
+        """Return the newest version of a document; 0 if there is none."""
+        with self._reading() as connection:
+            return self._newest_version(connection, loop_name, kind)
+
     def documents(self, loop_name: str, kind: str) -> list[Document]:
         """Return all versions of a document, the oldest first."""
         return self._documents(loop_name, kind, "")

@@ -43,7 +43,7 @@ class TestAdministration:
     def test_policy_that_does_not_limit_outliers_needs_a_reward_range(self, site: Site) -> None:
         status, detail = site.refusal("PATCH", "/v1/configuration", {"policy": "lin-ucb"})
         assert (status, "lin-ucb does not limit outliers" in detail) == (400, True)
-        assert "Set reward_range" in detail
+        assert "Set rewardRange" in detail
         assert site.ask("PATCH", "/v1/configuration", {"policy": "lin-ucb", "rewardRange": [0, 100]}).is_success
 
     def test_put_replaces_the_configuration(self, site: Site) -> None:
@@ -56,9 +56,15 @@ class TestAdministration:
         [
             ({"exploration": 2}, "exploration must be a finite number"),
             ({"mode": "online"}, "Invalid enum value"),
-            ({"reward_wait": 2}, "unknown field `reward_wait`. Known: aggregation, "),
+            ({"reward_wait": 2}, "unknown setting 'reward_wait'; did you mean 'rewardWait'"),
+            ({"link": "logistic"}, 'link belongs into settings: send {"settings": {"link": ...}}'),
+            ({"rewardWait": "90d"}, "rewardWait must be a duration of at most P60D: 5s, 2m,"),
+            ({"modelUpdate": "soon"}, "; got 'soon'"),
+            ({"retentionDays": 0}, "retentionDays must be a whole number of at least 1; got 0"),
+            ({"rewardRange": [0.5, 1]}, "defaultReward must be in rewardRange (0.5, 1.0); got 0.0"),
             ({"policy": "optimsit"}, "did you mean 'optimist'"),
-            ({"settings": {"x": 1}}, "optimist cannot have the settings"),
+            ({"settings": {"halflife": 1}}, "unknown setting of optimist 'halflife'; did you mean 'half_life'"),
+            ({"settings": {"rewardWait": 1}}, "rewardWait is a setting of the loop, not of its policy"),
             ([], "Expected `object`"),
             ({"policy": "lin-ucb", "settings": {}, "width": 1_000_000, "sparse": False}, "Use a smaller width"),
             (b'{"settings":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deep"),

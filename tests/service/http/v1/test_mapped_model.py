@@ -10,9 +10,10 @@ import pytest
 
 from glbandits import Bandit, GlmTsl, InvalidInput, Optimist
 from glbandits.evaluation import Columns, open_log, train
+from glbandits.features import Category, FeatureMap, Hashed
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.export.loop_export import export_loop
-from glbandits.service.http.start_message import EXAMPLE, example_request, reward_lines
+from glbandits.service.http.start_message import EXAMPLE, curl_line, example_request, reward_lines
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.server_settings import Settings
 from tests.service.http.served_site import ServedSite
@@ -203,8 +204,34 @@ def test_the_printed_example_works(tmp_path: Path, path: Path) -> None:
             given = example_request(Settings(store=str(folder / "new.db"), model=str(model)))
             stored = example_request(Settings(store=str(folder / "events.db")))  # a restart without --model
             assert given == stored
+            assert stored["actions"][0]["features"] != stored["actions"][1]["features"]
             reply = site.ask("POST", "/personalizer/v1.0/rank", stored)
             assert reply.status_code in (200, 201), reply.text
+
+
+def test_printed_example_of_a_narrow_model_has_its_width(tmp_path: Path) -> None:
+    Bandit(Optimist(), dim=3).save(tmp_path / "model.safetensors")
+    settings = Settings(store=str(tmp_path / "new.db"), model=str(tmp_path / "model.safetensors"))
+    example = example_request(settings)
+    assert "/v1/decide" in curl_line("http://here", None, example)
+    with ServedSite(tmp_path, first_model=FirstModel.load(settings.model)) as site:
+        assert site.ask("POST", "/v1/decide", example).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("arm", "rows"),
+    [
+        ({"offer": Category(("hat", "shoe"))}, [{"offer": "hat"}, {"offer": "shoe"}]),
+        ({"offer": Hashed(8), "price": "number"}, [{"offer": "hat", "price": 1}, {"offer": "shoe", "price": 2}]),
+        ({"price": "number"}, [{"offer": "hat", "price": 1}, {"offer": "shoe", "price": 2}]),
+    ],
+)
+def test_decisions_have_the_names_of_the_arm_column(tmp_path: Path, arm: Any, rows: Any) -> None:
+    features = FeatureMap(arm=arm, context={"age": "number"})
+    Bandit(Optimist(), features=features).save(tmp_path / "model.safetensors")
+    with ServedSite(tmp_path, first_model=FirstModel.load(str(tmp_path / "model.safetensors"))) as site:
+        decided = site.ask("POST", "/v1/decide", {"rows": rows, "context": {"age": 20}}).json()
+        assert decided["id"] == rows[decided["arm"]]["offer"]
 
 
 def test_printed_example_of_a_stored_loop_ignores_the_setting_model(tmp_path: Path, path: Path) -> None:

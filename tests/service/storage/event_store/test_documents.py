@@ -35,6 +35,7 @@ def test_names_are_found_by_the_kind_of_their_documents(store: EventStore) -> No
         store.save_document(name, kind, 1, b"a")
     assert store.names_with("base") == ["garden", "shop"]
     assert store.names_with("policy") == []
+    assert (store.newest_version("shop", "base"), store.newest_version("shop", "policy")) == (2, 0)
 
 
 def test_models_are_found_by_sequence_number(store: EventStore) -> None:

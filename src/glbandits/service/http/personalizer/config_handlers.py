@@ -8,12 +8,12 @@ import msgspec
 from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.durations import duration_text
 from glbandits.service.domain.events import as_datetime
-from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.loop_config import LoopConfig, check_setting
 from glbandits.service.domain.policy_arguments import parse_arguments
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
-from glbandits.service.http.personalizer.iso8601 import duration_text, parse_duration
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
@@ -73,8 +73,8 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
             name = NAMES[field]
             raise InvalidInput(f"{name} is not offered: {instead}. Leave it out, or send {name} as false or 0.")
     changed = {name: getattr(sent, name) for name in SHARED if getattr(sent, name) is not None}
-    durations = {name: parse_duration(NAMES[name], changed[name]) for name in DURATIONS if name in changed}
-    return msgspec.structs.replace(configuration, **changed | durations)
+    checked = {name: check_setting(name, value, NAMES[name]) for name, value in changed.items()}
+    return msgspec.structs.replace(configuration, **checked)
 
 
 def get_policy(site: Site, request: Request) -> PolicyContract:

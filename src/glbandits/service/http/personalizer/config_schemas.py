@@ -14,11 +14,11 @@ class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     """
 
     # Fields of `LoopConfig` have its names here, and Personalizer's in JSON.
-    reward_wait: str | None = msgspec.field(name="rewardWaitTime", default=None)
+    reward_wait: str | float | None = msgspec.field(name="rewardWaitTime", default=None)
     default_reward: float | None = None
     aggregation: Aggregation | None = msgspec.field(name="rewardAggregation", default=None)
     exploration: float | None = msgspec.field(name="explorationPercentage", default=None)
-    model_update: str | None = msgspec.field(name="modelExportFrequency", default=None)
+    model_update: str | float | None = msgspec.field(name="modelExportFrequency", default=None)
     log_mirror_enabled: bool | None = None
     log_mirror_sas_uri: str | None = None
     retention_days: int | None = msgspec.field(name="logRetentionDays", default=None)

@@ -17,10 +17,10 @@ from glbandits.service.domain.request_features import (
     DENSE,
     JSON,
     RequestEncoder,
-    arm_names,
     check_arm_fields,
     check_arm_names,
     encode_json_request,
+    row_names,
 )
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
@@ -95,7 +95,7 @@ def _rows_request(sent: DecideRequest, settings: Settings, encoder: RequestEncod
     actions = [[row] for row in rows]
     if sent.ids is None:
         check_arm_fields(actions, encoder)
-        ids = _names_or_indices(arm_names(actions, encoder))
+        ids = _names_or_indices(row_names(rows, encoder))
     else:
         ids = _ids(sent, len(rows))
         check_arm_names(actions, ids, encoder)

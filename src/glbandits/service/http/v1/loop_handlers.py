@@ -1,7 +1,9 @@
 """Handlers of the status, the configuration, the log and the model of loops."""
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -9,15 +11,14 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from glbandits.common.errors import InvalidInput
-from glbandits.policies import POLICIES
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.policies import POLICIES, Optimist
 from glbandits.policies.contract import settings_of
 from glbandits.service.domain.events import Decision, LoggedDecision, as_datetime
 from glbandits.service.domain.explanation import explain
-from glbandits.service.domain.loop_config import SECOND, LoopConfig
+from glbandits.service.domain.loop_config import SECOND, LoopConfig, check_setting
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
-from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json, loop_name
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
@@ -37,6 +38,9 @@ MAX_RELEARNED = 10_000
 """Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
+NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(schemas.LoopConfiguration)}
+SETTINGS = {sent: name for name, sent in NAMES.items()}
+"""The names of settings as clients send them, and the reverse."""
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
@@ -85,16 +89,44 @@ def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool
     loop = site.service.loop(loop_name(request))
 
     def changed(current: LoopConfig) -> LoopConfig:
-        kept = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) if keep else {}
-        settings = kept | sent
-        try:
-            configuration = msgspec.convert(settings, schemas.LoopConfiguration)
-        except msgspec.ValidationError as error:
-            text = body_error_text(error, schemas.LoopConfiguration)
-            raise InvalidInput(f"the configuration is invalid: {text}") from None
-        return LoopConfig(**msgspec.structs.asdict(configuration))
+        return changed_configuration(current, sent, keep=keep)
 
-    return _as_schema(loop.reconfigure(changed))
+    with _names_as_sent():
+        return _as_schema(loop.reconfigure(changed))
+
+
+def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep: bool = True) -> LoopConfig:
+    """Return a configuration with the settings that a client sent.
+
+    Others stay, or get their defaults if `keep` is False. Raises InvalidInput or UnknownName.
+    """
+    policy = settings_of(POLICIES.get(str(sent.get("policy", current.policy)), Optimist)())
+    for name in sent.keys() - SETTINGS.keys():
+        if name in policy:
+            raise InvalidInput(f'{name} belongs into settings: send {{"settings": {{"{name}": ...}}}}')
+        lookup("setting", name, SETTINGS)
+    nested = sent.get("settings")
+    for name in nested.keys() & SETTINGS.keys() - policy.keys() if isinstance(nested, dict) else ():
+        raise InvalidInput(f'{name} is a setting of the loop, not of its policy: send {{"{name}": ...}}')
+    checked = {name: check_setting(SETTINGS[name], value, name) for name, value in sent.items()}
+    settings = checked
+    if keep:
+        settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | checked
+    try:
+        configuration = msgspec.convert(settings, schemas.LoopConfiguration)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"the configuration is invalid: {error}") from None
+    return LoopConfig(**msgspec.structs.asdict(configuration))
+
+
+@contextmanager
+def _names_as_sent() -> Iterator[None]:
+    """Write the names of settings in error messages as clients send them."""
+    try:
+        yield
+    except InvalidInput as error:
+        text = re.sub(r"\b[a-z]+_[a-z]+\b", lambda name: NAMES.get(name[0], name[0]), str(error))
+        raise InvalidInput(text) from None
 
 
 def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from glbandits.service.domain.events import Aggregation, EventStatus, Mode
 from glbandits.service.domain.explanation import Contribution
-from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.loop_config import DECLARED, SECONDS, LoopConfig
 
 LONGEST_ID = 256
 """Characters of the id of an event or an arm, and of the key of a reward, at most."""
@@ -33,8 +33,8 @@ class DecideRequest(ApiStruct, frozen=True, kw_only=True):
     context: dict[str, Any] | None = None
     """Named fields that all `rows` share."""
     ids: list[Id] | None = None
-    """Ids of the arms, for the log. None: the names of the arms, if the feature map has a column for them and each row
-    has another name in it; else their indices."""
+    """Ids of the arms, for the log. None: the names in the arm column of the feature map, or in the only field that the
+    map does not use, if each row has another name; else indices."""
     excluded: list[Annotated[int, Meta(ge=0)]] = []
     """Indices of arms that must not be chosen."""
     deferred: bool = False
@@ -244,10 +244,23 @@ class Loops(ApiStruct, frozen=True, kw_only=True):
     loops: list[str]
 
 
+def _sent_type(name: str, kind: Any) -> Any:
+    """Return the type of a setting in requests: a duration may be a text."""
+    meta = DECLARED[name]
+    if meta.extra != SECONDS:
+        return kind
+    number = Annotated[float, Meta(ge=meta.ge, le=meta.le)]
+    return Annotated[number | str, Meta(description=f"{meta.description} Seconds, or a text such as 5s, 2m or PT5M.")]
+
+
 LoopConfiguration: Any = msgspec.defstruct(
     "LoopConfiguration",
     [
-        (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
+        (
+            field.name,
+            _sent_type(field.name, field.type),
+            msgspec.field(default=field.default, default_factory=field.default_factory),  # type: ignore[call-overload]
+        )
         for field in msgspec.structs.fields(LoopConfig)
     ],
     bases=(ApiStruct,),
