@@ -14,6 +14,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from glbandits.service.server_settings import PREFIX, read_settings
+from glbandits.service.storage.sqlite_store import SqliteStore
+from tests.cli.in_process import glb
 from tests.service.http.v1.v1_site import Site
 
 ROOT = Path(__file__).parents[2]
@@ -120,3 +122,10 @@ def test_the_tools_accept_the_files(tmp_path: Path, command: tuple[str, ...]) ->
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_commands_in_the_container_use_its_store(tmp_path: Path) -> None:
+    store = {"GLB_SERVE_STORE": str(tmp_path / "glb.db")}
+    SqliteStore(tmp_path / "glb.db").close()
+    assert glb("keys", "create", "shop", folder=tmp_path, environment=store).returncode == 0
+    assert "shop" in glb("keys", "list", folder=tmp_path, environment=store).stdout
