@@ -1,55 +1,34 @@
-"""A typed client for the API of the service, over one persistent connection."""
+"""Typed clients for the API of the service: `Client` blocks, `AsyncClient` is for asyncio."""
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
-from urllib.parse import quote, urlencode
+import asyncio
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any, Self, TypeVar
 
-import msgspec
-import numpy as np
-from numpy.typing import ArrayLike
+import httpx
 
-from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, value_text
-from glbandits.service.client.connection import Connection
-from glbandits.service.domain.event_rules import new_event_id
-from glbandits.service.http.v1.catalogue_schemas import (
-    Arm,
-    ArmsChange,
-    ArmsPage,
-    CatalogueDecided,
-    CatalogueDecideRequest,
-    CatalogueStatus,
-    CatalogueVersion,
-)
+from glbandits.service.client import calls
+from glbandits.service.client.calls import Arms, Call, Pause, Target
 from glbandits.service.http.v1.schemas import (
-    ActivateRequest,
     BatchReply,
-    BatchRequest,
     Decided,
     DecideRequest,
-    EventRewardRequest,
     Explanation,
     Rewarded,
     Status,
 )
 
-ARM_BYTES_PER_REQUEST = 2 * 1024 * 1024
-"""Approximate size of the arms in one request."""
-
-
-class _Arms(msgspec.Struct, frozen=True):
-    """An `ArmsRequest` with encoded arms."""
-
-    arms: list[msgspec.Raw]
+Content = TypeVar("Content")
 
 
 class Client:
     """Requests decisions from a service, and sends rewards.
 
-    Several threads may share a client, but it sends one request at a time. For parallel requests, create several
-    clients. If the server is busy or does not respond, the client sends the same request again. That is safe: the
-    client gives every decision an event id and every reward a key, so that a repeated request counts once.
+    Several threads may share a client. It keeps connections open. If the server is busy or does not respond, the
+    client sends the same request again. That is safe: the client gives every decision an event id and every reward a
+    key, so that a repeated request counts once.
 
     Args:
         address: the URL of the server, such as http://127.0.0.1:8711.
@@ -60,11 +39,12 @@ class Client:
     """
 
     def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
-        self._connection = Connection(address, key, loop, timeout=timeout, tries=tries)
+        self._target = Target(address, key, loop, tries)
+        self._http = httpx.Client(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
     def decide(
         self,
-        arms: ArrayLike | list[dict[str, Any]],
+        arms: Arms,
         *,
         context: Mapping[str, Any] | None = None,
         event_id: str | None = None,
@@ -84,92 +64,7 @@ class Client:
             excluded: indices of arms that must not be chosen.
             deferred: whether the decision is learned only if it is activated.
         """
-        name = event_id or new_event_id()
-        is_binary = isinstance(arms, np.ndarray) and arms.dtype == np.float32 and arms.ndim == 2
-        if isinstance(arms, np.ndarray) and is_binary and ids is None and context is None:
-            query = {"arms": str(len(arms)), "eventId": name, "deferred": str(deferred).lower()}
-            if excluded:
-                query["excluded"] = ",".join(map(str, excluded))
-            return self._connection.send(
-                f"/decide?{urlencode(query)}", Decided, np.ascontiguousarray(arms, dtype="<f4").tobytes()
-            )
-        request = decide_request(arms, context=context, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
-        return self._connection.send("/decide", Decided, request)
-
-    def decide_from_catalogue(
-        self,
-        *,
-        event_id: str | None = None,
-        only: Sequence[str] | None = None,
-        excluded: Iterable[str] = (),
-        baseline: str | None = None,
-        context: ArrayLike | dict[str, Any] | None = None,
-        deferred: bool = False,
-    ) -> CatalogueDecided:
-        """Request the choice of an arm of the loop's catalogue. `CatalogueDecided.id` is its id.
-
-        Args:
-            event_id: the id of the decision, for its reward. None: the client creates one.
-            only: ids of the arms that may be chosen; None for all.
-            excluded: ids of arms that must not be chosen.
-            baseline: id of the arm to show without a model, with which the verdict compares.
-            context: numbers or named fields, if the loop combines them with the features of the arms.
-            deferred: whether the decision is learned only if it is activated.
-        """
-        request = CatalogueDecideRequest(
-            event_id=event_id or new_event_id(),
-            only=None if only is None else list(only),
-            excluded=tuple(excluded),
-            baseline=baseline,
-            context=context if context is None or isinstance(context, dict) else np.asarray(context, float).tolist(),
-            deferred=deferred,
-        )
-        return self._connection.send("/catalogue/decide", CatalogueDecided, request)
-
-    def put_arms(self, ids: Sequence[str], features: ArrayLike | Sequence[dict[str, Any]]) -> CatalogueVersion:
-        """Add arms to the catalogue, or replace those with the same ids.
-
-        Needs a key with the scope admin. Many arms are sent in several requests. If one is refused, the arms of earlier
-        requests are in the catalogue; call the method with all arms again.
-
-        Args:
-            ids: ids of the arms, at least one.
-            features: (K, width), a row for each arm; or a sequence of dicts with named fields.
-        """
-        if isinstance(features, Sequence) and features and isinstance(features[0], Mapping):
-            rows: list[Any] = list(features)
-        else:
-            rows = _finite_rows("features", features).tolist()
-        if len(rows) != len(ids) or not rows:
-            raise InvalidInput(f"features must have a row for each of the {len(ids)} ids; got {len(rows)}")
-        arms = (msgspec.json.encode(Arm(id=arm, features=row)) for arm, row in zip(ids, rows, strict=True))
-        for body in _bodies(arms):
-            version = self._connection.send("/catalogue/arms", CatalogueVersion, body, method="PUT")
-        return version
-
-    def change_arms(self, *, retire: Iterable[str] = (), restore: Iterable[str] = ()) -> CatalogueVersion:
-        """Retire arms, and restore retired ones: all or none. Needs a key with the scope admin."""
-        change = ArmsChange(retire=tuple(retire), restore=tuple(restore))
-        return self._connection.send("/catalogue/arms", CatalogueVersion, change, method="PATCH")
-
-    def delete_catalogue(self) -> CatalogueVersion:
-        """Delete all arms of the catalogue. Needs a key with the scope admin."""
-        return self._connection.send("/catalogue", CatalogueVersion, method="DELETE")
-
-    def catalogue(self) -> CatalogueStatus:
-        """Return the version and the size of the catalogue. Needs a key with the scope read."""
-        return self._connection.send("/catalogue", CatalogueStatus)
-
-    def arms(self) -> Iterator[Arm]:
-        """Yield the arms of the catalogue that are not retired, the oldest first.
-
-        Needs a key with the scope read.
-        """
-        after: int | None = 0
-        while after is not None:
-            page = self._connection.send(f"/catalogue/arms?after={after}", ArmsPage)
-            yield from page.arms
-            after = page.after
+        return self._send(calls.decide(arms, context, event_id, ids, excluded, deferred))
 
     def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
         """Send a reward of a decision.
@@ -179,11 +74,11 @@ class Client:
             value: the reward.
             key: rewards of a decision with the same key count once. None: the client creates one.
         """
-        return self._connection.send("/reward", Rewarded, _reward(event_id, value, key))
+        return self._send(calls.reward(event_id, value, key))
 
     def activate(self, event_id: str) -> Rewarded:
         """Activate a deferred decision, so that it is learned."""
-        return self._connection.send("/activate", Rewarded, ActivateRequest(event_id=event_id))
+        return self._send(calls.activate(event_id))
 
     def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
         """Request decisions and send rewards in one request, each with an outcome of its own.
@@ -192,8 +87,7 @@ class Client:
             decide: requests from the function `decide_request`.
             reward: event ids and values, also of decisions in the same batch.
         """
-        rewards = [_reward(event_id, value) for event_id, value in reward]
-        return self._connection.send("/batch", BatchReply, BatchRequest(decide=list(decide), reward=rewards))
+        return self._send(calls.batch(decide, reward))
 
     def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
         """Return the contributions of features to the scores of an event's actions.
@@ -204,15 +98,15 @@ class Client:
             event_id: the id of the decision.
             limit: the number of features listed for each action.
         """
-        return self._connection.send(f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
+        return self._send(calls.explanation(event_id, limit))
 
     def status(self) -> Status:
         """Return the status of the loop. Needs a key with the scope read."""
-        return self._connection.send("/status", Status)
+        return self._send(calls.status())
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Close the connections."""
+        self._http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -220,55 +114,81 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-
-def decide_request(
-    arms: ArrayLike | list[dict[str, Any]],
-    *,
-    context: Mapping[str, Any] | None = None,
-    event_id: str | None = None,
-    ids: Sequence[str] | None = None,
-    excluded: Sequence[int] = (),
-    deferred: bool = False,
-) -> DecideRequest:
-    """Return a request for `Client.batch`, with the arguments of `Client.decide`."""
-    fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
-    fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
-    if isinstance(arms, list) and arms and isinstance(arms[0], Mapping):
-        return DecideRequest(
-            rows=[dict(row) for row in arms], context=None if context is None else dict(context), **fields
-        )
-    if context is not None:
-        raise InvalidInput(f"context needs arms with named fields, a list of dicts; got arms {value_text(arms)}")
-    return DecideRequest(arms=_finite_rows("arms", arms).tolist(), **fields)
+    def _send(self, call: Call[Content]) -> Content:
+        request = self._target.request(call)
+        attempts = count(1)
+        while True:
+            outcome: httpx.Response | httpx.TransportError
+            try:
+                outcome = self._http.send(request)
+            except httpx.TransportError as error:
+                outcome = error
+            result = self._target.result(call, outcome, next(attempts))
+            if not isinstance(result, Pause):
+                return result
+            time.sleep(result.seconds)
 
 
-def _finite_rows(name: str, values: Any) -> Floats:
-    rows = np.asarray(values, dtype=np.float64)
-    if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise InvalidInput(
-            f"{name} must be finite numbers of shape (K, width), a row for each arm; got shape {rows.shape}"
-        )
-    return rows
+class AsyncClient:
+    """`Client` for asyncio: the same arguments and methods, as coroutines. Tasks may share a client."""
 
+    def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
+        self._target = Target(address, key, loop, tries)
+        self._http = httpx.AsyncClient(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
-def _bodies(arms: Iterable[bytes]) -> Iterator[msgspec.Struct]:
-    """Yield requests with the arms, each of a limited size."""
-    part, size = list[msgspec.Raw](), 0
-    for arm in arms:
-        part.append(msgspec.Raw(arm))
-        size += len(arm)
-        if size > ARM_BYTES_PER_REQUEST:
-            yield _Arms(part)
-            part, size = [], 0
-    if part:
-        yield _Arms(part)
+    async def decide(
+        self,
+        arms: Arms,
+        *,
+        context: Mapping[str, Any] | None = None,
+        event_id: str | None = None,
+        ids: Sequence[str] | None = None,
+        excluded: Sequence[int] = (),
+        deferred: bool = False,
+    ) -> Decided:
+        """Request the choice of one of several arms. `Client.decide` documents the arguments."""
+        return await self._send(calls.decide(arms, context, event_id, ids, excluded, deferred))
 
+    async def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
+        """Send a reward of a decision."""
+        return await self._send(calls.reward(event_id, value, key))
 
-def _reward(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:
-    try:
-        is_finite = math.isfinite(value)
-    except (TypeError, ValueError, OverflowError):  # text, several numbers, or an int that is no float
-        is_finite = False
-    if not is_finite:
-        raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
-    return EventRewardRequest(event_id=event_id, value=float(value), key=key or new_event_id())
+    async def activate(self, event_id: str) -> Rewarded:
+        """Activate a deferred decision, so that it is learned."""
+        return await self._send(calls.activate(event_id))
+
+    async def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
+        """Request decisions and send rewards in one request, each with an outcome of its own."""
+        return await self._send(calls.batch(decide, reward))
+
+    async def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
+        """Return the contributions of features to the scores of an event's actions."""
+        return await self._send(calls.explanation(event_id, limit))
+
+    async def status(self) -> Status:
+        """Return the status of the loop. Needs a key with the scope read."""
+        return await self._send(calls.status())
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _send(self, call: Call[Content]) -> Content:
+        request = self._target.request(call)
+        attempts = count(1)
+        while True:
+            outcome: httpx.Response | httpx.TransportError
+            try:
+                outcome = await self._http.send(request)
+            except httpx.TransportError as error:
+                outcome = error
+            result = self._target.result(call, outcome, next(attempts))
+            if not isinstance(result, Pause):
+                return result
+            await asyncio.sleep(result.seconds)
