@@ -104,7 +104,7 @@ def test_a_failed_start_creates_no_store_and_no_key(
 
 def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
-    monkeypatch.setattr(http_server, "run_server", lambda _app, _settings, _socket, announce: announce())
+    monkeypatch.setattr(http_server, "run_server", lambda _settings, _socket, announce: announce())
     first, later = (glb("serve", "--port", "0", "--store", "a.db", folder=tmp_path).stdout for _ in range(2))
     line = "`glb keys create NAME --scope rank --scope reward --store a.db`"
     assert "\nKey: " in first
@@ -116,7 +116,7 @@ def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pyt
 
 def test_the_printed_request_names_the_first_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
-    monkeypatch.setattr(http_server, "run_server", lambda _app, _settings, _socket, announce: announce())
+    monkeypatch.setattr(http_server, "run_server", lambda _settings, _socket, announce: announce())
     printed = glb("serve", "--port", "0", "--store", "a.db", "--loops", "news,shop", folder=tmp_path).stdout
     assert "/loops/news/personalizer/v1.0/rank" in printed
 
@@ -145,14 +145,6 @@ def test_the_extra_serve_is_enough_to_serve() -> None:
     assert run.returncode == 2
     assert run.stderr.endswith("Run pip install 'glbandits[lab]'.\n")
     assert glb_without_lab("--help").returncode == 0
-
-
-def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> None:
-    with running(tmp_path, command=(sys.executable, "-c", WITHOUT_LAB)) as server:
-        sent = {"autoOptimisation": True, "rewardRange": [0, 1]}
-        reply = server.ask("PATCH", "/v1/configuration", sent)
-        assert reply.status == 400
-        assert "estimators of the extra [lab], which are not installed" in reply.json["detail"]
 
 
 def test_a_backup_has_all_acknowledged_events(tmp_path: Path) -> None:

@@ -54,21 +54,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     queue_bytes: Annotated[
         int, Meta(ge=1, description="Bytes of the decisions in the write queue of a process, at most; more get 503.")
     ] = 256 * 1024 * 1024
-    max_body: Annotated[
-        int, Meta(ge=1024, description="Bytes of the body of a request, at most; an imported model may have 68 MiB.")
-    ] = 256 * 1024
+    max_body: Annotated[int, Meta(ge=1024, description="Bytes of the body of a request, at most.")] = 256 * 1024
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision with named features, at most.")] = 50
     max_dense_actions: Annotated[
         int, Meta(ge=1, description="Actions of a decision with vectors of numbers, at most.")
     ] = 1000
     max_features: Annotated[int, Meta(ge=1, description="Numbers in the vector of an action, at most.")] = 10_000
-    max_catalogue: Annotated[
-        int,
-        Meta(
-            ge=1,
-            description="Arms in the catalogue of a loop, at most; 100,000 of 64 numbers take 160 MB in each process.",
-        ),
-    ] = 100_000
     max_connections: Annotated[
         int, Meta(ge=1, description="Open connections of a process, at most; more get 503 and are closed.")
     ] = 1000

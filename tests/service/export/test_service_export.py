@@ -299,7 +299,7 @@ def test_other_folders_are_no_exports(tmp_path: Path) -> None:
     assert not is_export(tmp_path)
     pl.DataFrame({"arm": ["a"], "reward": [1.0], "propensity": [0.5]}).write_parquet(tmp_path / "1.parquet")
     write_manifest(tmp_path, "1.parquet", rows=1)
-    assert not is_export(tmp_path), "an export of a catalogue"
+    assert not is_export(tmp_path), "a table of another program"
     assert open_log(tmp_path).arm_names == ("a",)
     (tmp_path / "manifest.json").write_text("[]")
     assert not is_export(tmp_path)

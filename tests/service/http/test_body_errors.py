@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from glbandits.service.http.body_errors import body_error_text
-from glbandits.service.http.v1.catalogue_schemas import ArmsRequest
 from glbandits.service.http.v1.schemas import BatchRequest, EventRewardRequest
 
 
@@ -19,7 +18,6 @@ def text_of(body: bytes, schema: Any) -> str:
     [
         (b'{"reward": 1}', EventRewardRequest, "unknown field `reward`. Known: eventId, key, value"),
         (b'{"decide": [{}, {"arm": 1}]}', BatchRequest, "`$.decide[1]`. Known: arms, context, deferred, eventId, "),
-        (b'{"arms": [{"name": 1}]}', ArmsRequest, "unknown field `name` - at `$.arms[0]`. Known: features, id"),
     ],
 )
 def test_an_unknown_field_is_answered_with_the_known_ones(body: bytes, schema: Any, text: str) -> None:

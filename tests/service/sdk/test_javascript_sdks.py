@@ -76,16 +76,11 @@ def test_the_sdk_of_the_last_preview(scripts: Path, server: Running, prefix: str
         "multiSlotReward": "204",
         "multiSlotActivate": "204",
         "unknown": "404",
-        "model": "200",
         "resetPolicy": "200",
-        "resetModel": "204",
-        "deleteLogs": "204",
     }
     assert got["ranked"]["eventId"] == "evt 1"
     assert {one["id"] for one in got["ranked"]["ranking"]} == {"pasta", "juice"}
     assert {slot["rewardActionId"] for slot in got["slotted"]["slots"]} == {"pasta", "juice"}
     assert got["refused"] == {"unexpected": True, "code": "InvalidRankRequest", "header": "InvalidRankRequest"}
     assert (got["wait"], got["policy"]) == ("PT5M", "optimist")
-    assert got["optimisation"] == [True, "P14D", "2126-01-01T00:00:00Z"]
-    assert got["modelProperties"] == ["creationTime", "lastModifiedTime"]
-    assert got["logProperties"] == ["from", "to"]
+    assert got["optimisation"] is False

@@ -8,7 +8,6 @@ import typer
 
 from glbandits.cli.common_options import StoreOption
 from glbandits.service.domain.events import Mode
-from glbandits.service.export.catalogue_export import export_catalogue
 from glbandits.service.export.loop_export import LEARNED, export_loop
 from glbandits.service.runtime.service import DEFAULT_LOOP
 from glbandits.service.server_settings import DEFAULTS
@@ -22,10 +21,6 @@ def export_command(
     mode: Annotated[list[Mode], typer.Option(help="The mode of the decisions. Repeat for several modes.")] = [  # noqa: B006
         *LEARNED
     ],
-    catalogue: Annotated[
-        bool,
-        typer.Option("--catalogue", help="Export decisions from the catalogue of the loop, instead of all others."),
-    ] = False,
     without_fields: Annotated[
         bool,
         typer.Option(
@@ -36,10 +31,7 @@ def export_command(
 ) -> None:
     """Write settled decisions to Parquet files, with features, fields, probabilities and reward."""
     with closing(open_existing_store(store)) as opened:
-        if catalogue:
-            manifest = export_catalogue(opened, loop, folder, modes=mode)
-        else:
-            manifest = export_loop(opened, loop, folder, modes=mode, with_fields=not without_fields)
+        manifest = export_loop(opened, loop, folder, modes=mode, with_fields=not without_fields)
     files = "1 file" if len(manifest.files) == 1 else f"{len(manifest.files)} files"
     rest = f"{manifest.left_out} left out, {manifest.open} still open"
     typer.echo(f"{folder}: {manifest.rows} decisions in {files}; {rest}")

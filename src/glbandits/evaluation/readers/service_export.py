@@ -45,7 +45,7 @@ LISTED_COLUMNS = 10
 
 
 def is_export(folder: Path) -> bool:
-    """Whether a folder has a complete export, maybe without decisions. An export of a catalogue is not one of these."""
+    """Whether a folder has a complete export, maybe without decisions."""
     try:
         files = _files(folder, read_manifest(folder))
         return not files or "actions" in pl.read_parquet_schema(files[0])

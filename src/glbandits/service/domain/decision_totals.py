@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import NamedTuple
 
-from glbandits.service.domain.events import Decision, Mode, SettledDecision
+from glbandits.service.domain.events import Decision, SettledDecision
 from glbandits.service.domain.reward_aggregation import aggregated_reward, is_usable
 
 MAX_NAMES = 64
@@ -27,18 +27,13 @@ class MeanWithError(NamedTuple):
     error: float
 
 
-def baseline_of(decision: Decision) -> int | None:
+def baseline_of(decision: Decision) -> int:
     """Return the index of the action to show without a model.
 
-    That is the baseline of the request, or else the first allowed action. In modes that show the baseline, that is the
-    shown action. None for a decision from a catalogue whose request names no baseline.
+    That is the baseline of the request, or else the first allowed action.
     """
     if decision.baseline is not None:
         return decision.baseline
-    if decision.mode is not Mode.ONLINE:
-        return decision.shown
-    if decision.catalogue is not None:
-        return None
     return next(index for index in range(len(decision.actions)) if index not in decision.excluded)
 
 
@@ -137,7 +132,7 @@ def totals_of(settled: SettledDecision) -> DecisionTotals:
     decision, baseline = settled.decision, baseline_of(settled.decision)
     totals = DecisionTotals(
         decisions=1,
-        explored=decision.probabilities[decision.chosen] < decision.highest_probability,
+        explored=decision.probabilities[decision.chosen] < max(decision.probabilities),
         agreed=decision.chosen == baseline,
     )
     totals.actions[decision.actions[decision.shown]] = 1

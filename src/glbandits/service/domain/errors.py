@@ -13,7 +13,3 @@ class QueueFull(GlbanditsError):
 
 class UnknownLoop(GlbanditsError):
     """The server has no loop of this name."""
-
-
-class VersionConflict(GlbanditsError):
-    """The version that the request names is not the newest one. Nothing was changed."""

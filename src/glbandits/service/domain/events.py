@@ -10,8 +10,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueRecord
-
 
 class Mode(StrEnum):
     """Which action is shown, and whether its reward is learned."""
@@ -50,10 +48,7 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """A chosen action, with all that is needed to reproduce the choice and to learn from it.
-
-    Stores write decisions with the encoded names of the fields, so that stores of older versions can be read.
-    """
+    """A chosen action, with all that is needed to reproduce the choice and to learn from it."""
 
     loop: str
     event_id: str
@@ -75,7 +70,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Index of the action that was returned: the baseline unless the mode is Online."""
     baseline: int | None = None
     """Index of the action to show without a model, if the request names one, as requests with slots do. Otherwise None:
-    the baseline is the first allowed action, see `baseline_of`. Old versions did not store the baseline."""
+    the baseline is the first allowed action, see `baseline_of`."""
     probability: float
     """Probability of the shown action."""
     probabilities: tuple[float, ...]
@@ -97,14 +92,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Seed of the draw."""
     reward_range: tuple[float, float] | None = None
     """The smallest and the largest reward that the store accepts. None: all finite rewards."""
-    catalogue: CatalogueRecord | None = None
-    """Set if the decision is from the loop's catalogue. `actions` then holds only the baseline, if the request names
-    one, and the arm that was drawn. `probabilities` holds the probabilities of these arms, which do not add up to 1."""
-
-    @property
-    def highest_probability(self) -> float:
-        """The probability of the most likely action."""
-        return max(self.probabilities) if self.catalogue is None else self.catalogue.highest
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):

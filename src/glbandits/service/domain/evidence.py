@@ -127,8 +127,6 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that do not count as evidence, because their rewards have no limits."""
     apprentice: int = 0
     """Decisions that do not count as evidence, because their mode is Apprentice."""
-    without_baseline: int = 0
-    """Decisions that do not count as evidence, because they are from a catalogue and name no baseline."""
 
     def for_new_model(self) -> "LoopEvidence":
         """Return the evidence for another model: the present segment starts again."""
@@ -151,15 +149,13 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
                 evidence = replace(evidence, apprentice=evidence.apprentice + 1)
             elif not math.isfinite(limits[1] - limits[0]):
                 evidence = replace(evidence, unlimited=evidence.unlimited + 1)
-            elif (baseline := baseline_of(decision)) is None:
-                evidence = replace(evidence, without_baseline=evidence.without_baseline + 1)
             else:
-                rows.append(evidence._row(settled, baseline, reward, limits))
+                rows.append(evidence._row(settled, reward, limits))
                 evidence = evidence._with_reward(rows[-1], limits)
         return evidence._with_rows(np.array(rows)) if rows else evidence
 
-    def _row(self, settled: SettledDecision, baseline: int, reward: float, limits: Limits) -> Row:
-        decision = settled.decision
+    def _row(self, settled: SettledDecision, reward: float, limits: Limits) -> Row:
+        decision, baseline = settled.decision, baseline_of(settled.decision)
         scaled = (reward - limits[0]) / (limits[1] - limits[0])
         return Row(
             decision.timestamp,

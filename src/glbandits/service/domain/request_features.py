@@ -16,9 +16,8 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.features import FeatureMap, Hashing
 from glbandits.features.feature_map.checks import check_row, similar_field
-from glbandits.features.feature_map.column_group import ColumnGroup
 from glbandits.features.kinds.categorical import Category, as_category
-from glbandits.features.table_columns import merged_fields, request_rows, table_columns
+from glbandits.features.table_columns import merged_fields, request_rows
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.service.domain.events import Decision, DecisionRequest
 
@@ -56,8 +55,8 @@ class RequestMap:
     """Turns requests into features with a feature map.
 
     The fields of the context and of an action are the columns of a row. If each arm has a block of features of its own,
-    the id of an action is the name of its arm, unless its fields name the arm. `check_arm_names` refuses new requests
-    in which the two differ. Older logs may have such decisions.
+    the id of an action is the name of its arm, unless its fields name the arm. `check_arm_names` refuses requests
+    in which the two differ.
     """
 
     def __init__(self, features: FeatureMap, *, sparse: bool = False) -> None:
@@ -71,41 +70,6 @@ class RequestMap:
         rows = request_rows(self.features, shared, actions, ids)
         features = self.features.transform(rows, sparse=self.sparse)
         return as_sparse_rows(features, self.width) if self.sparse else features
-
-    def arm_features(self, actions: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Floats:
-        """Return the features of the arms without a context, for `combine`.
-
-        Raises InvalidInput as `arms` does.
-        """
-        if self.features.own.width:
-            raise InvalidInput(
-                f"the feature map has columns that belong to one row and one arm ({', '.join(self.features.own.kinds)})"
-                ", which a stored arm cannot have"
-            )
-        block = self.features.per_arm_block
-        named = zip(actions, ids, strict=True)
-        return self._encoded(
-            self.features.arm, [{**({} if block is None else {block: name}), **a} for a, name in named]
-        )
-
-    def context_features(self, context: Mapping[str, Any]) -> Floats:
-        """Return the features of a context, for `combine`.
-
-        Raises InvalidInput if a field is missing or unusable.
-        """
-        features: Floats = self._encoded(self.features.context, [context])[0]
-        return features
-
-    def combine(self, arms: Floats, context: Floats) -> Floats:
-        """Return the rows that the model receives, from `arm_features` and `context_features`."""
-        return self.features.combination.combine(arms, context, None)
-
-    def _encoded(self, group: ColumnGroup, rows: list[Any]) -> Floats:
-        name = "context" if group is self.features.context else "arm"
-        for index, row in enumerate(rows):
-            if not row.keys() >= group.kinds.keys():
-                check_row(row, {name: tuple(group.kinds)}, self.features.kinds, index)
-        return group.encode(table_columns(rows, group.kinds), len(rows))
 
 
 class RequestHashing:

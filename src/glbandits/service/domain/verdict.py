@@ -38,8 +38,6 @@ class LoopVerdict(StrEnum):
     """The mode is Apprentice: the baseline was always shown, so there is nothing to compare."""
     UNLIMITED = "unlimited"
     """Rewards have no limits, which confidence sequences need. Set `reward_range`."""
-    NO_BASELINE = "no_baseline"
-    """Decisions from the catalogue named no baseline, so there is nothing to compare."""
     BLIND = "blind"
     """In too many decisions the baseline had probability 0, so that they say nothing about it."""
     BETTER = "better"
@@ -93,8 +91,6 @@ def judge_present(evidence: LoopEvidence) -> LoopJudgement:
 def _verdict_without_evidence(evidence: LoopEvidence) -> LoopVerdict:
     if evidence.unlimited:
         return LoopVerdict.UNLIMITED
-    if evidence.without_baseline:
-        return LoopVerdict.NO_BASELINE
     return LoopVerdict.APPRENTICE if evidence.apprentice else LoopVerdict.EARLY
 
 

@@ -11,12 +11,9 @@ from glbandits.service.http.endpoint import Endpoint, Parameter
 from glbandits.service.http.http_messages import Request, Response
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
-from glbandits.service.http.personalizer import config_schemas, evaluation_handlers, rank_handlers, schemas
-from glbandits.service.http.personalizer import model_log_handlers as model_log
+from glbandits.service.http.personalizer import config_schemas, rank_handlers, schemas
 from glbandits.service.http.personalizer.errors import (
     BAD_ACTIVATION,
-    BAD_EVALUATION,
-    BAD_MODEL,
     BAD_POLICY,
     BAD_RANK,
     BAD_REWARD,
@@ -25,15 +22,10 @@ from glbandits.service.http.personalizer.errors import (
 )
 from glbandits.service.http.personalizer.handler_adapter import ANY_PREVIEW, ANY_VERSION, personalizer_handler
 from glbandits.service.http.site import Site
-from glbandits.service.http.v1 import catalogue_handlers as catalogue
-from glbandits.service.http.v1 import catalogue_schemas, decision_handlers, loop_handlers, reward_handlers
+from glbandits.service.http.v1 import decision_handlers, loop_handlers, reward_handlers
 from glbandits.service.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
-MAX_ARMS_BODY = 4 * 1024 * 1024
-"""The largest body with arms of a catalogue: 3,000 arms of 64 numbers. Decoding it delays decisions by some 50 ms."""
-MAX_MODEL_BODY = 68 * 1024 * 1024
-"""The largest body with an imported model: 2,800 features with a full covariance. Other bodies: `Settings.max_body`."""
 
 FLOATS = (
     Parameter("arms", "integer", "The number of arms in a float32 body. Required with such a body, and only then."),
@@ -50,10 +42,6 @@ PAGE = (
     ),
     Parameter("before", "integer", "Only decisions with a smaller sequence number: `before` of the previous page."),
 )
-ARMS_PAGE = (
-    Parameter("limit", "integer", f"Arms in the page, {catalogue.PAGE} by default, at most {catalogue.LARGEST_PAGE}."),
-    Parameter("after", "integer", "`after` of the previous page."),
-)
 FEATURES = (
     f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
 )
@@ -62,32 +50,33 @@ LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
-ARMS, CATALOGUE_VERSION = "/v1/catalogue/arms", catalogue_schemas.CatalogueVersion
-CATALOGUE_REQUEST, CATALOGUE_DECIDED = catalogue_schemas.CatalogueDecideRequest, catalogue_schemas.CatalogueDecided
-PUT_ARMS, CHANGE_ARMS = catalogue_schemas.ArmsRequest, catalogue_schemas.ArmsChange
-CATALOGUE = (
-    Endpoint("POST", "/v1/catalogue/decide", RANK, catalogue.decide, CATALOGUE_REQUEST, CATALOGUE_DECIDED),
-    Endpoint("GET", "/v1/catalogue", READ, catalogue.status, None, catalogue_schemas.CatalogueStatus),
-    Endpoint("DELETE", "/v1/catalogue", ADMIN, catalogue.delete, None, CATALOGUE_VERSION),
-    Endpoint("GET", ARMS, READ, catalogue.arms, None, catalogue_schemas.ArmsPage, parameters=ARMS_PAGE),
-    Endpoint("GET", ARMS + "/{arm}", READ, catalogue.arm, None, catalogue_schemas.Arm),
-    Endpoint("PUT", ARMS, ADMIN, catalogue.put, PUT_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
-    Endpoint("PATCH", ARMS, ADMIN, catalogue.change, CHANGE_ARMS, CATALOGUE_VERSION, max_body=MAX_ARMS_BODY),
-)
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
     Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),
-    Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, v1.LoopConfiguration),
-    Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, v1.LoopConfiguration, v1.LoopConfiguration),
-    Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, v1.LoopConfiguration, v1.LoopConfiguration),
+    Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, loop_handlers.LoopConfiguration),
+    Endpoint(
+        "PUT",
+        "/v1/configuration",
+        ADMIN,
+        loop_handlers.configure,
+        loop_handlers.LoopConfiguration,
+        loop_handlers.LoopConfiguration,
+    ),
+    Endpoint(
+        "PATCH",
+        "/v1/configuration",
+        ADMIN,
+        loop_handlers.change,
+        loop_handlers.LoopConfiguration,
+        loop_handlers.LoopConfiguration,
+    ),
     Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.EventPage, parameters=PAGE),
     Endpoint("GET", "/v1/events/{event}", READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
     Endpoint(
         "GET", "/v1/events/{event}/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT
     ),
-    *CATALOGUE,
     Endpoint("GET", "/v1/model", READ, loop_handlers.model, None, bytes),
     Endpoint("GET", "/v1/status", READ, loop_handlers.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),
@@ -96,15 +85,9 @@ V1 = (
 )
 
 SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract
-EVALUATION, CONTRACT = config_schemas.EvaluationRecord, config_schemas.EvaluationContract
-MODEL, LOGS, REFERENCE = config_schemas.ModelProperties, config_schemas.LogsProperties, config_schemas.PolicyReference
 SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
 SLOTS_REWARD = schemas.MultiSlotRewardRequest
-EVENT, SLOTS_EVENT, EVALUATION_PATH = (
-    "/events/{event:event}",
-    "/multislot/events/{event:event}",
-    "/evaluations/{evaluation}",
-)
+EVENT, SLOTS_EVENT = "/events/{event:event}", "/multislot/events/{event:event}"
 
 ALL_VERSIONS = (
     Endpoint("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
@@ -115,34 +98,11 @@ ALL_VERSIONS = (
     Endpoint("GET", "/configurations/policy", READ, config.get_policy, None, POLICY),
     Endpoint("PUT", "/configurations/policy", ADMIN, config.put_policy, POLICY, POLICY, 200, BAD_POLICY),
     Endpoint("DELETE", "/configurations/policy", ADMIN, config.delete_policy, None, POLICY),
-    Endpoint("GET", "/model", READ, loop_handlers.model, None, bytes),
-    Endpoint("DELETE", "/model", ADMIN, model_log.delete_model, status=204),
-    Endpoint("GET", "/model/properties", READ, model_log.model_properties, None, MODEL),
-    Endpoint("DELETE", "/logs", ADMIN, model_log.delete_logs, status=204),
-    Endpoint("GET", "/logs/properties", READ, model_log.logs_properties, None, LOGS),
-    Endpoint("GET", "/evaluations", READ, evaluation_handlers.list_all, None, list[config_schemas.EvaluationRecord]),
-    Endpoint("POST", "/evaluations", ADMIN, evaluation_handlers.create, CONTRACT, EVALUATION, 201, BAD_EVALUATION),
-    Endpoint("GET", EVALUATION_PATH, READ, evaluation_handlers.get, None, EVALUATION),
-    Endpoint("DELETE", EVALUATION_PATH, ADMIN, evaluation_handlers.delete, status=204),
 )
 PREVIEWS = (
     Endpoint("POST", "/multislot/rank", RANK, rank_handlers.rank_slots, SLOTS_RANK, SLOTS_RANKED, 201, BAD_RANK),
     Endpoint("POST", SLOTS_EVENT + "/reward", REWARD, rank_handlers.reward_slots, SLOTS_REWARD, None, 204, BAD_REWARD),
     Endpoint("POST", SLOTS_EVENT + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
-    Endpoint("PUT", "/model", ADMIN, model_log.put_model, bytes, None, 204, BAD_MODEL, max_body=MAX_MODEL_BODY),
-    Endpoint(
-        "PUT", EVALUATION_PATH, ADMIN, evaluation_handlers.create_named, CONTRACT, EVALUATION, 200, BAD_EVALUATION
-    ),
-    Endpoint(
-        "POST",
-        "/configurations/applyFromEvaluation",
-        ADMIN,
-        evaluation_handlers.apply,
-        REFERENCE,
-        None,
-        204,
-        BAD_POLICY,
-    ),
 )
 PERSONALIZER = tuple(
     endpoint._replace(

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
-from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop, VersionConflict
+from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +83,6 @@ def as_http_error(error: BaseException, request: Request) -> HttpError:
         return HttpError(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):
         return HttpError(404, "UnknownLoop", str(error))
-    if isinstance(error, VersionConflict):
-        return HttpError(409, "VersionConflict", str(error))
     if isinstance(error, QueueFull):
         return HttpError(503, "QueueFull", str(error), RETRY_SOON)
     if isinstance(error, StoreError):  # the message may name files, so only the log has it

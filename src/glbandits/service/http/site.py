@@ -3,43 +3,25 @@
 import asyncio
 import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
-from typing import Any, Protocol
+from contextlib import AsyncExitStack
+from typing import Any
 
-from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueQuery
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros
 from glbandits.service.domain.request_features import row_of
 from glbandits.service.http.auth import Authenticator
 from glbandits.service.http.http_messages import RETRY_SOON, HttpError
-from glbandits.service.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
 from glbandits.service.runtime.maintenance import Maintenance
 from glbandits.service.runtime.metrics import RequestMetrics
 from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.runtime.service import Service
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
-from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_store
 
 log = logging.getLogger(__name__)
-
-
-class EvaluateLog(Protocol):
-    """Estimates the rewards of policies from the log of a loop.
-
-    Called in another process, so it must be picklable.
-    """
-
-    def __call__(self, store: EventStore, loop_name: str, /, *, start: int, end: int, policies: Any) -> Any:
-        """Return a `PolicyResult` for each policy, and for Online, Baseline1 and BaselineRand.
-
-        Decisions from `start` until before `end` count, in microseconds since 1970.
-        """
 
 
 class Site:
@@ -47,27 +29,15 @@ class Site:
 
     Args:
         settings: settings of the server.
-        evaluate_log: runs the evaluations of Personalizer's API. Without it they are refused.
-        optimise_log: runs the auto-optimisation of loops. Without it auto-optimisation is refused.
     """
 
     service: Service
     authenticator: Authenticator
     """Both are set when the site has started."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        evaluate_log: EvaluateLog | None = None,
-        optimise_log: OptimiseLog | None = None,
-    ) -> None:
-        self.settings, self.evaluate_log, self.optimise_log = settings, evaluate_log, optimise_log
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.requests = RequestMetrics()
-        self.tasks: set[asyncio.Task[None]] = set()
-        """Evaluations that are running or waiting."""
-        self.evaluator = ThreadPoolExecutor(1, "evaluation")
-        """Runs one evaluation at a time, and keeps the threads of other requests free."""
         self.explanations = asyncio.Semaphore(1)
         """Held while an explanation is computed, so that at most one such thread slows down decisions."""
         self.draining = False
@@ -89,12 +59,9 @@ class Site:
         Raises StoreError; then call `close`.
         """
         await asyncio.to_thread(self._open)
-        optimisation = AutoOptimisation(self.service, self.optimise_log, self.settings.store)
-        maintenance = Maintenance(self.service, self.authenticator.refresh, optimisation.run_due)
+        maintenance = Maintenance(self.service, self.authenticator.refresh)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
-        # These are called before `maintenance.close`, which then returns soon.
-        self._opened.callback(optimisation.close)
-        self._opened.callback(self.service.stop)
+        self._opened.callback(self.service.stop)  # before `maintenance.close`, which then returns soon
         self.service.start()
         maintenance.start()
         threading.Thread(target=self._check_store, name="store-check", daemon=True).start()
@@ -138,20 +105,9 @@ class Site:
         self.service = service
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
 
-    def check_optimiser(self, configuration: LoopConfig) -> LoopConfig:
-        """Return the configuration.
-
-        Raises InvalidInput if it enables an auto-optimisation that is not installed.
-        """
-        if configuration.auto_optimisation and self.optimise_log is None:
-            raise InvalidInput(NO_OPTIMISER, field="auto_optimisation")
-        return configuration
-
     async def close(self) -> None:
-        """Cancel evaluations, write the queue, save the models and close the store."""
+        """Write the queue, save the models and close the store."""
         self.stopping.set()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-        self.evaluator.shutdown(wait=False)
         await self._opened.aclose()
 
 
@@ -171,5 +127,3 @@ def warm_up(service: Service) -> None:
         arms = arms_of_zeros(bandit, 2)
         decide(bandit, arms, allowed_indices(2, ()), loop.configuration.exploration, seed=0)
         bandit.copy().learn(row_of(arms, 0), 0.0)
-        with suppress(InvalidInput):  # an empty catalogue, or one that needs a context
-            loop.catalogue.draw(bandit, CatalogueQuery(), 0.0, seed=0)

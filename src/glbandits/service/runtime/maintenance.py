@@ -12,7 +12,7 @@ from glbandits.service.runtime.service import Service
 
 log = logging.getLogger(__name__)
 
-MAINTAIN_EVERY, CATALOGUES_EVERY, KEYS_EVERY, DELETE_EVERY, OPTIMISE_EVERY = 0.5, 1.0, 2.0, 3600.0, 2.0
+MAINTAIN_EVERY, KEYS_EVERY, DELETE_EVERY = 0.5, 2.0, 3600.0
 """Seconds between two runs of each task."""
 FIRST_PAUSE = 2.0
 """Seconds from the start to the first run of a task, at most."""
@@ -27,21 +27,16 @@ class Maintenance:
     Args:
         service: has the store and the loops.
         refresh_keys: reads the API keys again.
-        optimise: runs the auto-optimisations that are due.
     """
 
-    def __init__(
-        self, service: Service, refresh_keys: Callable[[], object], optimise: Callable[[], object] = lambda: None
-    ) -> None:
+    def __init__(self, service: Service, refresh_keys: Callable[[], object]) -> None:
         self._stop = threading.Event()
         self._failures = FailureLog(log)
         # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
         tasks: list[tuple[str, float, Callable[[], object]]] = [
             ("store maintenance", MAINTAIN_EVERY, service.store.maintain),
-            ("reading catalogues", CATALOGUES_EVERY, partial(refresh_catalogues, service)),
             ("reading API keys", KEYS_EVERY, refresh_keys),
             ("deleting old events", DELETE_EVERY, partial(delete_old_events, service)),
-            ("auto-optimisation", OPTIMISE_EVERY, optimise),
         ]
         self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
 
@@ -68,19 +63,12 @@ class Maintenance:
             pause = seconds
 
 
-def refresh_catalogues(service: Service) -> None:
-    """Read the newest version of each catalogue, which another process may have written."""
-    with ExitStack() as calls:  # calls all, also after an error, and raises it at the end
-        for loop in service.loops.values():
-            calls.callback(loop.catalogue.refresh)
-
-
 def delete_old_events(service: Service) -> None:
     """Delete decisions older than `retention_days` of their loop.
 
     Decisions that the model has not learned stay, even if the retention is shorter than the reward window.
     """
-    with ExitStack() as calls:
+    with ExitStack() as calls:  # calls all, also after an error, and raises it at the end
         calls.callback(service.store.drop_empty_partitions)
         for loop in service.loops.values():
             days = loop.configuration.retention_days

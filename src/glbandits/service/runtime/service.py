@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueRequest
 from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
 from glbandits.service.domain.events import (
     Activation,
@@ -59,7 +58,7 @@ class DecisionResult(NamedTuple):
 class Service:
     """All loops of a server.
 
-    `decide`, `decide_from_catalogue`, `reward` and `activate` belong to one event loop. A thread learns.
+    `decide`, `reward` and `activate` belong to one event loop. A thread learns.
 
     Args:
         store: the store of all loops. The service closes it.
@@ -99,8 +98,6 @@ class Service:
             )
             for name in loop_names
         }
-        self._catalogue_locks = {name: asyncio.Semaphore(1) for name in loop_names}
-        """By loop. Held while an arm is chosen from the catalogue: more threads would only wait for each other."""
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
@@ -130,16 +127,7 @@ class Service:
 
         If the event was decided before, returns the first decision. Raises InvalidInput if its request was another one.
         """
-        return await self._write_decision(self.loop(loop_name).decide(request))
-
-    async def decide_from_catalogue(self, loop_name: str, request: CatalogueRequest) -> DecisionResult:
-        """Choose an arm of the loop's catalogue in a thread, and write the decision."""
-        decide = self.loop(loop_name).decide_from_catalogue
-        async with self._catalogue_locks[loop_name]:
-            decision = await asyncio.to_thread(decide, request)
-        return await self._write_decision(decision)
-
-    async def _write_decision(self, decision: Decision) -> DecisionResult:
+        decision = self.loop(loop_name).decide(request)
         try:
             receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
         except TimeoutError:
@@ -254,22 +242,12 @@ class Service:
         self.store.close()
 
 
-def _request_of(decision: Decision) -> object:
-    """Return the part of a decision that must be the same when a client sends the event again.
-
-    For a decision from a catalogue only the query, because the catalogue may have changed.
-    """
-    if decision.catalogue is not None:
-        return decision.catalogue.query
-    return [getattr(decision, name) for name in REQUEST_FIELDS]
-
-
 def _same_decision(first: Decision, repeated: Decision) -> Decision:
     """Return the first decision of an event.
 
     Raises InvalidInput if the repeated request differs.
     """
-    if _request_of(first) != _request_of(repeated):
+    if any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
         raise InvalidInput(
             f"event {repeated.event_id!r} was decided before with other actions or features; use another event id"
         )

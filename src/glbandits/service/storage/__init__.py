@@ -1,1 +1,1 @@
-"""Stores of events, documents, models and catalogues, in SQLite and in PostgreSQL."""
+"""Stores of events, documents and models, in SQLite and in PostgreSQL."""

@@ -3,12 +3,13 @@
 Every store must pass the tests in tests/service/storage/event_store/.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -23,9 +24,9 @@ from glbandits.service.domain.events import (
     Receipt,
     SettledDecision,
 )
-from glbandits.service.storage.catalogue_store import CatalogueStore, Rows
 from glbandits.service.storage.learner_lock import LearnerLock
 
+Rows: TypeAlias = Iterable[tuple[Any, ...]]
 MAX_SEQUENCE = 2**63 - 1
 SNAPSHOT_SPACING, MAX_SNAPSHOTS, SNAPSHOT_BYTES = 10_000, 32, 64 * 1024 * 1024
 """`save_model` keeps one older model in each so many sequence numbers, at most so many, and at most so many bytes."""
@@ -63,8 +64,8 @@ class SavedModel(msgspec.Struct, frozen=True):
     """A snapshot, see `decode_snapshot`."""
 
 
-class EventStore(CatalogueStore):
-    """The log of events, the documents, the models and the catalogues of all loops.
+class EventStore(ABC):
+    """The log of events, the documents and the models of all loops.
 
     **Threads.** Every method may be called from any thread at any time. Writes happen one after another. A read sees
     the transactions that were committed before it started, and does not wait for writes.
@@ -81,6 +82,21 @@ class EventStore(CatalogueStore):
 
     The SQL in this class is in the dialect of PostgreSQL. `_execute` of a store translates it.
     """
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Any]:
+        """A connection in a read transaction. All its statements see the same state of the store."""
+
+    @abstractmethod
+    def _changing(self, table: str, /) -> AbstractContextManager[Any]:
+        """A connection in a write transaction. Others wait until it ends to write to the table."""
+
+    @abstractmethod
+    def _execute(self, connection: Any, statement: str, *parameters: object) -> Rows:
+        """Execute a statement in the dialect of PostgreSQL.
+
+        Read the rows before the transaction ends.
+        """
 
     @abstractmethod
     def _entries(self, connection: Any, loop_name: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:

@@ -87,24 +87,6 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (loop_name, sequence)
         )""",
     ),
-    (
-        # An arm is in the versions of the catalogue from `added` to before `retired`; 0 means that it is not retired.
-        """CREATE TABLE catalogue_arms (
-            loop_name text COLLATE "C" NOT NULL,
-            number bigint NOT NULL,
-            arm_id text COLLATE "C" NOT NULL,
-            added bigint NOT NULL,
-            retired bigint NOT NULL,
-            retired_at bigint NOT NULL,
-            changed bigint NOT NULL,
-            encoding text NOT NULL,
-            features bytea NOT NULL,
-            PRIMARY KEY (loop_name, number)
-        )""",
-        "CREATE INDEX catalogue_ids ON catalogue_arms (loop_name, arm_id)",
-        "CREATE INDEX catalogue_changes ON catalogue_arms (loop_name, changed)",
-        "CREATE INDEX catalogue_retired ON catalogue_arms (loop_name, retired_at)",
-    ),
 )
 """The statements from version 0, an empty schema, to version 1, and so on. Append entries; never edit one."""
 

@@ -16,8 +16,7 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import check_events
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import postgres_log, postgres_retention
-from glbandits.service.storage.catalogue_store import Rows
-from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.event_store import EventStore, Rows
 from glbandits.service.storage.postgres_connections import (
     ChangeListener,
     PostgresLearnerLock,
@@ -142,7 +141,7 @@ class PostgresStore(EventStore):
 
     @contextmanager
     def _changing(self, table: str, /) -> Iterator[Connection]:
-        """See `CatalogueStore._changing`. Notifies other processes of new documents and models."""
+        """See `EventStore._changing`. Notifies other processes of new documents and models."""
         with self._writing() as connection:
             if table in LOCKS:
                 connection.execute(LOCKS[table])

@@ -13,8 +13,7 @@ import msgspec
 
 from glbandits.service.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent
 from glbandits.service.domain.events import Decision, Event, Receipt, Reward
-from glbandits.service.storage.catalogue_store import Rows
-from glbandits.service.storage.event_store import encode_body
+from glbandits.service.storage.event_store import Rows, encode_body
 
 encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode

@@ -92,24 +92,6 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
         "INSERT INTO event_counts SELECT loop, kind, iif(fate = 'kept', 'accepted', fate), count FROM counts",
         "DROP TABLE counts",
     ),
-    (
-        # An arm is in the versions of the catalogue from `added` to before `retired`; 0 means that it is not retired.
-        """CREATE TABLE catalogue_arms (
-            loop TEXT NOT NULL,
-            number INTEGER NOT NULL,
-            arm_id TEXT NOT NULL,
-            added INTEGER NOT NULL,
-            retired INTEGER NOT NULL,
-            retired_at INTEGER NOT NULL,
-            changed INTEGER NOT NULL,
-            encoding TEXT NOT NULL,
-            features BLOB NOT NULL,
-            PRIMARY KEY (loop, number)
-        ) STRICT""",
-        "CREATE INDEX catalogue_ids ON catalogue_arms (loop, arm_id)",
-        "CREATE INDEX catalogue_changes ON catalogue_arms (loop, changed)",
-        "CREATE INDEX catalogue_retired ON catalogue_arms (loop, retired_at)",
-    ),
 )
 """The statements from version 0, an empty file, to version 1, and so on. Append entries; never edit one."""
 

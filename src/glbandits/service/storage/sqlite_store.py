@@ -19,8 +19,7 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import check_events, size_of
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import sqlite_log
-from glbandits.service.storage.catalogue_store import Rows
-from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.event_store import EventStore, Rows
 from glbandits.service.storage.learner_lock import FileLearnerLock
 from glbandits.service.storage.sqlite_schema import prepare
 

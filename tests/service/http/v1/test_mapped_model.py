@@ -219,23 +219,3 @@ def test_start_names_the_limits_of_rewards_only_if_a_model_exceeds_them(tmp_path
     Bandit(Optimist(link="identity"), features=log().feature_map).save(tmp_path / "amounts.safetensors")
     (line,) = reward_lines(Settings(store=store, model=str(tmp_path / "amounts.safetensors")))
     assert line.startswith("Rewards of the Personalizer API are between -1 and 1.")
-
-
-def test_catalogue_arms_are_combined_with_named_fields(site: ServedSite) -> None:
-    arms = [{"id": name, "features": {"offer": name}} for name in ("hat", "shoe")]
-    assert site.ask("PUT", "/v1/catalogue/arms", {"arms": arms}).status_code == 200
-    for age, best in ((20, "hat"), (70, "shoe")):
-        event_id = f"from the catalogue at {age}"
-        decided = site.ask("POST", "/v1/catalogue/decide", {"eventId": event_id, "context": {"age": age}}).json()
-        probability = 0.9 if decided["id"] == best else 0.1  # 0.2 of the decisions are random
-        assert decided["probability"] == pytest.approx(probability)
-        (slot,) = site.ask("GET", f"/v1/events/{event_id}/explanation").json()["slots"]
-        assert any("age" in term["feature"] for term in slot["actions"][0]["contributions"])
-    refused = site.ask("POST", "/v1/catalogue/decide", {}).json()["detail"]
-    assert refused == "context must be an object with the fields age; got None"
-    refused = site.ask("PUT", "/v1/catalogue/arms", {"arms": [{"id": "coat", "features": {}}]}).json()["detail"]
-    assert "coat" in refused
-    site.now += 10**12
-    assert site.service.loop("default").learn() == 2
-    assert site.service.loop("default").published.set_aside == 0
-    assert verify(site.service.store, "default").sound

@@ -105,7 +105,6 @@ class TestTally:
 
 def test_the_baseline_is_the_first_allowed_action() -> None:
     assert baseline_of(decision("e", excluded=(0, 2))) == 1
-    assert baseline_of(decision("e", mode=Mode.APPRENTICE, shown=2)) == 2
 
 
 def test_the_baseline_is_the_action_that_a_slot_names() -> None:

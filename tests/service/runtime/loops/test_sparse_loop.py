@@ -13,7 +13,7 @@ from glbandits.policies.contract import settings_of
 from glbandits.service.domain import decision_learning
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, Reward
 from glbandits.service.domain.explanation import explain
-from glbandits.service.domain.loop_config import LARGEST_SPARSE_MODEL, LoopConfig
+from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -181,12 +181,6 @@ def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest
     assert not np.array_equal(before.at(known.indices), after.at(known.indices))  # but what is known goes on learning
     assert verify(store, "default").sound
     store.close()
-
-
-def test_model_stays_below_the_limit_of_an_import() -> None:
-    from glbandits.service.http.endpoints import MAX_MODEL_BODY
-
-    assert 8 * LARGEST_SPARSE_MODEL < MAX_MODEL_BODY
 
 
 @pytest.mark.parametrize(("width", "form"), [(WIDE, True), (64, True), (5000, False), (64, False)])

@@ -21,17 +21,15 @@ async function main() {
   const slotted = await post("/multislot/rank", { contextFeatures, actions, slots, eventId: "two" });
   const refused = await post("/rank", { actions: [] });
   const configured = await client.path("/configurations/service").put({ body: { rewardWaitTime: "PT5M" } });
-  const optimised = { isAutoOptimizationEnabled: true, autoOptimizationFrequency: "P14D", autoOptimizationStartDate: "2126-01-01T00:00:00Z" };
+  const optimised = { isAutoOptimizationEnabled: false, autoOptimizationFrequency: "P14D", autoOptimizationStartDate: "2126-01-01T00:00:00Z" };
   const optimisation = await client.path("/configurations/service").put({ body: { rewardWaitTime: "PT5M", ...optimised } });
   return {
     ranked: ranked.body,
     slotted: slotted.body,
     refused: { unexpected: isUnexpected(refused), code: refused.body.error.code, header: refused.headers["x-ms-error-code"] },
     wait: configured.body.rewardWaitTime,
-    optimisation: Object.keys(optimised).map((name) => optimisation.body[name]),
+    optimisation: optimisation.body.isAutoOptimizationEnabled,
     policy: (await get("/configurations/policy")).body.name,
-    modelProperties: Object.keys((await get("/model/properties")).body),
-    logProperties: Object.keys((await get("/logs/properties")).body.dateRange),
     statuses: {
       rank: ranked.status,
       multiSlotRank: slotted.status,
@@ -40,10 +38,7 @@ async function main() {
       multiSlotReward: (await post("/multislot/events/{eventId}/reward", rewards, "two")).status,
       multiSlotActivate: (await post("/multislot/events/{eventId}/activate", undefined, "two")).status,
       unknown: (await post("/events/{eventId}/reward", { value: 1 }, "nobody")).status,
-      model: (await get("/model")).status,
       resetPolicy: (await client.path("/configurations/policy").delete()).status,
-      resetModel: (await client.path("/model").delete()).status,
-      deleteLogs: (await client.path("/logs").delete()).status,
     },
   };
 }

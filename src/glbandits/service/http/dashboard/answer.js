@@ -3,7 +3,6 @@
 const VERDICTS = {
   better: "Better than the baseline", worse: "Worse than the baseline", same: "No difference seen yet", early: "Too early to tell",
   silent: "No rewards received", blind: "Too little exploration", apprentice: "Apprentice mode", unlimited: "Reward limits are needed",
-  no_baseline: "A baseline is needed",
 };
 const VERDICT_STYLES = { better: "good", worse: "bad" };
 const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
@@ -17,7 +16,6 @@ function renderAnswer(statistics, status) {
   setText("headline", headline(statistics, status));
   setText("sentence", sentence(statistics, status));
   setText("remark", remarks(statistics, status).join(" "));
-  setText("optimisation", optimisation(status.optimisation));
   byId("judgements").hidden = past.decisions === 0;
   if (!past.decisions) return;
   const numbers = [past.low, past.high, present.low, present.high].filter((number) => number !== null);
@@ -47,7 +45,6 @@ function sentence(statistics, status) {
     return `The baseline is always shown. Its reward is ${estimate(statistics.reward)}, ${over}. The model would have shown the same action in ${percent(statistics.agreed / statistics.decisions)} of them.`;
   }
   if (verdict === "unlimited") return `A verdict needs limits of the rewards, and this loop has none. Set rewardRange in its configuration, for example to ${limits(status) ?? "[0, 1]"}. Decisions from then on count.`;
-  if (verdict === "no_baseline") return "A verdict needs a baseline, and decisions from the catalogue name none. Send as baseline the id of the arm that you would show without a model. Decisions from then on count.";
   const baseline = statistics.baseline === null ? "a baseline that was never shown" : `${estimate(statistics.baseline)} of the baseline`;
   return `Reward ${estimate(statistics.reward)} against ${baseline}, ${over}.`;
 }
@@ -77,9 +74,3 @@ function remarks(statistics, status) {
   return texts;
 }
 
-/** The last look of the auto-optimisation and the time of the next one; empty if it was never on. */
-function optimisation({ nextAt, last }) {
-  if (nextAt === null && last === null) return "";
-  const result = last === null ? "" : ` ${last.sentence} (${dayText(Date.parse(last.at))})`;
-  return `Auto-optimisation:${result} ${nextAt === null ? "It is off." : `The next look is due ${dayText(Date.parse(nextAt))}.`}`;
-}

@@ -1,1 +1,1 @@
-"""The API of this service: decisions, rewards, batches, catalogues, status of loops."""
+"""The API of this service: decisions, rewards, batches, status of loops."""

@@ -14,7 +14,6 @@ from glbandits.service.domain.events import Decision, LoggedDecision
 from glbandits.service.domain.explanation import explain
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import PublishedModel
-from glbandits.service.domain.optimisation_rules import OPTIMISATION, Look, next_look
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.http_messages import BYTES_TYPE, Request, Response, as_datetime
@@ -27,7 +26,6 @@ from glbandits.service.http.v1.decision_handlers import (
     parse_json,
     unknown_event,
 )
-from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.relearning import model_that_decided
 
 PAGE, LARGEST_PAGE = 50, 500
@@ -39,6 +37,19 @@ MAX_RELEARNED = 10_000
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
 _settings = msgspec.json.Decoder(dict[str, Any])
+
+LoopConfiguration: Any = msgspec.defstruct(
+    "LoopConfiguration",
+    [
+        (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
+        for field in msgspec.structs.fields(LoopConfig)
+    ],
+    bases=(schemas.ApiStruct,),
+    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
+    frozen=True,
+    kw_only=True,
+)
+"""`LoopConfig` in camelCase."""
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
@@ -65,46 +76,35 @@ def status(site: Site, request: Request) -> schemas.Status:
         first_at=None if summary.first_at is None else as_datetime(summary.first_at),
         last_at=None if summary.last_at is None else as_datetime(summary.last_at),
         counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
-        optimisation=_optimisation(site, loop),
     )
 
 
-def _optimisation(site: Site, loop: Loop) -> schemas.Optimisation:
-    document, last = site.service.store.latest_document(loop.name, OPTIMISATION), None
-    if document is not None:
-        look = msgspec.structs.asdict(msgspec.json.decode(document.body, type=Look))
-        del look["gate"]
-        last = schemas.LookRecord(**look, at=as_datetime(document.timestamp))
-    due = next_look(loop.configuration, document.timestamp if document else None)
-    return schemas.Optimisation(next_at=None if due is None else as_datetime(max(due, site.service.clock())), last=last)
-
-
-async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
+async def configuration(site: Site, request: Request) -> LoopConfiguration:
     """Return the configuration of a loop."""
     return _as_schema(site.service.loop(request.loop_name).configuration)
 
 
-def configure(site: Site, request: Request) -> schemas.LoopConfiguration:
+def configure(site: Site, request: Request) -> LoopConfiguration:
     """Replace the configuration of a loop. Omitted settings get their defaults."""
     return _configure(site, request, keep=False)
 
 
-def change(site: Site, request: Request) -> schemas.LoopConfiguration:
+def change(site: Site, request: Request) -> LoopConfiguration:
     """Change the settings of a loop that are sent. Others stay."""
     return _configure(site, request, keep=True)
 
 
-def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfiguration:
+def _configure(site: Site, request: Request, *, keep: bool) -> LoopConfiguration:
     loop, sent = site.service.loop(request.loop_name), parse_json(_settings, request.body)
 
     def changed(current: LoopConfig) -> LoopConfig:
         settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | sent if keep else sent
         try:
-            configuration = msgspec.convert(settings, schemas.LoopConfiguration)
+            configuration = msgspec.convert(settings, LoopConfiguration)
         except msgspec.ValidationError as error:
-            text = body_error_text(error, schemas.LoopConfiguration)
+            text = body_error_text(error, LoopConfiguration)
             raise InvalidInput(f"the configuration is invalid: {text}") from None
-        return site.check_optimiser(LoopConfig(**msgspec.structs.asdict(configuration)))
+        return LoopConfig(**msgspec.structs.asdict(configuration))
 
     return _as_schema(loop.reconfigure(changed))
 
@@ -118,8 +118,8 @@ def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, 
     return {"settings": {"link": current.settings["link"]} if has_link else {}}
 
 
-def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
-    return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration))
+def _as_schema(configuration: LoopConfig) -> LoopConfiguration:
+    return LoopConfiguration(**msgspec.structs.asdict(configuration))
 
 
 def event(site: Site, request: Request) -> schemas.EventRecord:

@@ -1,4 +1,7 @@
-"""Requests and responses of the API. The OpenAPI document and the client use these types."""
+"""Requests and responses of the API. The OpenAPI document and the clients use these types.
+
+The clients need no NumPy, so this module does not import it.
+"""
 
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
@@ -6,11 +9,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueRecord
+from glbandits.service.domain.contribution import Contribution
 from glbandits.service.domain.events import Aggregation, EventStatus, Mode
-from glbandits.service.domain.explanation import Contribution
-from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.domain.optimisation_rules import Gain, LookVerdict
 
 LONGEST_ID = 256
 """Characters of the id of an event or an arm, and of the key of a reward, at most."""
@@ -162,8 +162,6 @@ class EventRecord(ApiStruct, frozen=True, kw_only=True):
     """The encoding of the features: json or dense."""
     features: Any
     """For dense a list of numbers for each arm; for json the shared features and those of each action."""
-    catalogue: CatalogueRecord | None = None
-    """Set for a decision from the catalogue. `actions` then holds only the baseline and the drawn arm."""
 
 
 class EventPage(ApiStruct, frozen=True, kw_only=True):
@@ -217,25 +215,6 @@ class Counts(ApiStruct, frozen=True, kw_only=True):
     activations: dict[EventStatus, int]
 
 
-class LookRecord(ApiStruct, frozen=True, kw_only=True):
-    """The record of a look of the auto-optimisation."""
-
-    # `Look` documents the fields that have the same name.
-    at: datetime
-    verdict: LookVerdict
-    sentence: str
-    gains: dict[str, Gain]
-    decisions: int
-
-
-class Optimisation(ApiStruct, frozen=True, kw_only=True):
-    """The auto-optimisation of a loop."""
-
-    next_at: datetime | None
-    """When the next look is due; None if the auto-optimisation is off."""
-    last: LookRecord | None
-
-
 class Status(ApiStruct, frozen=True, kw_only=True):
     """The status of a loop."""
 
@@ -259,24 +238,9 @@ class Status(ApiStruct, frozen=True, kw_only=True):
     first_at: datetime | None
     last_at: datetime | None
     counts: Counts
-    optimisation: Optimisation
 
 
 class Loops(ApiStruct, frozen=True, kw_only=True):
     """The loops of the server."""
 
     loops: list[str]
-
-
-LoopConfiguration: Any = msgspec.defstruct(
-    "LoopConfiguration",
-    [
-        (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
-        for field in msgspec.structs.fields(LoopConfig)
-    ],
-    bases=(ApiStruct,),
-    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
-    frozen=True,
-    kw_only=True,
-)
-"""`LoopConfig` in camelCase."""

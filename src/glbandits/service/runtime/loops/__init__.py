@@ -1,1 +1,1 @@
-"""A loop in a server process: decisions, learning, documents, catalogue, statistics."""
+"""A loop in a server process: decisions, learning, documents, statistics."""

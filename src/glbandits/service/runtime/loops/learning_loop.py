@@ -2,9 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import Event, Lock
-from typing import Any
 
 import msgspec
 
@@ -13,19 +12,16 @@ from glbandits.common.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
-from glbandits.service.domain.catalogues.catalogue_records import CatalogueRequest
 from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
-from glbandits.service.domain.optimisation_rules import check_optimisable
 from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
 from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.first_rewards import FirstRewards
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
-from glbandits.service.runtime.loops.loop_catalogue import LoopCatalogue
 from glbandits.service.runtime.loops.loop_documents import (
     BASE,
     CONFIGURATION,
@@ -82,8 +78,6 @@ class Loop:
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
         self.statistics = LoopStatistics(store, name, self.published.learned_through)
-        self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
-        self.catalogue.refresh()
 
     def _read(self, present: tuple[int, int] | None) -> bool:
         """Use the saved configuration, and the saved model if it is newer than `present`; return whether it is."""
@@ -176,81 +170,32 @@ class Loop:
         event_id, slot = request.event_id, request.slot
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
-        return self._decision(
-            (configuration, model),
+        online = configuration.mode is Mode.ONLINE
+        baseline = int(allowed[0]) if request.baseline is None else request.baseline
+        return Decision(
+            loop=self.name,
             event_id=event_id,
             slot=slot,
+            timestamp=self._clock(),
             request=request.request,
             encoding=request.encoding,
             actions=actions,
             excluded=excluded,
             chosen=choice.chosen,
-            baseline_index=int(allowed[0]) if request.baseline is None else request.baseline,
+            shown=choice.chosen if online else baseline,
             baseline=request.baseline,
+            probability=float(choice.probabilities[choice.chosen]) if online else 1.0,
             probabilities=tuple(choice.probabilities.tolist()),
-            deferred=request.deferred,
-            seed=seed,
-            reward_range=configuration.reward_range or request.reward_range,
-        )
-
-    def decide_from_catalogue(self, request: CatalogueRequest) -> Decision:
-        """Choose an arm of the catalogue. Takes milliseconds if there are many.
-
-        Does not write the decision.
-        """
-        configuration, model, baseline = self.configuration, self.published, request.query.baseline
-        if baseline is None and configuration.mode is not Mode.ONLINE:
-            raise InvalidInput(
-                f"baseline is missing: the mode {configuration.mode} shows it. Name an arm of the catalogue"
-            )
-        seed = seed_of(self.salt, request.event_id, "")
-        choice = self.catalogue.draw(model.bandit, request.query, configuration.exploration, seed)
-        return self._decision(
-            (configuration, model),
-            event_id=request.event_id,
-            request=choice.request,
-            encoding=choice.encoding,
-            actions=choice.actions,
-            chosen=choice.chosen,
-            baseline_index=0,
-            baseline=None if baseline is None else 0,
-            probabilities=choice.probabilities,
-            deferred=request.deferred,
-            seed=seed,
-            reward_range=configuration.reward_range,
-            catalogue=choice.record,
-        )
-
-    def _decision(
-        self,
-        made_by: tuple[LoopConfig, PublishedModel],
-        *,
-        chosen: int,
-        baseline_index: int,
-        probabilities: tuple[float, ...],
-        **fields: Any,
-    ) -> Decision:
-        """Return the decision to log.
-
-        `baseline_index` is the action that modes other than Online show.
-        """
-        configuration, model = made_by
-        online = configuration.mode is Mode.ONLINE
-        return Decision(
-            loop=self.name,
-            timestamp=self._clock(),
-            chosen=chosen,
-            shown=chosen if online else baseline_index,
-            probability=probabilities[chosen] if online else 1.0,
-            probabilities=probabilities,
             epoch=model.epoch,
             learned_through=model.learned_through,
             mode=configuration.mode,
-            reward_window=round(configuration.reward_wait * SECOND),
+            deferred=request.deferred,
+            reward_window=configuration.reward_window,
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
-            **fields,
+            seed=seed,
+            reward_range=configuration.reward_range or request.reward_range,
         )
 
     def learn(self) -> int:
@@ -357,7 +302,6 @@ class Loop:
             while True:
                 self._refresh()
                 changed = change(self.configuration)
-                check_optimisable(changed)
                 if self._commit(self._model_for(changed), configuration=changed):
                     return changed
 
@@ -369,29 +313,6 @@ class Loop:
             return None
         check_exact(configuration)
         return self.published._replace(bandit=fresh_model(configuration, bandit.features))
-
-    def promote(
-        self,
-        configuration: LoopConfig,
-        train_through: Callable[[int], Bandit],
-        documents: Mapping[str, bytes],
-        *,
-        before: LoopConfig,
-    ) -> bool:
-        """Switch to another policy with a trained model, and save documents, in one transaction.
-
-        Args:
-            configuration: the new configuration.
-            train_through: returns the model after it has learned the decisions up to a sequence number.
-            documents: bodies by kind.
-            before: the configuration to replace. If the loop has another one, nothing changes, and False is returned.
-        """
-        with self._lock:
-            self._refresh()
-            if self.configuration != before:
-                return False
-            model = self.published._replace(bandit=train_through(self.published.learned_through))
-            return self._commit(model, configuration=configuration, documents=documents)
 
     def reset(self) -> None:
         """Start a new model that has learned nothing. It keeps the feature map."""
@@ -433,7 +354,6 @@ class Loop:
         model: PublishedModel | None,
         *,
         configuration: LoopConfig | None = None,
-        documents: Mapping[str, bytes] | None = None,
         drops_older_bases: bool = False,
     ) -> bool:
         """Save and adopt a model that starts a new epoch, or a configuration, or both.
@@ -446,10 +366,9 @@ class Loop:
             model: the published model with the changes that start a new epoch, except the number of the epoch; None to
                 stay in the present epoch.
             configuration: the new configuration; None to keep the present one.
-            documents: bodies by kind of other documents to save in the same transaction.
             drops_older_bases: whether the models that started older epochs are deleted.
         """
-        bodies = dict(documents or {})
+        bodies = dict[str, bytes]()
         if model is not None:
             if model.bandit is not self.published.bandit:
                 encoder = encoder_of(model.bandit, self._hashings)
@@ -472,12 +391,10 @@ class Loop:
         """Delete the decisions made before a time, or all, with their rewards.
 
         Returns the number of decisions. With `before`, decisions that the model has not learned stay. The model stays,
-        as the base of a new epoch, because it cannot be computed from the rest of the log. Arms that were retired
-        before the time are deleted too.
+        as the base of a new epoch, because it cannot be computed from the rest of the log.
         """
         with self._lock:
             self._refresh()
-            self._store.prune_catalogue(self.name, self._clock(), before=before)
             while not self._stop.is_set() and (up_to := self._last_deletable(before)):
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
                 model = self.published._replace(learned_through=max(self.published.learned_through, up_to))

@@ -16,7 +16,6 @@ from glbandits.service.domain.events import Decision, Mode, SettledDecision
 from glbandits.service.domain.model_snapshots import Identity, load_snapshot, loadable_snapshot
 from glbandits.service.domain.request_features import RequestEncoder, arms_of, encoder_of
 from glbandits.service.runtime.loops.loop_documents import BASE, IDENTITY, read_invalidating
-from glbandits.service.runtime.replay.catalogue_replay import CatalogueReplay
 from glbandits.service.runtime.replay.relearning import relearn, settled_batches
 from glbandits.service.storage.event_store import Document, EventStore, SavedModel
 
@@ -32,8 +31,7 @@ class VerificationResult(msgspec.Struct, kw_only=True):
     decisions: int = 0
     """Decisions that were repeated."""
     unchecked: int = 0
-    """Decisions that could not be repeated, because a part of the log or retired arms were deleted, or a base cannot be
-    loaded."""
+    """Decisions that could not be repeated, because a part of the log was deleted, or a base cannot be loaded."""
     learned: int = 0
     """Decisions that were learned again."""
     set_aside: int = 0
@@ -96,8 +94,6 @@ def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     seed = seed_of(salt, decision.event_id, decision.slot)
     if seed != decision.seed:
         difference = f"replay has the seed {seed}, the log has {decision.seed}"
-    elif decision.catalogue is not None:
-        difference = models.catalogue.difference(decision, bandit)
     else:
         difference = _difference_of(decision, bandit, models.encoder(bandit))
     return f"decision {settled.sequence} ({decision.event_id}): {difference}" if difference else ""
@@ -111,8 +107,7 @@ def _difference_of(decision: Decision, bandit: Bandit, encoder: RequestEncoder) 
     if choice.chosen != decision.chosen:
         return f"replay drew action {choice.chosen}, the log has {decision.chosen}"
     online = decision.mode is Mode.ONLINE
-    baseline = baseline_of(decision)
-    shown = choice.chosen if online or baseline is None else baseline
+    shown = choice.chosen if online else baseline_of(decision)
     probability = float(choice.probabilities[shown]) if online else 1.0
     if (shown, probability) != (decision.shown, decision.probability):
         return (
@@ -133,7 +128,6 @@ class _Models:
         self._bases = {base.epoch: base for base in snapshots if base is not None}
         self._recent: dict[tuple[int, int], Bandit] = {}
         self._hashings: dict[int, Hashing] = {}
-        self.catalogue = CatalogueReplay(store, loop_name)
         self._epoch: int | None = None
 
     def _start_epoch(self, epoch: int) -> None:
@@ -150,7 +144,7 @@ class _Models:
 
     def can_decide(self, decision: Decision) -> bool:
         """Return whether the store has all that is needed to repeat the decision."""
-        return decision.epoch in self._bases and self.catalogue.has(decision)
+        return decision.epoch in self._bases
 
     def encoder(self, model: Bandit) -> RequestEncoder:
         """Return the encoder of requests for a model, with a cache of hashed features."""
