@@ -5,6 +5,7 @@
 # make test-slow   long versions of statistical tests, and the laws on machine code
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
+# make image   the container image of the service; needs docker
 # make bench   speed as ratios, and how cost grows
 # make regret  regret of every policy on many problems; hours
 # make lock    choose the newest versions of the dependencies again
@@ -13,7 +14,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run results test test-slow lint check docs dist bench regret lock clean
+.PHONY: run results test test-slow lint check docs dist image bench regret lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper all --quick --out out/quick
@@ -51,6 +52,9 @@ docs: .venv/ready-docs
 
 dist: .venv/ready-run
 	$(BIN)/python tools/check_dist.py out/dist --all
+
+image:
+	docker build --file deploy/Dockerfile --tag glbandits .
 
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks

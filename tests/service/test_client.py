@@ -1,19 +1,26 @@
+import asyncio
+import inspect
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import httpx
+import msgspec
 import numpy as np
 import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service import Settings, create_app
-from glbandits.service.client import Client, ServiceError, decide_request
+from glbandits.service.client import AsyncClient, Client, ServiceError, calls, decide_request
+from glbandits.service.client.calls import Pause, Target
 from glbandits.service.domain.events import EventStatus
+from glbandits.service.http.v1.schemas import DecideRequest
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -21,16 +28,47 @@ from tests.service.http.servers.live_server import live_server
 from tests.service.http.v1.v1_site import ARMS, WIDTH
 
 
+class Awaited:
+    """An `AsyncClient` whose coroutines run at once, so that both kinds of client have the same tests."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        self._runner, self._client = asyncio.Runner(), AsyncClient(*arguments, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+        return lambda *arguments, **more: self._runner.run(method(*arguments, **more))
+
+    def __enter__(self) -> Self:
+        self._runner.run(self._client.__aenter__())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._runner.run(self._client.__aexit__(*error))
+        self._runner.close()
+
+
+@pytest.fixture(params=[Client, Awaited], name="client_of")
+def client_of_fixture(request: pytest.FixtureRequest) -> Any:
+    """The class of the client."""
+    return request.param
+
+
 class Live(NamedTuple):
     address: str
     key: str
+    client_of: Any = Client
 
-    def client(self, loop: str = "default", **more: Any) -> Client:
-        return Client(self.address, self.key, loop, **more)
+    def client(self, loop: str = "default", **more: Any) -> Any:
+        return self.client_of(self.address, self.key, loop, **more)
 
 
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+@pytest.fixture(name="live")
+def live_fixture(server: Live, client_of: Any) -> Live:
+    return server._replace(client_of=client_of)
+
+
+@pytest.fixture(scope="module", name="server")
+def server_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server in a thread."""
     folder: Path = tmp_path_factory.mktemp("client")
     with closing(SqliteStore(folder / "store.db")) as store:
@@ -58,11 +96,11 @@ def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
 
 
 def test_float32_arrays_give_the_same_decision(live: Live) -> None:
-    arms = np.array(ARMS)
+    arms, event_id = np.array(ARMS), f"f {live.client_of.__name__}/ü"
     with live.client() as client:
-        first = client.decide(arms.astype(np.float32), event_id="f 1/ü", excluded=[2], deferred=True)
-        assert client.decide(arms, event_id="f 1/ü", excluded=[2], deferred=True) == first
-        assert client.activate("f 1/ü").status is EventStatus.ACCEPTED
+        first = client.decide(arms.astype(np.float32), event_id=event_id, excluded=[2], deferred=True)
+        assert client.decide(arms, event_id=event_id, excluded=[2], deferred=True) == first
+        assert client.activate(event_id).status is EventStatus.ACCEPTED
 
 
 def test_context_is_shared_by_all_rows(live: Live) -> None:
@@ -104,10 +142,49 @@ def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     assert reply.reward[1].problem is not None
 
 
-def test_threads_may_share_a_client(live: Live) -> None:
-    with live.client() as client, ThreadPoolExecutor(8) as pool:
+def test_threads_may_share_a_client(server: Live) -> None:
+    with server.client() as client, ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda index: client.decide(ARMS, event_id=f"t{index}").event_id, range(80)))
     assert found == [f"t{index}" for index in range(80)]
+
+
+def test_tasks_may_share_a_client(server: Live) -> None:
+    async def decide_all() -> list[str]:
+        async with AsyncClient(server.address, server.key) as client:
+            decided = await asyncio.gather(*(client.decide(ARMS, event_id=f"a{index}") for index in range(80)))
+        return [each.event_id for each in decided]
+
+    assert asyncio.run(decide_all()) == [f"a{index}" for index in range(80)]
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    def methods(kind: type) -> dict[str, inspect.Signature]:
+        public = inspect.getmembers(kind, lambda member: inspect.isfunction(member) and member.__name__[0] != "_")
+        return {"__init__": inspect.signature(kind)} | {name: inspect.signature(method) for name, method in public}
+
+    assert methods(Client) == methods(AsyncClient)
+
+
+ALONE = """
+import sys
+for name in ("numpy", "numba", "scipy", "starlette"):
+    sys.modules[name] = None
+from glbandits.service.client import Client, decide_request
+with Client(*sys.argv[1:]) as client:
+    decided = client.decide([[1, 0], [0, 1.5]], excluded=[0])
+    client.reward(decided.event_id, 1)
+    client.batch([decide_request([{"drink": "tea"}, {"drink": "cola"}], context={"hour": 8})])
+    client.explanation(decided.event_id)
+    client.status()
+    print(decided.arm, [name for name in sys.modules if name.startswith(("glbandits.maths", "glbandits.bandit"))])
+"""
+
+
+@pytest.mark.system
+def test_client_needs_neither_numpy_nor_numba(server: Live) -> None:
+    command = [sys.executable, "-c", ALONE, server.address, server.key, "other"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (run.returncode, run.stdout) == (0, "1 []\n"), run.stderr
 
 
 def test_error_responses_raise_with_status_and_code(live: Live) -> None:
@@ -120,7 +197,7 @@ def test_error_responses_raise_with_status_and_code(live: Live) -> None:
         assert refused.value.code == "UnknownEvent"
     with live.client("nowhere") as client, pytest.raises(ServiceError, match="there is no loop 'nowhere'"):
         client.decide(ARMS)
-    with Client(live.address, "wrong") as client, pytest.raises(ServiceError, match="key is unknown or revoked"):
+    with live._replace(key="wrong").client() as client, pytest.raises(ServiceError, match="key is unknown or revoked"):
         client.decide(ARMS)
 
 
@@ -128,17 +205,17 @@ def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
     with live.client() as client:
         with pytest.raises(InvalidInput, match="finite"):
             client.decide([[1.0, np.nan]])
-        with pytest.raises(InvalidInput, match=r"got shape \(2,\)"):
+        with pytest.raises(InvalidInput, match=r"got \[1.0, 2.0\]"):
             client.decide([1.0, 2.0])
         with pytest.raises(InvalidInput, match="got nan"):
             client.reward("e", float("nan"))
         for value in ("yes", None, [1.0, 2.0], 10**400):
             with pytest.raises(InvalidInput, match="a reward must be a finite number; got"):
-                client.reward("e", value)  # type: ignore[arg-type]
+                client.reward("e", value)
     with pytest.raises(InvalidInput, match="like http://127.0.0.1:8711; got 'localhost:1'"):
-        Client("localhost:1", "key")
+        live.client_of("localhost:1", "key")
     with pytest.raises(InvalidInput, match="tries must be a whole number of at least 1"):
-        Client("http://localhost:1", "key", tries=0)
+        live.client_of("http://localhost:1", "key", tries=0)
 
 
 @pytest.mark.parametrize("key", ["secret\n", " secret", "se cret", "secret\x00", "sécret", "", None])
@@ -148,14 +225,40 @@ def test_an_unusable_key_is_refused_and_not_printed(key: Any) -> None:
     assert "cret" not in str(refused.value)
 
 
-def test_the_error_without_a_response_names_the_address() -> None:
+def test_the_error_without_a_response_names_the_address(client_of: Any) -> None:
     with Scripted([]) as server:
         address = server.address
     with (
-        Client(address.replace("//", "//user:password@"), "key", tries=1) as client,
-        pytest.raises(ServiceError, match=f"the service at {address} did not respond: ConnectionRefused"),
+        client_of(address.replace("//", "//user:password@"), "key", tries=1) as client,
+        pytest.raises(ServiceError, match=f"the service at {address} did not respond: ConnectError"),
     ):
         client.status()
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (httpx.Response(503), Pause(1.0)),
+        (httpx.Response(503, headers={"retry-after": "3"}), Pause(3.0)),
+        (httpx.Response(429, headers={"retry-after": "9999"}), Pause(10.0)),
+        (httpx.ConnectTimeout("slow"), Pause(0.1)),
+    ],
+)
+def test_pause_before_the_next_attempt(response: Any, expected: Pause) -> None:
+    assert Target("http://a", "key", "shop", 2).result(calls.status(), response, 1) == expected
+
+
+@pytest.mark.parametrize("status", [200, 302, 502])
+def test_page_of_a_proxy_is_an_error(status: int) -> None:
+    target = Target("http://a", "key", "shop", 2)
+    with pytest.raises(ServiceError, match=f"responded with {status}: <html>") as refused:
+        target.result(calls.status(), httpx.Response(status, text="<html>" * 100), 1)
+    assert (refused.value.status, refused.value.code, len(str(refused.value)) < 300) == (status, "Unknown", True)
+
+
+def test_batch_gives_each_decision_an_event_id() -> None:
+    sent = msgspec.json.decode(calls.batch([DecideRequest(arms=[[1.0]])], []).body or b"")
+    assert len(sent["decide"][0]["eventId"]) == 32
 
 
 class Scripted(ThreadingHTTPServer):
@@ -203,20 +306,20 @@ class _ScriptedHandler(BaseHTTPRequestHandler):
         """Not on the screen."""
 
 
-def test_client_retries_a_busy_or_lost_server() -> None:
-    with Scripted([503, 0, 429, 200]) as server, Client(server.address, "key") as client:
+def test_client_retries_a_busy_or_lost_server(client_of: Any) -> None:
+    with Scripted([503, 0, 429, 200]) as server, client_of(server.address, "key") as client:
         assert client.reward("e", 1.0).status is EventStatus.ACCEPTED
     assert len(server.bodies) == 4
     assert len(set(server.bodies)) == 1  # the same key: it counts once
     assert b'"key":"0' in server.bodies[0]
 
 
-def test_client_gives_up_after_its_tries() -> None:
-    with Scripted([503, 503]) as server, Client(server.address, "key", tries=2) as client:
+def test_client_gives_up_after_its_tries(client_of: Any) -> None:
+    with Scripted([503, 503]) as server, client_of(server.address, "key", tries=2) as client:
         with pytest.raises(ServiceError, match="responded with 503: come again") as refused:
             client.reward("e", 1.0)
         assert (refused.value.status, refused.value.code, server.statuses) == (503, "Busy", [])
-    with Scripted([0, 0]) as server, Client(server.address, "key", tries=2) as client:
+    with Scripted([0, 0]) as server, client_of(server.address, "key", tries=2) as client:
         with pytest.raises(ServiceError, match="did not respond") as refused:
             client.reward("e", 1.0)
         assert refused.value.status == 0

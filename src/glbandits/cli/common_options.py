@@ -13,7 +13,8 @@ EngineOption: TypeAlias = Annotated[
     str, typer.Option(help="Where processes run: local, or ray (needs the extra 'ray').")
 ]
 StoreOption: TypeAlias = Annotated[
-    str, typer.Option(help="The SQLite file or postgresql:// address of the service's store.")
+    str,
+    typer.Option(envvar="GLB_SERVE_STORE", help="The SQLite file or postgresql:// address of the service's store."),
 ]
 LINK_NAMES = "identity, logistic, probit or log"
 

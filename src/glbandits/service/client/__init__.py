@@ -1,9 +1,9 @@
-"""A Python client for the API of the service."""
+"""Python clients for the API of the service, blocking and for asyncio. They need neither NumPy nor Numba."""
 
 from glbandits.common.extras import needed_for
 
-with needed_for("glbandits.service.client", "serve"):
-    from glbandits.service.client.client import Client, decide_request
-    from glbandits.service.client.connection import ServiceError
+with needed_for("glbandits.service.client", "client"):
+    from glbandits.service.client.calls import ServiceError, decide_request
+    from glbandits.service.client.client import AsyncClient, Client
 
-__all__ = ["Client", "ServiceError", "decide_request"]
+__all__ = ["AsyncClient", "Client", "ServiceError", "decide_request"]

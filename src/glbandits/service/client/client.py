@@ -1,36 +1,34 @@
-"""A typed client for the API of the service, over one persistent connection."""
+"""Typed clients for the API of the service: `Client` blocks, `AsyncClient` is for asyncio."""
 
-import math
+import asyncio
+import ssl
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
-from urllib.parse import quote, urlencode
+from itertools import count
+from typing import Any, Self, TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike
+import httpx
 
-from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, value_text
-from glbandits.service.client.connection import Connection
-from glbandits.service.domain.event_rules import new_event_id
+from glbandits.service.client import calls
+from glbandits.service.client.calls import Arms, Call, Pause, Target
 from glbandits.service.http.v1.schemas import (
-    ActivateRequest,
     BatchReply,
-    BatchRequest,
     Decided,
     DecideRequest,
-    EventRewardRequest,
     Explanation,
     Rewarded,
     Status,
 )
 
+Content = TypeVar("Content")
+
 
 class Client:
     """Requests decisions from a service, and sends rewards.
 
-    Several threads may share a client, but it sends one request at a time. For parallel requests, create several
-    clients. If the server is busy or does not respond, the client sends the same request again. That is safe: the
-    client gives every decision an event id and every reward a key, so that a repeated request counts once.
+    Several threads may share a client. It keeps connections open. If the server is busy or does not respond, the
+    client sends the same request again. That is safe: the client gives every decision an event id and every reward a
+    key, so that a repeated request counts once.
 
     Args:
         address: the URL of the server, such as http://127.0.0.1:8711.
@@ -41,11 +39,12 @@ class Client:
     """
 
     def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
-        self._connection = Connection(address, key, loop, timeout=timeout, tries=tries)
+        self._target = Target(address, key, loop, tries)
+        self._http = httpx.Client(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
     def decide(
         self,
-        arms: ArrayLike | list[dict[str, Any]],
+        arms: Arms,
         *,
         context: Mapping[str, Any] | None = None,
         event_id: str | None = None,
@@ -65,17 +64,7 @@ class Client:
             excluded: indices of arms that must not be chosen.
             deferred: whether the decision is learned only if it is activated.
         """
-        name = event_id or new_event_id()
-        is_binary = isinstance(arms, np.ndarray) and arms.dtype == np.float32 and arms.ndim == 2
-        if isinstance(arms, np.ndarray) and is_binary and ids is None and context is None:
-            query = {"arms": str(len(arms)), "eventId": name, "deferred": str(deferred).lower()}
-            if excluded:
-                query["excluded"] = ",".join(map(str, excluded))
-            return self._connection.send(
-                f"/decide?{urlencode(query)}", Decided, np.ascontiguousarray(arms, dtype="<f4").tobytes()
-            )
-        request = decide_request(arms, context=context, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
-        return self._connection.send("/decide", Decided, request)
+        return self._send(calls.decide(arms, context, event_id, ids, excluded, deferred))
 
     def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
         """Send a reward of a decision.
@@ -85,11 +74,11 @@ class Client:
             value: the reward.
             key: rewards of a decision with the same key count once. None: the client creates one.
         """
-        return self._connection.send("/reward", Rewarded, _reward(event_id, value, key))
+        return self._send(calls.reward(event_id, value, key))
 
     def activate(self, event_id: str) -> Rewarded:
         """Activate a deferred decision, so that it is learned."""
-        return self._connection.send("/activate", Rewarded, ActivateRequest(event_id=event_id))
+        return self._send(calls.activate(event_id))
 
     def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
         """Request decisions and send rewards in one request, each with an outcome of its own.
@@ -98,8 +87,7 @@ class Client:
             decide: requests from the function `decide_request`.
             reward: event ids and values, also of decisions in the same batch.
         """
-        rewards = [_reward(event_id, value) for event_id, value in reward]
-        return self._connection.send("/batch", BatchReply, BatchRequest(decide=list(decide), reward=rewards))
+        return self._send(calls.batch(decide, reward))
 
     def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
         """Return the contributions of features to the scores of an event's actions.
@@ -110,15 +98,15 @@ class Client:
             event_id: the id of the decision.
             limit: the number of features listed for each action.
         """
-        return self._connection.send(f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
+        return self._send(calls.explanation(event_id, limit))
 
     def status(self) -> Status:
         """Return the status of the loop. Needs a key with the scope read."""
-        return self._connection.send("/status", Status)
+        return self._send(calls.status())
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Close the connections."""
+        self._http.close()
 
     def __enter__(self) -> Self:
         return self
@@ -126,42 +114,81 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-
-def decide_request(
-    arms: ArrayLike | list[dict[str, Any]],
-    *,
-    context: Mapping[str, Any] | None = None,
-    event_id: str | None = None,
-    ids: Sequence[str] | None = None,
-    excluded: Sequence[int] = (),
-    deferred: bool = False,
-) -> DecideRequest:
-    """Return a request for `Client.batch`, with the arguments of `Client.decide`."""
-    fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
-    fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
-    if isinstance(arms, list) and arms and isinstance(arms[0], Mapping):
-        return DecideRequest(
-            rows=[dict(row) for row in arms], context=None if context is None else dict(context), **fields
-        )
-    if context is not None:
-        raise InvalidInput(f"context needs arms with named fields, a list of dicts; got arms {value_text(arms)}")
-    return DecideRequest(arms=_finite_rows(arms).tolist(), **fields)
+    def _send(self, call: Call[Content]) -> Content:
+        request = self._target.request(call)
+        attempts = count(1)
+        while True:
+            outcome: httpx.Response | httpx.TransportError
+            try:
+                outcome = self._http.send(request)
+            except httpx.TransportError as error:
+                outcome = error
+            result = self._target.result(call, outcome, next(attempts))
+            if not isinstance(result, Pause):
+                return result
+            time.sleep(result.seconds)
 
 
-def _finite_rows(arms: Any) -> Floats:
-    rows = np.asarray(arms, dtype=np.float64)
-    if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise InvalidInput(
-            f"arms must be finite numbers of shape (K, width), a row for each arm; got shape {rows.shape}"
-        )
-    return rows
+class AsyncClient:
+    """`Client` for asyncio: the same arguments and methods, as coroutines. Tasks may share a client."""
 
+    def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
+        self._target = Target(address, key, loop, tries)
+        self._http = httpx.AsyncClient(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
-def _reward(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:
-    try:
-        is_finite = math.isfinite(value)
-    except (TypeError, ValueError, OverflowError):  # text, several numbers, or an int that is no float
-        is_finite = False
-    if not is_finite:
-        raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
-    return EventRewardRequest(event_id=event_id, value=float(value), key=key or new_event_id())
+    async def decide(
+        self,
+        arms: Arms,
+        *,
+        context: Mapping[str, Any] | None = None,
+        event_id: str | None = None,
+        ids: Sequence[str] | None = None,
+        excluded: Sequence[int] = (),
+        deferred: bool = False,
+    ) -> Decided:
+        """Request the choice of one of several arms. `Client.decide` documents the arguments."""
+        return await self._send(calls.decide(arms, context, event_id, ids, excluded, deferred))
+
+    async def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
+        """Send a reward of a decision."""
+        return await self._send(calls.reward(event_id, value, key))
+
+    async def activate(self, event_id: str) -> Rewarded:
+        """Activate a deferred decision, so that it is learned."""
+        return await self._send(calls.activate(event_id))
+
+    async def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
+        """Request decisions and send rewards in one request, each with an outcome of its own."""
+        return await self._send(calls.batch(decide, reward))
+
+    async def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
+        """Return the contributions of features to the scores of an event's actions."""
+        return await self._send(calls.explanation(event_id, limit))
+
+    async def status(self) -> Status:
+        """Return the status of the loop. Needs a key with the scope read."""
+        return await self._send(calls.status())
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _send(self, call: Call[Content]) -> Content:
+        request = self._target.request(call)
+        attempts = count(1)
+        while True:
+            outcome: httpx.Response | httpx.TransportError
+            try:
+                outcome = await self._http.send(request)
+            except httpx.TransportError as error:
+                outcome = error
+            result = self._target.result(call, outcome, next(attempts))
+            if not isinstance(result, Pause):
+                return result
+            await asyncio.sleep(result.seconds)

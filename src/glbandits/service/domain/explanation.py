@@ -19,6 +19,7 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.policies.contract import Coefficients
+from glbandits.service.domain.contribution import Contribution
 from glbandits.service.domain.decision_learning import has_width_of_model
 from glbandits.service.domain.events import Decision
 from glbandits.service.domain.request_features import (
@@ -32,17 +33,6 @@ from glbandits.service.domain.request_features import (
 )
 
 INTERCEPT = "intercept"
-
-
-class Contribution(msgspec.Struct, frozen=True):
-    """The contribution of one feature to the score of an action."""
-
-    feature: str
-    """The name in the feature map or in the request (see `Hashing.named_features`); "x[0]", "x[1]" ... in a dense
-    request; "intercept"; or "other features (n)" for the n features that are not listed."""
-    value: float | None
-    """The value in the request; 1 for the intercept, None for other features."""
-    contribution: float
 
 
 class ActionExplanation(msgspec.Struct, frozen=True):

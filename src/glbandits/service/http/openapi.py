@@ -37,9 +37,7 @@ def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
         kind for each in operations for kind in (*_types(each.request), *_types(each.response)) if kind is not bytes
     ]
     references, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
-    for component in components.values():
-        if "description" in component:  # a docstring, which Python 3.13 dedents by itself
-            component["description"] = cleandoc(component["description"])
+    _complete(components)
     schemas = dict(zip(map(repr, [*types, Problem]), references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -56,6 +54,19 @@ def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
         "components": {"schemas": components, "securitySchemes": security},
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _complete(schema: Any) -> None:
+    """Add what generators of typed clients need and msgspec leaves out, in place."""
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _complete(part)
+    if isinstance(schema, dict):
+        if isinstance(schema.get("description"), str):  # a docstring, which Python 3.13 dedents by itself
+            schema["description"] = cleandoc(schema["description"])
+        if isinstance(schema.get("enum"), list):
+            schema.setdefault("type", "string")
+        if schema.get("type") == "object" and "properties" not in schema:
+            schema.setdefault("additionalProperties", True)  # else a generator may take it for an empty object
 
 
 def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:

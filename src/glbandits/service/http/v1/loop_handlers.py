@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from glbandits.policies import POLICIES, Optimist
 from glbandits.policies.contract import settings_of
 from glbandits.service.domain.events import Decision, LoggedDecision, as_datetime
 from glbandits.service.domain.explanation import explain
-from glbandits.service.domain.loop_config import SECOND, LoopConfig, check_setting
+from glbandits.service.domain.loop_config import DECLARED, SECOND, SECONDS, LoopConfig, check_setting
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json, loop_name
@@ -38,7 +38,36 @@ MAX_RELEARNED = 10_000
 """Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
-NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(schemas.LoopConfiguration)}
+
+
+def _sent_type(name: str, kind: Any) -> Any:
+    """Return the type of a setting in requests: a duration may be a text."""
+    meta = DECLARED[name]
+    if meta.extra != SECONDS:
+        return kind
+    number = Annotated[float, msgspec.Meta(ge=meta.ge, le=meta.le)]
+    return Annotated[
+        number | str, msgspec.Meta(description=f"{meta.description} Seconds, or a text such as 5s, 2m or PT5M.")
+    ]
+
+
+LoopConfiguration: Any = msgspec.defstruct(
+    "LoopConfiguration",
+    [
+        (
+            field.name,
+            _sent_type(field.name, field.type),
+            msgspec.field(default=field.default, default_factory=field.default_factory),  # type: ignore[call-overload]
+        )
+        for field in msgspec.structs.fields(LoopConfig)
+    ],
+    bases=(schemas.ApiStruct,),
+    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
+    frozen=True,
+    kw_only=True,
+)
+"""`LoopConfig` in camelCase."""
+NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(LoopConfiguration)}
 SETTINGS = {sent: name for name, sent in NAMES.items()}
 """The names of settings as clients send them, and the reverse."""
 
@@ -70,22 +99,22 @@ def status(site: Site, request: Request) -> schemas.Status:
     )
 
 
-async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
+async def configuration(site: Site, request: Request) -> LoopConfiguration:
     """Return the configuration of a loop."""
     return _as_schema(site.service.loop(loop_name(request)).configuration)
 
 
-def configure(site: Site, request: Request, sent: dict[str, Any]) -> schemas.LoopConfiguration:
+def configure(site: Site, request: Request, sent: dict[str, Any]) -> LoopConfiguration:
     """Replace the configuration of a loop. Omitted settings get their defaults."""
     return _configure(site, request, sent, keep=False)
 
 
-def change(site: Site, request: Request, sent: dict[str, Any]) -> schemas.LoopConfiguration:
+def change(site: Site, request: Request, sent: dict[str, Any]) -> LoopConfiguration:
     """Change the settings of a loop that are sent. Others stay."""
     return _configure(site, request, sent, keep=True)
 
 
-def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool) -> schemas.LoopConfiguration:
+def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool) -> LoopConfiguration:
     loop = site.service.loop(loop_name(request))
 
     def changed(current: LoopConfig) -> LoopConfig:
@@ -113,7 +142,7 @@ def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep:
     if keep:
         settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | checked
     try:
-        configuration = msgspec.convert(settings, schemas.LoopConfiguration)
+        configuration = msgspec.convert(settings, LoopConfiguration)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"the configuration is invalid: {error}") from None
     return LoopConfig(**msgspec.structs.asdict(configuration))
@@ -138,8 +167,8 @@ def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, 
     return {"settings": {"link": current.settings["link"]} if has_link else {}}
 
 
-def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
-    return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration))
+def _as_schema(configuration: LoopConfig) -> LoopConfiguration:
+    return LoopConfiguration(**msgspec.structs.asdict(configuration))
 
 
 def event(site: Site, request: Request) -> schemas.EventRecord:

@@ -1,4 +1,7 @@
-"""Requests and responses of the API. The OpenAPI document and the client use these types."""
+"""Requests and responses of the API. The OpenAPI document and the clients use these types.
+
+The clients need no NumPy, so this module does not import it.
+"""
 
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
@@ -6,9 +9,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from glbandits.service.domain.contribution import Contribution
 from glbandits.service.domain.events import Aggregation, EventStatus, Mode
-from glbandits.service.domain.explanation import Contribution
-from glbandits.service.domain.loop_config import DECLARED, SECONDS, LoopConfig
 
 LONGEST_ID = 256
 """Characters of the id of an event or an arm, and of the key of a reward, at most."""
@@ -242,30 +244,3 @@ class Loops(ApiStruct, frozen=True, kw_only=True):
     """The loops of the server."""
 
     loops: list[str]
-
-
-def _sent_type(name: str, kind: Any) -> Any:
-    """Return the type of a setting in requests: a duration may be a text."""
-    meta = DECLARED[name]
-    if meta.extra != SECONDS:
-        return kind
-    number = Annotated[float, Meta(ge=meta.ge, le=meta.le)]
-    return Annotated[number | str, Meta(description=f"{meta.description} Seconds, or a text such as 5s, 2m or PT5M.")]
-
-
-LoopConfiguration: Any = msgspec.defstruct(
-    "LoopConfiguration",
-    [
-        (
-            field.name,
-            _sent_type(field.name, field.type),
-            msgspec.field(default=field.default, default_factory=field.default_factory),  # type: ignore[call-overload]
-        )
-        for field in msgspec.structs.fields(LoopConfig)
-    ],
-    bases=(ApiStruct,),
-    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
-    frozen=True,
-    kw_only=True,
-)
-"""`LoopConfig` in camelCase."""

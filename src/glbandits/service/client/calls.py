@@ -1,0 +1,220 @@
+"""The part of the clients without I/O: requests, responses, errors, and when to send a request again."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+import msgspec
+from msgspec.structs import replace
+
+from glbandits.common.errors import GlbanditsError, InvalidInput, check_int, value_text
+from glbandits.service.domain.event_rules import new_event_id
+from glbandits.service.http.v1.schemas import (
+    ActivateRequest,
+    BatchReply,
+    BatchRequest,
+    Decided,
+    DecideRequest,
+    EventRewardRequest,
+    Explanation,
+    Rewarded,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Arms: TypeAlias = "ArrayLike | Sequence[Mapping[str, Any]]"
+Content = TypeVar("Content")
+
+BUSY = (429, 503)
+"""Statuses after which a retry of the request may succeed."""
+JSON, FLOATS = "application/json", "application/octet-stream"
+FLOAT32 = "<f4"
+"""NumPy's name of the numbers in a body of the type FLOATS."""
+PRINTABLE = re.compile("[!-~]+")
+"""What a key consists of: other characters cannot be sent in a header."""
+LOST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.1, 1.0, 10.0
+"""Seconds between two attempts: without a response; without a Retry-After; at most."""
+
+
+class ServiceError(GlbanditsError):
+    """An error response, or no response.
+
+    `status` is 0 without a response; `code` is the stable name of the error.
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    code: str = "Unknown"
+    detail: str = ""
+
+
+class Call(Generic[Content]):
+    """A request, and the type of its response. It may be sent several times: the server counts it once.
+
+    Args:
+        path: the path below /v1 of the loop.
+        response_type: the type of the response.
+        content: sent as JSON, or as binary numbers if it is bytes. None for a GET request.
+    """
+
+    def __init__(self, path: str, response_type: type[Content], content: msgspec.Struct | bytes | None = None) -> None:
+        self.path, self.response_type = path, response_type
+        self.method = "GET" if content is None else "POST"
+        self.body = msgspec.json.encode(content) if isinstance(content, msgspec.Struct) else content
+        self.headers = {} if content is None else {"Content-Type": FLOATS if self.body is content else JSON}
+
+
+class Pause(NamedTuple):
+    """The outcome of an attempt that should be repeated after some seconds."""
+
+    seconds: float
+
+
+class Target:
+    """Where the calls of a client go, and when they are sent again. `Client` documents the arguments."""
+
+    def __init__(self, address: str, key: str, loop: str, tries: int) -> None:
+        url = urlsplit(address)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise InvalidInput(f"address must be like http://127.0.0.1:8711; got {address!r}")
+        if not isinstance(key, str) or not PRINTABLE.fullmatch(key):  # the message must not contain the key
+            raise InvalidInput(
+                "key must be text of printable ASCII characters without spaces or line breaks, as `glb keys create` "
+                "prints it. If it was read from a file, pass key.strip()"
+            )
+        self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
+        self._prefix = f"{self._address}{url.path.rstrip('/')}/loops/{quote(loop, safe='')}/v1"
+        self._headers = {"Authorization": f"Bearer {key}"}
+        self._tries = check_int("tries", tries, at_least=1)
+
+    def request(self, call: Call[Any]) -> httpx.Request:
+        """Return the request of a call. It can be sent again."""
+        return httpx.Request(
+            call.method, self._prefix + call.path, content=call.body, headers=self._headers | call.headers
+        )
+
+    def result(
+        self, call: Call[Content], outcome: httpx.Response | httpx.TransportError, attempt: int
+    ) -> Content | Pause:
+        """Return the content of the response to a call, or a pause until the next attempt.
+
+        Attempts are counted from 1. Raises ServiceError for an error response, or if the last attempt got no response.
+        """
+        is_last = attempt == self._tries
+        if isinstance(outcome, httpx.TransportError):
+            if is_last:
+                message = f"the service at {self._address} did not respond: {outcome!r}"
+                raise ServiceError(0, "Unreachable", message) from outcome
+            return Pause(LOST_PAUSE)
+        if outcome.status_code in BUSY and not is_last:
+            seconds = outcome.headers.get("Retry-After", "")
+            return Pause(min(float(seconds), LONGEST_PAUSE) if seconds.isdigit() else BUSY_PAUSE)
+        try:
+            if outcome.status_code == 200:
+                return msgspec.json.decode(outcome.content, type=call.response_type)
+            problem = msgspec.json.decode(outcome.content, type=_Problem)
+        except msgspec.DecodeError:  # the response of a proxy
+            problem = _Problem(detail=outcome.text[:200])
+        message = f"the service responded with {outcome.status_code}: {problem.detail}"
+        raise ServiceError(outcome.status_code, problem.code, message)
+
+
+def decide(
+    arms: Arms,
+    context: Mapping[str, Any] | None,
+    event_id: str | None,
+    ids: Sequence[str] | None,
+    excluded: Sequence[int],
+    deferred: bool,
+) -> Call[Decided]:
+    """Return the call of `Client.decide`."""
+    array: Any = arms
+    if ids is None and context is None and getattr(array, "ndim", 0) == 2 and array.dtype.str == FLOAT32:
+        query = {"arms": len(array), "eventId": event_id or new_event_id(), "deferred": str(deferred).lower()}
+        if excluded:
+            query["excluded"] = ",".join(map(str, excluded))
+        return Call(f"/decide?{urlencode(query)}", Decided, array.tobytes())
+    request = decide_request(arms, context=context, event_id=event_id, ids=ids, excluded=excluded, deferred=deferred)
+    return Call("/decide", Decided, request)
+
+
+def reward(event_id: str, value: float, key: str | None = None) -> Call[Rewarded]:
+    """Return the call of `Client.reward`."""
+    return Call("/reward", Rewarded, _reward_request(event_id, value, key))
+
+
+def activate(event_id: str) -> Call[Rewarded]:
+    """Return the call of `Client.activate`."""
+    return Call("/activate", Rewarded, ActivateRequest(event_id=event_id))
+
+
+def batch(decisions: Sequence[DecideRequest], rewards: Sequence[tuple[str, float]]) -> Call[BatchReply]:
+    """Return the call of `Client.batch`."""
+    named = [each if each.event_id else replace(each, event_id=new_event_id()) for each in decisions]
+    request = BatchRequest(decide=named, reward=[_reward_request(event_id, value) for event_id, value in rewards])
+    return Call("/batch", BatchReply, request)
+
+
+def explanation(event_id: str, limit: int) -> Call[Explanation]:
+    """Return the call of `Client.explanation`."""
+    return Call(f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
+
+
+def status() -> Call[Status]:
+    """Return the call of `Client.status`."""
+    return Call("/status", Status)
+
+
+def decide_request(
+    arms: Arms,
+    *,
+    context: Mapping[str, Any] | None = None,
+    event_id: str | None = None,
+    ids: Sequence[str] | None = None,
+    excluded: Sequence[int] = (),
+    deferred: bool = False,
+) -> DecideRequest:
+    """Return a request for `Client.batch`, with the arguments of `Client.decide`."""
+    fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
+    fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
+    if isinstance(arms, Sequence) and arms and isinstance(arms[0], Mapping):
+        rows: Any = arms
+        return DecideRequest(
+            rows=[dict(row) for row in rows], context=None if context is None else dict(context), **fields
+        )
+    if context is not None:
+        raise InvalidInput(f"context needs arms with named fields, a list of dicts; got arms {value_text(arms)}")
+    return DecideRequest(arms=_numbers(arms), **fields)
+
+
+def _numbers(arms: Any) -> list[list[float]]:
+    rows = arms.__array__().tolist() if hasattr(arms, "__array__") else arms
+    try:
+        numbers = [[float(value) for value in row] for row in rows]
+        is_finite = all(math.isfinite(value) for row in numbers for value in row)
+    except (TypeError, ValueError, OverflowError):
+        is_finite = False
+    if not is_finite:
+        raise InvalidInput(
+            f"arms must be finite numbers of shape (K, width), a row for each arm; got {value_text(arms)}"
+        )
+    return numbers
+
+
+def _reward_request(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:
+    try:
+        is_finite = math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):  # text, several numbers, or an int that is no float
+        is_finite = False
+    if not is_finite:
+        raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
+    return EventRewardRequest(event_id=event_id, value=float(value), key=key or new_event_id())
