@@ -147,14 +147,6 @@ def test_the_extra_serve_is_enough_to_serve() -> None:
     assert glb_without_lab("--help").returncode == 0
 
 
-def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> None:
-    with running(tmp_path, command=(sys.executable, "-c", WITHOUT_LAB)) as server:
-        sent = {"autoOptimisation": True, "rewardRange": [0, 1]}
-        reply = server.ask("PATCH", "/v1/configuration", sent)
-        assert reply.status == 400
-        assert "estimators of the extra [lab], which are not installed" in reply.json["detail"]
-
-
 def test_a_backup_has_all_acknowledged_events(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         body = {"eventId": "before", "actions": ACTIONS}

@@ -1,4 +1,3 @@
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -63,9 +62,3 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_impossible_sparse_loop_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         LoopConfig(**settings)
-
-
-@pytest.mark.parametrize("start", ["9999-12-31T23:59:59-12:00", "9999-12-31T23:59:59.999999Z"])
-def test_optimisation_start_in_the_last_year_is_refused(start: str) -> None:
-    with pytest.raises(InvalidInput, match="optimisation_start must be before the year"):
-        LoopConfig(optimisation_start=datetime.fromisoformat(start))

@@ -1,4 +1,4 @@
-"""Logs of sparse loops: exported, read again, evaluated, and compared by auto-optimisation."""
+"""Logs of sparse loops: exported, read again and evaluated."""
 
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,10 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from glbandits import InvalidInput, Optimist
+from glbandits import InvalidInput
 from glbandits.evaluation import read_export
 from glbandits.service.domain.events import Reward
-from glbandits.service.domain.optimisation_rules import LookVerdict
 from glbandits.service.export.loop_export import export_loop
-from glbandits.service.export.optimisation import optimise_log
 from tests.cli.in_process import glb
 from tests.service.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
 
@@ -98,17 +96,3 @@ def test_commands_with_fixed_columns_read_a_sparse_export(tmp_path: Path) -> Non
 def test_folder_without_an_export_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="has no complete export of `glb export`.*Export the log again"):
         read_export(tmp_path)
-
-
-@pytest.mark.slow
-def test_candidate_of_a_sparse_loop_is_promoted(tmp_path: Path) -> None:
-    """One that learns beats random decisions by so much that 3000 decisions show it."""
-    settings: dict[str, Any] = {"policy": "uniform", "settings": {"link": "identity"}, "width": WIDE}
-    more = {"auto_optimisation": True, "candidates": ("optimist",), "reward_range": (0.0, 1.0), "exploration": 0.1}
-    loop, store = small_loop(tmp_path, clock := Clock(), **settings, **more)
-    play_rounds(loop, store, clock, 3000)
-    optimised = optimise_log(store, "default", learned_through=loop.published.learned_through)
-    assert optimised.look.verdict is LookVerdict.PROMOTE, optimised.look.sentence
-    assert optimised.configuration is not None
-    assert optimised.configuration.build_policy() == Optimist(link="identity")
-    store.close()

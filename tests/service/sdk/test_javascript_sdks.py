@@ -86,6 +86,6 @@ def test_the_sdk_of_the_last_preview(scripts: Path, server: Running, prefix: str
     assert {slot["rewardActionId"] for slot in got["slotted"]["slots"]} == {"pasta", "juice"}
     assert got["refused"] == {"unexpected": True, "code": "InvalidRankRequest", "header": "InvalidRankRequest"}
     assert (got["wait"], got["policy"]) == ("PT5M", "optimist")
-    assert got["optimisation"] == [True, "P14D", "2126-01-01T00:00:00Z"]
+    assert got["optimisation"] is False
     assert got["modelProperties"] == ["creationTime", "lastModifiedTime"]
     assert got["logProperties"] == ["from", "to"]

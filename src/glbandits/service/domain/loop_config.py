@@ -1,7 +1,6 @@
 """The configuration of a loop: reward window, aggregation, exploration, policy and others."""
 
 import math
-from datetime import MAXYEAR, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +26,7 @@ sparse model decides faster with every policy that has a sparse form."""
 LIMITS_OUTLIERS = frozenset({"optimist", "uniform"})
 """Policies that bear a feature or a reward far outside everything seen. Each of the others makes bad decisions for
 thousands of rewards after one of them."""
-HOUR, DAY = 60 * 60, 24 * 60 * 60
+DAY = 24 * 60 * 60
 """In seconds."""
 
 
@@ -62,28 +61,12 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = "optimist"
     settings: dict[str, Any] = msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
     """The settings of the policy."""
-    auto_optimisation: bool = False
-    """Whether the loop regularly tests on its log if another policy is better, and then switches to that policy."""
-    optimisation_frequency: float = 7.0 * DAY
-    """Seconds between two such tests, called looks."""
-    optimisation_start: datetime | None = None
-    """When the first look is due, in UTC if it has no time zone. None: at once."""
-    candidates: tuple[str, ...] = ()
-    """Policies to compare with the running one, as texts (see `policy_arguments`). Empty: those of
-    `optimisation_rules.default_candidates`."""
 
     def __post_init__(self) -> None:
         check_float("reward_wait", self.reward_wait, at_least=0, at_most=60 * DAY)
         check_float("default_reward", self.default_reward, at_least=-1, at_most=1)
         check_float("exploration", self.exploration, at_least=0, at_most=1)
         check_float("model_update", self.model_update, at_least=0, at_most=DAY)
-        check_float("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
-        start = self.optimisation_start
-        if start is not None and start.year == MAXYEAR:  # in UTC it may be a year that no datetime can have
-            raise InvalidInput(
-                f"optimisation_start must be before the year {MAXYEAR}; got {start.isoformat()}",
-                field="optimisation_start",
-            )
         self._check_reward_range()
         check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
         if self.retention_days != -1:

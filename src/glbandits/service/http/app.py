@@ -13,13 +13,10 @@ from glbandits.service.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.service.http.endpoints import ENDPOINTS
 from glbandits.service.http.personalizer.evaluation_handlers import end_abandoned
 from glbandits.service.http.site import EvaluateLog, Site
-from glbandits.service.runtime.auto_optimisation import OptimiseLog
 from glbandits.service.server_settings import Settings
 
 
-def create_app(
-    settings: Settings, *, evaluate_log: EvaluateLog | None = None, optimise_log: OptimiseLog | None = None
-) -> Starlette:
+def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> Starlette:
     """Return the service as an ASGI application.
 
     Its lifespan opens the store, learns in the background, and closes everything. An application that mounts it must
@@ -28,9 +25,8 @@ def create_app(
     Args:
         settings: settings of the server. Only `glb serve` uses those about sockets and processes.
         evaluate_log: runs the evaluations of Personalizer's API. Without it they are refused.
-        optimise_log: runs the auto-optimisation of loops. Without it auto-optimisation is refused.
     """
-    return app_of(Site(settings, evaluate_log=evaluate_log, optimise_log=optimise_log))
+    return app_of(Site(settings, evaluate_log=evaluate_log))
 
 
 def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
-from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.loop_config import LoopConfig
@@ -15,7 +14,6 @@ from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros
 from glbandits.service.domain.request_features import row_of
 from glbandits.service.http.auth import Authenticator
 from glbandits.service.http.http_messages import RETRY_SOON, HttpError
-from glbandits.service.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
 from glbandits.service.runtime.maintenance import Maintenance
 from glbandits.service.runtime.metrics import RequestMetrics
 from glbandits.service.runtime.rate_limit import RateLimit
@@ -47,21 +45,14 @@ class Site:
     Args:
         settings: settings of the server.
         evaluate_log: runs the evaluations of Personalizer's API. Without it they are refused.
-        optimise_log: runs the auto-optimisation of loops. Without it auto-optimisation is refused.
     """
 
     service: Service
     authenticator: Authenticator
     """Both are set when the site has started."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        evaluate_log: EvaluateLog | None = None,
-        optimise_log: OptimiseLog | None = None,
-    ) -> None:
-        self.settings, self.evaluate_log, self.optimise_log = settings, evaluate_log, optimise_log
+    def __init__(self, settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> None:
+        self.settings, self.evaluate_log = settings, evaluate_log
         self.requests = RequestMetrics()
         self.tasks: set[asyncio.Task[None]] = set()
         """Evaluations that are running or waiting."""
@@ -88,12 +79,9 @@ class Site:
         Raises StoreError; then call `close`.
         """
         await asyncio.to_thread(self._open)
-        optimisation = AutoOptimisation(self.service, self.optimise_log, self.settings.store)
-        maintenance = Maintenance(self.service, self.authenticator.refresh, optimisation.run_due)
+        maintenance = Maintenance(self.service, self.authenticator.refresh)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
-        # These are called before `maintenance.close`, which then returns soon.
-        self._opened.callback(optimisation.close)
-        self._opened.callback(self.service.stop)
+        self._opened.callback(self.service.stop)  # before `maintenance.close`, which then returns soon
         self.service.start()
         maintenance.start()
         threading.Thread(target=self._check_store, name="store-check", daemon=True).start()
@@ -136,15 +124,6 @@ class Site:
         rate_limit = RateLimit(settings.rate_limit / settings.processes) if settings.rate_limit else None
         self.service = service
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
-
-    def check_optimiser(self, configuration: LoopConfig) -> LoopConfig:
-        """Return the configuration.
-
-        Raises InvalidInput if it enables an auto-optimisation that is not installed.
-        """
-        if configuration.auto_optimisation and self.optimise_log is None:
-            raise InvalidInput(NO_OPTIMISER, field="auto_optimisation")
-        return configuration
 
     async def close(self) -> None:
         """Cancel evaluations, write the queue, save the models and close the store."""

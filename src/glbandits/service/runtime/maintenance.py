@@ -12,7 +12,7 @@ from glbandits.service.runtime.service import Service
 
 log = logging.getLogger(__name__)
 
-MAINTAIN_EVERY, KEYS_EVERY, DELETE_EVERY, OPTIMISE_EVERY = 0.5, 2.0, 3600.0, 2.0
+MAINTAIN_EVERY, KEYS_EVERY, DELETE_EVERY = 0.5, 2.0, 3600.0
 """Seconds between two runs of each task."""
 FIRST_PAUSE = 2.0
 """Seconds from the start to the first run of a task, at most."""
@@ -27,12 +27,9 @@ class Maintenance:
     Args:
         service: has the store and the loops.
         refresh_keys: reads the API keys again.
-        optimise: runs the auto-optimisations that are due.
     """
 
-    def __init__(
-        self, service: Service, refresh_keys: Callable[[], object], optimise: Callable[[], object] = lambda: None
-    ) -> None:
+    def __init__(self, service: Service, refresh_keys: Callable[[], object]) -> None:
         self._stop = threading.Event()
         self._failures = FailureLog(log)
         # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
@@ -40,7 +37,6 @@ class Maintenance:
             ("store maintenance", MAINTAIN_EVERY, service.store.maintain),
             ("reading API keys", KEYS_EVERY, refresh_keys),
             ("deleting old events", DELETE_EVERY, partial(delete_old_events, service)),
-            ("auto-optimisation", OPTIMISE_EVERY, optimise),
         ]
         self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
 

@@ -133,18 +133,6 @@ def test_headline_and_verdicts_are_shown(opened: Any) -> None:
     assert "against 0.00" in text(opened, "sentence")
 
 
-def test_last_look_is_shown(browser: Any, server: Running) -> None:
-    """The loop `even` looks once, at a policy whose first decision still waits for its reward."""
-    path = "/loops/even/v1"
-    assert server.ask("PATCH", f"{path}/configuration", {"autoOptimisation": True}).status == 200
-    until(lambda: server.ask("GET", f"{path}/status").json["optimisation"]["last"], 120.0)
-    browser.get(f"{server.address}/loops/even/dashboard#key={server.key}")
-    seen(browser, "return document.getElementById('optimisation').textContent !== ''")
-    line = text(browser, "optimisation")
-    assert line.startswith("Auto-optimisation: Wait: ")
-    assert "The next look is due " in line
-
-
 def test_page_has_no_errors_and_uses_only_its_server(opened: Any, server: Running) -> None:
     assert opened.get_log("browser") == []
     requested = opened.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")

@@ -5,7 +5,6 @@ from typing import Any
 
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.http.site import EvaluateLog
-from glbandits.service.runtime.auto_optimisation import OptimiseLog
 from tests.service.http.served_site import ServedSite
 
 V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
@@ -35,7 +34,6 @@ class Site(ServedSite):
         folder: Path,
         *,
         evaluate_log: EvaluateLog | None = None,
-        optimise_log: OptimiseLog | None = None,
         rate: float = 0.0,
         **settings: Any,
     ) -> None:
@@ -46,7 +44,6 @@ class Site(ServedSite):
             now=1_700_000_000_000_000,
             narrow=("reward",),
             evaluate_log=evaluate_log,
-            optimise_log=optimise_log,
             rate_limit=rate,
             **settings,
         )

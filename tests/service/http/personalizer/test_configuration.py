@@ -1,6 +1,5 @@
 """LoopConfig, policy, model and log, as the contract has them."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from glbandits.service.domain.events import Aggregation
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.policy_arguments import parse_arguments
 from tests.service.http.personalizer.personalizer_site import PREVIEW, V1, Site
-from tests.service.runtime import fake_optimisers
 
 SERVICE, POLICY = f"{V1}/configurations/service", f"{V1}/configurations/policy"
 VW = "--cb_explore_adf --epsilon 0.2 --power_t 0 -l 0.001 --cb_type mtr -q ::"
@@ -37,8 +35,6 @@ def test_configuration_has_personalizer_names(site: Site) -> None:
         "lastConfigurationEditDate": "2023-11-14T22:13:20Z",
         "learningMode": "Online",
         "isAutoOptimizationEnabled": False,
-        "autoOptimizationFrequency": "P7D",
-        "autoOptimizationStartDate": None,
         "modelRetrainDays": 0,
         "isInferenceExplainabilityEnabled": False,
     }
@@ -84,9 +80,7 @@ def test_a_read_configuration_can_be_put(site: Site) -> None:
         ({"logRetentionDays": 0}, "logRetentionDays must be a whole number of at least 1"),
         ({"learningMode": "Offline"}, "Invalid enum value 'Offline'"),
         ({"logMirrorEnabled": True}, "logMirrorEnabled is not offered"),
-        ({"autoOptimizationFrequency": "weekly"}, "autoOptimizationFrequency must be an ISO 8601 duration"),
-        ({"autoOptimizationFrequency": "PT1M"}, "autoOptimizationFrequency must be a finite number at least 3600"),
-        ({"isAutoOptimizationEnabled": True}, "isAutoOptimizationEnabled needs the estimators of the extra [lab]"),
+        ({"isAutoOptimizationEnabled": True}, "isAutoOptimizationEnabled is not offered: run `glb evaluate STORE"),
         ({"modelRetrainDays": 2}, "modelRetrainDays is not offered"),
         ({"isInferenceExplainabilityEnabled": True}, "isInferenceExplainabilityEnabled is not offered"),
     ],
@@ -97,25 +91,6 @@ def test_invalid_configurations_are_refused(site: Site, sent: dict[str, Any], wa
     assert (status, code) == (400, "InvalidServiceConfiguration")
     assert wanted in message
     assert configuration(site) == before
-
-
-def test_auto_optimisation_is_put_and_read(tmp_path: Path) -> None:
-    sent = {
-        "isAutoOptimizationEnabled": True,
-        "autoOptimizationFrequency": "P14DT12H",
-        "autoOptimizationStartDate": "2026-01-05T06:00:00Z",
-    }
-    with Site(tmp_path, optimise_log=fake_optimisers.wait) as site:
-        reply = site.ask("PUT", SERVICE, sent)
-        assert reply.status_code == 200
-        assert sent.items() <= site.ask("GET", SERVICE).json().items()
-        configuration = site.ask("GET", "/v1/configuration").json()
-        assert (configuration["autoOptimisation"], configuration["optimisationFrequency"]) == (True, 1_252_800.0)
-        assert (configuration["optimisationStart"], configuration["candidates"]) == ("2026-01-05T06:00:00Z", [])
-        assert configuration["rewardRange"] == [-1.0, 1.0]
-        assert site.ask("GET", "/v1/status").json()["optimisation"] == {"nextAt": "2026-01-05T06:00:00Z", "last": None}
-        assert site.ask("PUT", SERVICE, {"isAutoOptimizationEnabled": False}).status_code == 200
-        assert site.ask("GET", "/v1/status").json()["optimisation"]["nextAt"] is None
 
 
 def test_a_policy_is_put_and_reset(site: Site) -> None:

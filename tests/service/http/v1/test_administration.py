@@ -2,19 +2,15 @@
 
 import json
 import threading
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from glbandits import Bandit
 from glbandits.service.domain.events import DecisionRequest, LoggedDecision
-from glbandits.service.domain.optimisation_rules import OPTIMISATION, Gain, Look, LookVerdict
 from glbandits.service.http.v1 import loop_handlers
 from glbandits.service.http.v1.schemas import EventRecord
 from tests.service.http.v1.v1_site import Site
-from tests.service.runtime import fake_optimisers
 
 
 class TestAdministration:
@@ -50,29 +46,6 @@ class TestAdministration:
         assert "Set reward_range" in detail
         assert site.ask("PATCH", "/v1/configuration", {"policy": "lin-ucb", "rewardRange": [0, 100]}).is_success
 
-    def test_auto_optimisation_needs_limits_of_rewards(self, tmp_path: Path) -> None:
-        with Site(tmp_path, optimise_log=fake_optimisers.wait) as site:
-            status, detail = site.refusal("PATCH", "/v1/configuration", {"autoOptimisation": True})
-            assert (status, "Set reward_range" in detail) == (400, True)
-            sent = {"autoOptimisation": True, "rewardRange": [0, 1], "candidates": ["sgd-ts", "optimist:floor=0.1"]}
-            assert sent.items() <= site.ask("PATCH", "/v1/configuration", sent).json().items()
-            status, detail = site.refusal("PATCH", "/v1/configuration", {"candidates": ["lin-ts"]})
-            assert (status, "no exact probabilities" in detail) == (400, True)
-
-    def test_status_has_the_last_look(self, site: Site) -> None:
-        look = Look(verdict=LookVerdict.WAIT, sentence="Wait.", gains={"sgd-ts": Gain(0.1, -0.2, 0.3)}, decisions=2000)
-        site.service.store.save_document("default", OPTIMISATION, 60_000_000, msgspec.json.encode(look))
-        assert site.ask("GET", "/v1/status").json()["optimisation"] == {
-            "nextAt": None,
-            "last": {
-                "at": "1970-01-01T00:01:00Z",
-                "verdict": "wait",
-                "sentence": "Wait.",
-                "gains": {"sgd-ts": {"value": 0.1, "low": -0.2, "high": 0.3}},
-                "decisions": 2000,
-            },
-        }
-
     def test_put_replaces_the_configuration(self, site: Site) -> None:
         whole = site.ask("PUT", "/v1/configuration", {"width": 3, "mode": "Apprentice"}).json()
         assert (whole["width"], whole["mode"], whole["exploration"]) == (3, "Apprentice", 0.2)
@@ -83,7 +56,7 @@ class TestAdministration:
         [
             ({"exploration": 2}, "exploration must be a finite number"),
             ({"mode": "online"}, "Invalid enum value"),
-            ({"reward_wait": 2}, "unknown field `reward_wait`. Known: aggregation, autoOptimisation, "),
+            ({"reward_wait": 2}, "unknown field `reward_wait`. Known: aggregation, "),
             ({"policy": "optimsit"}, "did you mean 'optimist'"),
             ({"settings": {"x": 1}}, "optimist cannot have the settings"),
             ([], "Expected `object`"),

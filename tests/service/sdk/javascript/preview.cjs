@@ -21,14 +21,14 @@ async function main() {
   const slotted = await post("/multislot/rank", { contextFeatures, actions, slots, eventId: "two" });
   const refused = await post("/rank", { actions: [] });
   const configured = await client.path("/configurations/service").put({ body: { rewardWaitTime: "PT5M" } });
-  const optimised = { isAutoOptimizationEnabled: true, autoOptimizationFrequency: "P14D", autoOptimizationStartDate: "2126-01-01T00:00:00Z" };
+  const optimised = { isAutoOptimizationEnabled: false, autoOptimizationFrequency: "P14D", autoOptimizationStartDate: "2126-01-01T00:00:00Z" };
   const optimisation = await client.path("/configurations/service").put({ body: { rewardWaitTime: "PT5M", ...optimised } });
   return {
     ranked: ranked.body,
     slotted: slotted.body,
     refused: { unexpected: isUnexpected(refused), code: refused.body.error.code, header: refused.headers["x-ms-error-code"] },
     wait: configured.body.rewardWaitTime,
-    optimisation: Object.keys(optimised).map((name) => optimisation.body[name]),
+    optimisation: optimisation.body.isAutoOptimizationEnabled,
     policy: (await get("/configurations/policy")).body.name,
     modelProperties: Object.keys((await get("/model/properties")).body),
     logProperties: Object.keys((await get("/logs/properties")).body.dateRange),

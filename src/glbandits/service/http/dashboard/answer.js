@@ -16,7 +16,6 @@ function renderAnswer(statistics, status) {
   setText("headline", headline(statistics, status));
   setText("sentence", sentence(statistics, status));
   setText("remark", remarks(statistics, status).join(" "));
-  setText("optimisation", optimisation(status.optimisation));
   byId("judgements").hidden = past.decisions === 0;
   if (!past.decisions) return;
   const numbers = [past.low, past.high, present.low, present.high].filter((number) => number !== null);
@@ -75,9 +74,3 @@ function remarks(statistics, status) {
   return texts;
 }
 
-/** The last look of the auto-optimisation and the time of the next one; empty if it was never on. */
-function optimisation({ nextAt, last }) {
-  if (nextAt === null && last === null) return "";
-  const result = last === null ? "" : ` ${last.sentence} (${dayText(Date.parse(last.at))})`;
-  return `Auto-optimisation:${result} ${nextAt === null ? "It is off." : `The next look is due ${dayText(Date.parse(nextAt))}.`}`;
-}

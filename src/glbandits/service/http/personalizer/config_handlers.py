@@ -12,7 +12,6 @@ from glbandits.service.domain.policy_arguments import parse_arguments
 from glbandits.service.http.http_messages import Request, as_datetime
 from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.service.http.personalizer.iso8601 import duration_text, parse_duration
-from glbandits.service.http.personalizer.rank_handlers import REWARD_RANGE
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
@@ -25,9 +24,10 @@ NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(Servi
 """Personalizer's names of the fields of `ServiceConfiguration`."""
 SHARED = [name for name in LoopConfig.__struct_fields__ if name in NAMES]
 """Fields of `LoopConfig` that `ServiceConfiguration` has too."""
-DURATIONS = ("reward_wait", "model_update", "optimisation_frequency")
+DURATIONS = ("reward_wait", "model_update")
 NOT_OFFERED = {
     "log_mirror_enabled": "the log is in the store, and can be exported",
+    "is_auto_optimization_enabled": "run `glb evaluate STORE --promote-if-better` regularly",
     "model_retrain_days": "the model continues with a changed configuration",
     "is_inference_explainability_enabled": "rank returns no explanations",
 }
@@ -43,7 +43,7 @@ def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> Ser
     """Change the configuration of the loop. Omitted fields stay."""
     loop = site.service.loop(request.loop_name)
     try:
-        loop.reconfigure(lambda current: site.check_optimiser(_configured(current, sent)))
+        loop.reconfigure(lambda current: _configured(current, sent))
     except InvalidInput as error:
         if error.field in NAMES:
             error.args = (str(error).replace(error.field, NAMES[error.field]),)
@@ -58,6 +58,7 @@ def _as_schema(site: Site, loop: Loop) -> ServiceConfiguration:
         **settings | {name: duration_text(settings[name]) for name in DURATIONS},
         log_mirror_enabled=False,
         last_configuration_edit_date=as_datetime(document.timestamp if document else 0),
+        is_auto_optimization_enabled=False,
         model_retrain_days=0,
         is_inference_explainability_enabled=False,
     )
@@ -71,12 +72,7 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
             raise InvalidInput(f"{name} is not offered: {instead}. Leave it out, or send {name} as false or 0.")
     changed = {name: getattr(sent, name) for name in SHARED if getattr(sent, name) is not None}
     durations = {name: parse_duration(NAMES[name], changed[name]) for name in DURATIONS if name in changed}
-    configured = msgspec.structs.replace(configuration, **changed | durations)
-    if (
-        configured.auto_optimisation and configured.reward_limits() is None
-    ):  # auto-optimisation needs limits, which this API cannot set
-        return msgspec.structs.replace(configured, reward_range=REWARD_RANGE)
-    return configured
+    return msgspec.structs.replace(configuration, **changed | durations)
 
 
 def get_policy(site: Site, request: Request) -> PolicyContract:

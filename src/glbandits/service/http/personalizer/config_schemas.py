@@ -31,9 +31,7 @@ class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     retention_days: int | None = msgspec.field(name="logRetentionDays", default=None)
     last_configuration_edit_date: datetime | None = None
     mode: Mode | None = msgspec.field(name="learningMode", default=None)
-    auto_optimisation: bool | None = msgspec.field(name="isAutoOptimizationEnabled", default=None)
-    optimisation_frequency: str | None = msgspec.field(name="autoOptimizationFrequency", default=None)
-    optimisation_start: datetime | None = msgspec.field(name="autoOptimizationStartDate", default=None)
+    is_auto_optimization_enabled: bool | None = None
     model_retrain_days: int | None = None
     is_inference_explainability_enabled: bool | None = None
 

@@ -14,7 +14,6 @@ from glbandits.service.domain.events import Decision, LoggedDecision
 from glbandits.service.domain.explanation import explain
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import PublishedModel
-from glbandits.service.domain.optimisation_rules import OPTIMISATION, Look, next_look
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.http_messages import BYTES_TYPE, Request, Response, as_datetime
@@ -27,7 +26,6 @@ from glbandits.service.http.v1.decision_handlers import (
     parse_json,
     unknown_event,
 )
-from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.relearning import model_that_decided
 
 PAGE, LARGEST_PAGE = 50, 500
@@ -65,18 +63,7 @@ def status(site: Site, request: Request) -> schemas.Status:
         first_at=None if summary.first_at is None else as_datetime(summary.first_at),
         last_at=None if summary.last_at is None else as_datetime(summary.last_at),
         counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
-        optimisation=_optimisation(site, loop),
     )
-
-
-def _optimisation(site: Site, loop: Loop) -> schemas.Optimisation:
-    document, last = site.service.store.latest_document(loop.name, OPTIMISATION), None
-    if document is not None:
-        look = msgspec.structs.asdict(msgspec.json.decode(document.body, type=Look))
-        del look["gate"]
-        last = schemas.LookRecord(**look, at=as_datetime(document.timestamp))
-    due = next_look(loop.configuration, document.timestamp if document else None)
-    return schemas.Optimisation(next_at=None if due is None else as_datetime(max(due, site.service.clock())), last=last)
 
 
 async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
@@ -104,7 +91,7 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
         except msgspec.ValidationError as error:
             text = body_error_text(error, schemas.LoopConfiguration)
             raise InvalidInput(f"the configuration is invalid: {text}") from None
-        return site.check_optimiser(LoopConfig(**msgspec.structs.asdict(configuration)))
+        return LoopConfig(**msgspec.structs.asdict(configuration))
 
     return _as_schema(loop.reconfigure(changed))
 

@@ -9,7 +9,6 @@ from msgspec import Meta
 from glbandits.service.domain.events import Aggregation, EventStatus, Mode
 from glbandits.service.domain.explanation import Contribution
 from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.domain.optimisation_rules import Gain, LookVerdict
 
 LONGEST_ID = 256
 """Characters of the id of an event or an arm, and of the key of a reward, at most."""
@@ -214,25 +213,6 @@ class Counts(ApiStruct, frozen=True, kw_only=True):
     activations: dict[EventStatus, int]
 
 
-class LookRecord(ApiStruct, frozen=True, kw_only=True):
-    """The record of a look of the auto-optimisation."""
-
-    # `Look` documents the fields that have the same name.
-    at: datetime
-    verdict: LookVerdict
-    sentence: str
-    gains: dict[str, Gain]
-    decisions: int
-
-
-class Optimisation(ApiStruct, frozen=True, kw_only=True):
-    """The auto-optimisation of a loop."""
-
-    next_at: datetime | None
-    """When the next look is due; None if the auto-optimisation is off."""
-    last: LookRecord | None
-
-
 class Status(ApiStruct, frozen=True, kw_only=True):
     """The status of a loop."""
 
@@ -256,7 +236,6 @@ class Status(ApiStruct, frozen=True, kw_only=True):
     first_at: datetime | None
     last_at: datetime | None
     counts: Counts
-    optimisation: Optimisation
 
 
 class Loops(ApiStruct, frozen=True, kw_only=True):

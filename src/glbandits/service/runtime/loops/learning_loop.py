@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import Event, Lock
 
 import msgspec
@@ -17,7 +17,6 @@ from glbandits.service.domain.events import Decision, DecisionRequest, Mode, Set
 from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
-from glbandits.service.domain.optimisation_rules import check_optimisable
 from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
 from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.first_rewards import FirstRewards
@@ -303,7 +302,6 @@ class Loop:
             while True:
                 self._refresh()
                 changed = change(self.configuration)
-                check_optimisable(changed)
                 if self._commit(self._model_for(changed), configuration=changed):
                     return changed
 
@@ -315,29 +313,6 @@ class Loop:
             return None
         check_exact(configuration)
         return self.published._replace(bandit=fresh_model(configuration, bandit.features))
-
-    def promote(
-        self,
-        configuration: LoopConfig,
-        train_through: Callable[[int], Bandit],
-        documents: Mapping[str, bytes],
-        *,
-        before: LoopConfig,
-    ) -> bool:
-        """Switch to another policy with a trained model, and save documents, in one transaction.
-
-        Args:
-            configuration: the new configuration.
-            train_through: returns the model after it has learned the decisions up to a sequence number.
-            documents: bodies by kind.
-            before: the configuration to replace. If the loop has another one, nothing changes, and False is returned.
-        """
-        with self._lock:
-            self._refresh()
-            if self.configuration != before:
-                return False
-            model = self.published._replace(bandit=train_through(self.published.learned_through))
-            return self._commit(model, configuration=configuration, documents=documents)
 
     def reset(self) -> None:
         """Start a new model that has learned nothing. It keeps the feature map."""
@@ -379,7 +354,6 @@ class Loop:
         model: PublishedModel | None,
         *,
         configuration: LoopConfig | None = None,
-        documents: Mapping[str, bytes] | None = None,
         drops_older_bases: bool = False,
     ) -> bool:
         """Save and adopt a model that starts a new epoch, or a configuration, or both.
@@ -392,10 +366,9 @@ class Loop:
             model: the published model with the changes that start a new epoch, except the number of the epoch; None to
                 stay in the present epoch.
             configuration: the new configuration; None to keep the present one.
-            documents: bodies by kind of other documents to save in the same transaction.
             drops_older_bases: whether the models that started older epochs are deleted.
         """
-        bodies = dict(documents or {})
+        bodies = dict[str, bytes]()
         if model is not None:
             if model.bandit is not self.published.bandit:
                 encoder = encoder_of(model.bandit, self._hashings)
