@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 WORKER_APP = "glbandits.service.export.worker_app:create_worker_app"
 """The function that creates the application in each server process."""
 STOPPED = "Stopped. All events and models are stored."
-INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log has the reason, if any."
+INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log says what is lost."
 
 
 def serve_command(**options: str | None) -> None:
@@ -63,6 +63,8 @@ def serve_command(**options: str | None) -> None:
         is_complete = run_server(WORKER_APP, settings, listening, on_start)
     with suppress(OSError):  # the reader of the output may have ended
         typer.echo(STOPPED if is_complete else INCOMPLETE)
+    if not is_complete:
+        raise typer.Exit(1)
 
 
 def print_start(

@@ -88,6 +88,8 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
             config.callback_notify = lambda: asyncio.to_thread(announce)
             config.timeout_notify = 10**9  # seconds until uvicorn would call it again
             server.run([listening])
+        if server.started and not config.loaded_app.state.site.is_complete:
+            return False
         return not (server.force_exit or (server.started and server.lifespan.shutdown_failed))
     logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it logs workers that died
     supervisor = _Supervisor(config, [listening])
@@ -131,6 +133,8 @@ def prepare_process(app: Starlette, settings: Settings) -> Starlette:
             if settings.shutdown_delay:
                 _delay_signals(served.state.site, settings.shutdown_delay)
             yield state
+        if parent and not served.state.site.is_complete:
+            os._exit(1)  # uvicorn would end the worker by the signal, and the supervisor would not know
 
     app.router.lifespan_context = lifespan
     return app

@@ -64,6 +64,8 @@ class Site:
         """Whether the server is about to stop: it is not ready, but still serves requests."""
         self.damage: list[str] = []
         """Messages on damage of the store's files."""
+        self.is_complete = True
+        """Whether nothing was lost when the site closed."""
         self._opened = AsyncExitStack()
         self.stopping = threading.Event()
         """Set when the site closes."""
@@ -130,7 +132,13 @@ class Site:
         self.stopping.set()
         await asyncio.gather(*self.tasks, return_exceptions=True)
         self.evaluator.shutdown(wait=False)
-        await self._opened.aclose()
+        try:
+            await self._opened.aclose()
+        except StoreError as error:
+            log.error("The shutdown is not complete: %s", error)
+            self.is_complete = False
+        if "service" in vars(self) and self.service.writer.counts.lost_decisions:
+            self.is_complete = False
 
 
 def new_loop_start(settings: Settings) -> tuple[LoopConfig, FirstModel | None]:
