@@ -93,7 +93,7 @@ class Site:
 
         This reads the whole store, so only the process that learns does it.
         """
-        if not self._lock.try_acquire():
+        if not self.service.store.lease.held:
             return
         try:
             self.damage = self.service.store.check()
@@ -110,14 +110,13 @@ class Site:
         first_configuration, first_model = new_loop_start(settings)
         store = open_store(settings.store, durability=settings.durability)
         self._opened.callback(store.close)
-        self._lock = store.learner_lock()
-        self._opened.callback(self._lock.close)
+        store.lease.keep()
         service = Service(
             store,
             settings.loops,
             queue=settings.queue,
             queue_bytes=settings.queue_bytes,
-            learns=self._lock.try_acquire,
+            learns=lambda: store.lease.held,
             first_configuration=first_configuration,
             first_model=first_model,
         )

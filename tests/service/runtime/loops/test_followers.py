@@ -18,7 +18,6 @@ from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE, CONFIGURATION, IDENTITY
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.event_store import Document
-from glbandits.service.storage.learner_lock import FileLearnerLock
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
@@ -185,13 +184,3 @@ def test_concurrent_starts_share_salt_and_model(tmp_path: Path, monkeypatch: pyt
     loop = Loop("default", one, Clock())
     assert loop.salt == late[0].salt
     assert [len(one.documents("default", kind)) for kind in (IDENTITY, CONFIGURATION, BASE)] == [1, 1, 1]
-
-
-def test_one_process_holds_the_lock_until_it_closes(tmp_path: Path) -> None:
-    one, other = (FileLearnerLock(tmp_path / "store.db") for _ in range(2))
-    assert one.try_acquire()
-    assert one.try_acquire()
-    assert not other.try_acquire()
-    one.close()
-    assert other.try_acquire()
-    other.close()

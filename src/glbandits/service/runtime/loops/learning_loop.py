@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Event, Lock
 
 import msgspec
@@ -13,6 +14,7 @@ from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
+from glbandits.service.domain.errors import LeaseLost
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
@@ -32,7 +34,7 @@ from glbandits.service.runtime.loops.loop_documents import (
     read_invalidating,
 )
 from glbandits.service.runtime.loops.loop_statistics import LoopStatistics
-from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.event_store import MAX_SEQUENCE, EventStore
 
 log = logging.getLogger(__name__)
 
@@ -402,7 +404,11 @@ class Loop:
                     model = model._replace(set_aside=0, invalidating=0, evidence=LoopEvidence())
                 if self._commit(model, drops_older_bases=True):
                     deleted = self._store.delete_log(
-                        self.name, up_to, reset_counts=before is None, stop=self._stop.is_set
+                        self.name,
+                        up_to,
+                        before=MAX_SEQUENCE if before is None else before,
+                        reset_counts=before is None,
+                        stop=self._stop.is_set,
                     )
                     self.statistics.catch_up(self.published.learned_through, self._clock())
                     return deleted
@@ -421,6 +427,6 @@ class Loop:
 
     def close(self) -> None:
         """Save the model, so that the next start need not learn it again."""
-        with self._lock:
+        with self._lock, suppress(LeaseLost):  # then another process has the model
             if self.published.learned_through > self._saved_through:
                 self._save_model()
