@@ -8,7 +8,6 @@ import msgspec
 
 from glbandits.service.server_settings import Settings
 
-
 CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
 """Characters that could forge a line or control a terminal, and what is written instead."""
 

@@ -191,15 +191,15 @@ class EventStore(ABC):
         for start in range(0, len(sequences), READ_AT_ONCE):
             part = sequences[start : start + READ_AT_ONCE]
             decisions = f"SELECT sequence, body FROM decisions WHERE sequence IN {_marks(part)}"
-            body_of.update(self._execute(connection, decisions, *part))  # type: ignore[arg-type]
+            body_of.update(self._execute(connection, decisions, *part))
             activations = f"SELECT decision, received_at FROM activations WHERE late = 0 AND decision IN {_marks(part)}"
-            activated_at.update(self._execute(connection, activations, *part))  # type: ignore[arg-type]
+            activated_at.update(self._execute(connection, activations, *part))
             rewards = (
                 "SELECT decision, sequence, received_at, value, key, late FROM rewards"
                 f" WHERE decision IN {_marks(part)} ORDER BY decision, sequence"
             )
             for decision, group in groupby(self._execute(connection, rewards, *part), key=itemgetter(0)):
-                rewards_of[decision] = tuple(LoggedReward(*row[1:-1], late=bool(row[-1])) for row in group)
+                rewards_of[decision] = tuple(LoggedReward(*row, bool(late)) for _, *row, late in group)
         return [
             LoggedDecision(own, decode_body(body_of[own]), rewards_of.get(own, ()), activated_at.get(own))
             for own in sequences

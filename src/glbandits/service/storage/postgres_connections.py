@@ -48,8 +48,8 @@ SESSION_SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
 }
-"""Used unless the address sets them, whatever the defaults of the role and the database are. Locks of a dead machine are
-released after about 5 s."""
+"""Used unless the address sets them. They override the defaults of the role and the database. Locks of a dead machine
+are released after about 5 s."""
 APPLY_SETTINGS = """
     SELECT set_config(name, value, false)
     FROM unnest(%s::text[], %s::text[]) AS wanted (name, value) JOIN pg_settings USING (name)

@@ -48,7 +48,7 @@ def _create_schema(connection: Connection, address: str) -> None:
 def _create(connection: Connection) -> None:
     for name, columns in TABLES.items():
         for type_name, own in TYPES.items():
-            columns = columns.replace(type_name, own)  # noqa: PLW2901
+            columns = columns.replace(type_name, own)
         options = " WITH (fillfactor = 20)" if name in ROOM_FOR_UPDATES else ""
         connection.execute(f"CREATE TABLE {name} ({columns}){options}".encode())
     for statement in (*(f"CREATE {index}" for index in INDEXES.values()), *FIRST_ROWS):

@@ -30,7 +30,6 @@ from glbandits.service.domain.reward_aggregation import aggregate
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE
 from glbandits.service.runtime.replay.replay_verification import verify
-from glbandits.service.storage import sqlite_log
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import ACTIONS, Clock, ask, play_rounds, small_loop
 
@@ -374,7 +373,7 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
     made = play_rounds(loop, store, clock, 100)
     before = None if all_of_it else made[50].timestamp
     monkeypatch.setattr("glbandits.service.storage.event_store.DELETED_AT_ONCE", 20)
-    delete, steps = sqlite_log.delete_oldest, iter([True, True, False])
+    delete, steps = store._delete_oldest, iter([True, True, False])
 
     def deleted(*args: Any) -> int:
         if not next(steps):
@@ -382,7 +381,7 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
         return delete(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite_log, "delete_oldest", deleted)
+        patched.setattr(store, "_delete_oldest", deleted)
         with pytest.raises(KeyboardInterrupt):
             loop.delete_log(before)
     again = Loop("default", store, clock)
@@ -390,6 +389,24 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
     result = verify(store, "default")
     assert (result.sound, result.unchecked, result.decisions) == (True, 60, 40)
     assert again.delete_log(before) == (100 if all_of_it else 10)
+
+
+def test_retention_passes_decisions_of_a_clock_that_was_ahead(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    play_rounds(loop, store, clock, 20)
+    clock.wait(10**6)
+    ahead = play_rounds(loop, store, clock, 5, first=100)
+    clock.wait(11)
+    loop.learn()
+    clock.wait(-(10**6))
+    play_rounds(loop, store, clock, 20, first=200)
+    kept_since = clock()
+    recent = play_rounds(loop, store, clock, 20, first=300)
+    assert loop.delete_log(kept_since) == 40
+    kept = {logged.decision.event_id for logged in store.search("default", "", 100)}
+    assert kept == {made.event_id for made in (*ahead, *recent)}
+    assert verify(store, "default").sound
+    assert loop.delete_log(kept_since) == 0
 
 
 def test_bases_of_deleted_epochs_are_deleted(tmp_path: Path) -> None:

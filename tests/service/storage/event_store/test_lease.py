@@ -69,9 +69,7 @@ def test_a_learner_that_beats_keeps_the_lease(store: EventStore, other: EventSto
         assert not other.lease.keep()
 
 
-def test_a_paused_learner_loses_the_lease_and_cannot_write(
-    store: EventStore, other: EventStore, watch: Watch
-) -> None:
+def test_a_paused_learner_loses_the_lease_and_cannot_write(store: EventStore, other: EventStore, watch: Watch) -> None:
     store.append_blocking([decision("a"), decision("b")])
     assert store.lease.keep()
     assert store.seal("shop", 0, WAIT + 1, 1) == 1

@@ -78,7 +78,9 @@ def test_deletion_frees_names_but_not_numbers(store: EventStore) -> None:
 
 def test_decisions_are_deleted_by_their_timestamps(store: EventStore) -> None:
     """The clock was wrong for b, which must not keep the older decisions after it."""
-    store.append_blocking([decision(name, timestamp) for name, timestamp in zip("abcde", (1, 90, 2, 3, 50), strict=True)])
+    store.append_blocking(
+        [decision(name, timestamp) for name, timestamp in zip("abcde", (1, 90, 2, 3, 50), strict=True)]
+    )
     store.append_blocking([reward("b", 91), reward("c", 4), activation("c", 4), decision("a", loop="other")])
     assert [store.last_sequence("shop", before=40, up_to=last) for last in (0, 2, 3, 9)] == [0, 1, 3, 4]
     assert store.delete_log("shop", 3, before=40) == 2
