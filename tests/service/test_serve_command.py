@@ -104,7 +104,7 @@ def test_a_failed_start_creates_no_store_and_no_key(
 
 def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
-    monkeypatch.setattr(http_server, "run_server", lambda _app, _settings, _socket, announce: announce())
+    monkeypatch.setattr(http_server, "run_server", lambda _settings, _socket, announce: announce())
     first, later = (glb("serve", "--port", "0", "--store", "a.db", folder=tmp_path).stdout for _ in range(2))
     line = "`glb keys create NAME --scope rank --scope reward --store a.db`"
     assert "\nKey: " in first
@@ -116,7 +116,7 @@ def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pyt
 
 def test_the_printed_request_names_the_first_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
-    monkeypatch.setattr(http_server, "run_server", lambda _app, _settings, _socket, announce: announce())
+    monkeypatch.setattr(http_server, "run_server", lambda _settings, _socket, announce: announce())
     printed = glb("serve", "--port", "0", "--store", "a.db", "--loops", "news,shop", folder=tmp_path).stdout
     assert "/loops/news/personalizer/v1.0/rank" in printed
 

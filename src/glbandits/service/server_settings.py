@@ -54,9 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     queue_bytes: Annotated[
         int, Meta(ge=1, description="Bytes of the decisions in the write queue of a process, at most; more get 503.")
     ] = 256 * 1024 * 1024
-    max_body: Annotated[
-        int, Meta(ge=1024, description="Bytes of the body of a request, at most; an imported model may have 68 MiB.")
-    ] = 256 * 1024
+    max_body: Annotated[int, Meta(ge=1024, description="Bytes of the body of a request, at most.")] = 256 * 1024
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision with named features, at most.")] = 50
     max_dense_actions: Annotated[
         int, Meta(ge=1, description="Actions of a decision with vectors of numbers, at most.")

@@ -84,7 +84,7 @@ def test_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) 
     slot = decision(
         "60", timestamp=5, loop="slots", excluded=(0,), shown=1, baseline=2, probabilities=(0.0, 0.25, 0.75)
     )
-    store.append_blocking([slot, decision("70", timestamp=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
+    store.append_blocking([slot, decision("70", timestamp=5, loop="slots", mode=Mode.APPRENTICE, shown=1, baseline=1)])
     folder = tmp_path / "out"
     manifest = export_parquet(store, "slots", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
     table = pl.read_parquet(folder / manifest.files[0].name)

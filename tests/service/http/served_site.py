@@ -15,7 +15,7 @@ from glbandits.service.http.app import app_of
 from glbandits.service.http.auth import Authenticator
 from glbandits.service.http.endpoint import Endpoint
 from glbandits.service.http.endpoints import ENDPOINTS
-from glbandits.service.http.site import EvaluateLog, Site
+from glbandits.service.http.site import Site
 from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.runtime.service import Service
 from glbandits.service.server_settings import Settings
@@ -35,7 +35,6 @@ class ServedSite:
         first_model: FirstModel | None = None,
         now: int = 1_000_000,
         narrow: tuple[str, ...] = ("rank", "reward"),
-        evaluate_log: EvaluateLog | None = None,
         endpoints: Sequence[Endpoint] = ENDPOINTS,
         **settings: Any,
     ) -> None:
@@ -48,7 +47,7 @@ class ServedSite:
         keys = Keys(store, clock=lambda: self.now)
         self.key, self.narrow_key = keys.create("all", tuple(SCOPES)).text, keys.create("narrow", narrow).text
         server = Settings(store=str(folder / "events.db"), **settings)
-        self.site = Site(server, evaluate_log=evaluate_log)
+        self.site = Site(server)
         self.site.service = self.service
         self.site.authenticator = Authenticator(keys.live, rate_limit=RateLimit(self.site.settings.rate_limit))
         self.app = app_of(self.site, endpoints=endpoints)

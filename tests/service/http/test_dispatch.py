@@ -174,8 +174,7 @@ def test_errors_below_personalizer_have_its_format(site: ServedSite, path: str) 
     ("path", "allowed"),
     [
         ("/thing", "GET, HEAD, POST"),
-        ("/personalizer/v1.1-preview.3/model", "DELETE, GET, HEAD, PUT"),
-        ("/personalizer/v1.0/model", "DELETE, GET, HEAD"),
+        ("/personalizer/v1.0/configurations/policy", "DELETE, GET, HEAD, PUT"),
     ],
 )
 def test_wrong_method_gets_the_allowed_ones(site: ServedSite, path: str, allowed: str) -> None:
@@ -213,7 +212,7 @@ def test_log_has_no_keys_and_no_queries(site: ServedSite, caplog: pytest.LogCapt
     assert not any("features" in line or site.key in line for line in logged(caplog))
 
 
-@pytest.mark.parametrize("path", ["/personalizer/v1.0/logs", "/personalizer/v1.0/model", "/personalizer/thing"])
+@pytest.mark.parametrize("path", ["/personalizer/v1.0/configurations/policy", "/personalizer/thing"])
 def test_administration_is_audited(site: ServedSite, caplog: pytest.LogCaptureFixture, path: str) -> None:
     with caplog.at_level(logging.INFO, "glbandits"):
         ask(site, "DELETE", f"{path}?api-version=v1.0")

@@ -76,10 +76,7 @@ def test_the_sdk_of_the_last_preview(scripts: Path, server: Running, prefix: str
         "multiSlotReward": "204",
         "multiSlotActivate": "204",
         "unknown": "404",
-        "model": "200",
         "resetPolicy": "200",
-        "resetModel": "204",
-        "deleteLogs": "204",
     }
     assert got["ranked"]["eventId"] == "evt 1"
     assert {one["id"] for one in got["ranked"]["ranking"]} == {"pasta", "juice"}
@@ -87,5 +84,3 @@ def test_the_sdk_of_the_last_preview(scripts: Path, server: Running, prefix: str
     assert got["refused"] == {"unexpected": True, "code": "InvalidRankRequest", "header": "InvalidRankRequest"}
     assert (got["wait"], got["policy"]) == ("PT5M", "optimist")
     assert got["optimisation"] is False
-    assert got["modelProperties"] == ["creationTime", "lastModifiedTime"]
-    assert got["logProperties"] == ["from", "to"]

@@ -31,8 +31,6 @@ from glbandits.service.server_settings import (
 if TYPE_CHECKING:
     from glbandits.service.storage.api_keys import NewKey
 
-WORKER_APP = "glbandits.service.export.worker_app:create_worker_app"
-"""The function that creates the application in each server process."""
 STOPPED = "Stopped. All events and models are stored."
 INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log says what is lost."
 
@@ -60,7 +58,7 @@ def serve_command(**options: str | None) -> None:
         lines = [] if key is not None else [no_key_line(settings.store)]
         lines += [*start_lines(settings), *reward_lines(settings)]
         on_start = partial(print_start, address_of(listening), settings.loops[0], key, lines, example_request(settings))
-        is_complete = run_server(WORKER_APP, settings, listening, on_start)
+        is_complete = run_server(settings, listening, on_start)
     with suppress(OSError):  # the reader of the output may have ended
         typer.echo(STOPPED if is_complete else INCOMPLETE)
     if not is_complete:

@@ -9,11 +9,11 @@ from glbandits.policies.contract import rebuild, settings_of
 from glbandits.policies.parsing import split_policy
 
 
-def parse_arguments(text: str, link: str = "identity") -> tuple[str, dict[str, Any]]:
+def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:
     """Return the name of a policy of the package and all its settings, from a text as for `split_policy`.
 
-    `link` is used if the text gives no link. User-defined policies are refused, because a client must not have the
-    server import a module. Raises UnknownName or InvalidInput.
+    The link is the identity if the text gives none. User-defined policies are refused, because a client must not have
+    the server import a module. Raises UnknownName or InvalidInput.
 
     >>> name, settings = parse_arguments("optimist:link=logistic,floor=0.1")
     >>> name, settings["link"], settings["floor"]
@@ -22,7 +22,7 @@ def parse_arguments(text: str, link: str = "identity") -> tuple[str, dict[str, A
     name, settings = split_policy(text)
     kind = lookup("policy", name, POLICIES)
     if "link" in {field.name for field in fields(cast(Any, kind))}:
-        settings = {"link": link} | settings
+        settings = {"link": "identity"} | settings
     try:
         return name, settings_of(rebuild(kind, settings))
     except TypeError as error:

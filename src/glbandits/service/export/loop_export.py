@@ -1,6 +1,5 @@
 """Export the decisions of a loop, with their features, to Parquet files."""
 
-import math
 from collections.abc import Collection
 from pathlib import Path
 
@@ -24,8 +23,6 @@ from glbandits.service.runtime.loops.loop_documents import latest_base
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.event_store import EventStore
 
-ALWAYS = (0, 2**62)
-"""A span with all timestamps."""
 LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
 """Modes whose decisions the model learns."""
 
@@ -34,9 +31,7 @@ def export_loop(
     store: EventStore,
     loop: str,
     folder: Path,
-    span: tuple[int, int] = ALWAYS,
     modes: Collection[Mode] = LEARNED,
-    reward_limits: tuple[float, float] = (-math.inf, math.inf),
     *,
     with_fields: bool = True,
 ) -> Manifest:
@@ -46,10 +41,8 @@ def export_loop(
         store: the event store.
         loop: the name of the loop.
         folder: a new or empty folder.
-        span: timestamps of the first decision and after the last one, in microseconds.
         modes: modes of the decisions. Decisions of the mode LoggingOnly have probability 0 for all actions but the
             baseline, so importance-weighted estimators cannot use them. A reward model can.
-        reward_limits: rewards beyond these limits, such as sums of several rewards, are clipped.
         with_fields: whether to export the fields of the requests. They may contain personal data.
     """
     base = latest_base(store, loop)
@@ -57,13 +50,9 @@ def export_loop(
 
     def features_of(decision: Decision) -> Arms | None:
         has_features = width_of(decision, encoder) == encoder.width
-        if not has_features or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
+        if not has_features or decision.mode not in modes:
             return None
         return arms_of(decision, encoder)
-
-    def clipped_reward(settled: SettledDecision) -> float | None:
-        reward = final_reward(settled)
-        return None if reward is None else min(max(reward, reward_limits[0]), reward_limits[1])
 
     return export_parquet(
         store,
@@ -71,13 +60,13 @@ def export_loop(
         folder,
         now=microseconds(),
         features_of=features_of,
-        reward_of=clipped_reward,
+        reward_of=_final_reward,
         fields_of=fields_of if with_fields else lambda _: None,
         sparse_width=encoder.width if encoder.sparse else None,
         feature_map=encoder.features.document() if isinstance(encoder, RequestMap) else None,
     )
 
 
-def final_reward(settled: SettledDecision) -> float | None:
+def _final_reward(settled: SettledDecision) -> float | None:
     """Return the final reward of a decision, in any mode; None if it has none."""
     return reward_of(replace(settled, decision=replace(settled.decision, mode=Mode.ONLINE)))

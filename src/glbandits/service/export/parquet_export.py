@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -34,21 +34,6 @@ BATCH = 1_000
 """Decisions that are read from the store at once."""
 VALUES_PER_FILE = 2**23
 """Approximate number of feature values per file: 67 MB before compression. The log may be larger than memory."""
-
-
-class ExportedRow(Protocol):
-    """A row of any export."""
-
-    @property
-    def sequence(self) -> int:
-        """The sequence number of the decision."""
-
-    @property
-    def size(self) -> int:
-        """Approximate memory of the row, as a number of feature values."""
-
-
-Row = TypeVar("Row", bound=ExportedRow)
 
 
 class _Row(NamedTuple):
@@ -100,30 +85,6 @@ def export_parquet(
     `features`: `feature_counts` has the number of features of each action, `feature_indices` and `feature_values`
     those of all actions, one action after the other. `feature_map` is the map that encoded the fields.
     """
-    return write_export(
-        store,
-        loop,
-        folder,
-        now=now,
-        make_rows=lambda decisions: _rows(decisions, features_of, reward_of, fields_of),
-        frame_of=_frame,
-        sparse_width=sparse_width,
-        feature_map=feature_map,
-    )
-
-
-def write_export(
-    store: EventStore,
-    loop: str,
-    folder: str | PathLike[str],
-    *,
-    now: int,
-    make_rows: Callable[[Iterable[SettledDecision]], Iterator[Row]],
-    frame_of: Callable[[list[Row]], "pl.DataFrame"],
-    sparse_width: int | None = None,
-    feature_map: dict[str, Any] | None = None,
-) -> Manifest:
-    """Write rows of the decisions that are settled at `now` to files in a new or empty folder."""
     with needed_for("an export to Parquet files", "lab"):
         import polars  # noqa: F401
     target = Path(folder)
@@ -133,8 +94,9 @@ def write_export(
         )
     target.mkdir(parents=True, exist_ok=True)
     counter = _DecisionCounter()
-    rows = make_rows(counter.counted(_all_settled(store, loop, now)))
-    files = [_write_rows(target, part[0].sequence, len(part), frame_of(part)) for part in _parts(rows)]
+    decisions = counter.counted(_all_settled(store, loop, now))
+    parts = _parts(_rows(decisions, features_of, reward_of, fields_of))
+    files = [_write_rows(target, part[0].sequence, len(part), _frame(part)) for part in parts]
     written = sum(file.rows for file in files)
     manifest = Manifest(
         loop=loop,
@@ -190,9 +152,9 @@ def _rows(
         yield _row(settled, features, reward, fields_of(settled.decision))
 
 
-def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
     """Yield the rows of each file."""
-    part: list[Row] = []
+    part: list[_Row] = []
     size = 0
     for row in rows:
         part.append(row)

@@ -11,12 +11,11 @@ from starlette.routing import Route
 from glbandits.service.http.dispatch import EndpointApp, RouteCache
 from glbandits.service.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.service.http.endpoints import ENDPOINTS
-from glbandits.service.http.personalizer.evaluation_handlers import end_abandoned
-from glbandits.service.http.site import EvaluateLog, Site
+from glbandits.service.http.site import Site
 from glbandits.service.server_settings import Settings
 
 
-def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> Starlette:
+def create_app(settings: Settings) -> Starlette:
     """Return the service as an ASGI application.
 
     Its lifespan opens the store, learns in the background, and closes everything. An application that mounts it must
@@ -24,9 +23,8 @@ def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -
 
     Args:
         settings: settings of the server. Only `glb serve` uses those about sockets and processes.
-        evaluate_log: runs the evaluations of Personalizer's API. Without it they are refused.
     """
-    return app_of(Site(settings, evaluate_log=evaluate_log))
+    return app_of(Site(settings))
 
 
 def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
@@ -36,7 +34,6 @@ def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
             await site.start()
-            end_abandoned(site.service.store, site.settings.loops, site.service.clock)
             yield
         finally:
             await site.close()

@@ -75,7 +75,7 @@ class EndpointApp:
 
     def __init__(self, endpoint: Endpoint, site: Site) -> None:
         self._endpoint, self._site = endpoint, site
-        self._max_body = site.settings.max_body if endpoint.max_body is None else endpoint.max_body
+        self._max_body = site.settings.max_body
         self._query_names = (
             None if endpoint.parameters is None else tuple(parameter.name for parameter in endpoint.parameters)
         )

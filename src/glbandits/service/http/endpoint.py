@@ -38,8 +38,6 @@ class Endpoint(NamedTuple):
     """The error code of a bad request in Personalizer's format."""
     parameters: tuple[Parameter, ...] | None = ()
     """The allowed query parameters. None: the query is not checked."""
-    max_body: int | None = None
-    """Bytes of the body, at most; None for the setting `max_body`."""
     error_format: Callable[[HttpError, Request, str], Response] = problem_response
     """Builds an error response from the error, the request and `error_code`."""
     per_loop: bool = True

@@ -11,12 +11,9 @@ from glbandits.service.http.endpoint import Endpoint, Parameter
 from glbandits.service.http.http_messages import Request, Response
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
-from glbandits.service.http.personalizer import config_schemas, evaluation_handlers, rank_handlers, schemas
-from glbandits.service.http.personalizer import model_log_handlers as model_log
+from glbandits.service.http.personalizer import config_schemas, rank_handlers, schemas
 from glbandits.service.http.personalizer.errors import (
     BAD_ACTIVATION,
-    BAD_EVALUATION,
-    BAD_MODEL,
     BAD_POLICY,
     BAD_RANK,
     BAD_REWARD,
@@ -29,8 +26,6 @@ from glbandits.service.http.v1 import decision_handlers, loop_handlers, reward_h
 from glbandits.service.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
-MAX_MODEL_BODY = 68 * 1024 * 1024
-"""The largest body with an imported model: 2,800 features with a full covariance. Other bodies: `Settings.max_body`."""
 
 FLOATS = (
     Parameter("arms", "integer", "The number of arms in a float32 body. Required with such a body, and only then."),
@@ -76,15 +71,9 @@ V1 = (
 )
 
 SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract
-EVALUATION, CONTRACT = config_schemas.EvaluationRecord, config_schemas.EvaluationContract
-MODEL, LOGS, REFERENCE = config_schemas.ModelProperties, config_schemas.LogsProperties, config_schemas.PolicyReference
 SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
 SLOTS_REWARD = schemas.MultiSlotRewardRequest
-EVENT, SLOTS_EVENT, EVALUATION_PATH = (
-    "/events/{event:event}",
-    "/multislot/events/{event:event}",
-    "/evaluations/{evaluation}",
-)
+EVENT, SLOTS_EVENT = "/events/{event:event}", "/multislot/events/{event:event}"
 
 ALL_VERSIONS = (
     Endpoint("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
@@ -95,34 +84,11 @@ ALL_VERSIONS = (
     Endpoint("GET", "/configurations/policy", READ, config.get_policy, None, POLICY),
     Endpoint("PUT", "/configurations/policy", ADMIN, config.put_policy, POLICY, POLICY, 200, BAD_POLICY),
     Endpoint("DELETE", "/configurations/policy", ADMIN, config.delete_policy, None, POLICY),
-    Endpoint("GET", "/model", READ, loop_handlers.model, None, bytes),
-    Endpoint("DELETE", "/model", ADMIN, model_log.delete_model, status=204),
-    Endpoint("GET", "/model/properties", READ, model_log.model_properties, None, MODEL),
-    Endpoint("DELETE", "/logs", ADMIN, model_log.delete_logs, status=204),
-    Endpoint("GET", "/logs/properties", READ, model_log.logs_properties, None, LOGS),
-    Endpoint("GET", "/evaluations", READ, evaluation_handlers.list_all, None, list[config_schemas.EvaluationRecord]),
-    Endpoint("POST", "/evaluations", ADMIN, evaluation_handlers.create, CONTRACT, EVALUATION, 201, BAD_EVALUATION),
-    Endpoint("GET", EVALUATION_PATH, READ, evaluation_handlers.get, None, EVALUATION),
-    Endpoint("DELETE", EVALUATION_PATH, ADMIN, evaluation_handlers.delete, status=204),
 )
 PREVIEWS = (
     Endpoint("POST", "/multislot/rank", RANK, rank_handlers.rank_slots, SLOTS_RANK, SLOTS_RANKED, 201, BAD_RANK),
     Endpoint("POST", SLOTS_EVENT + "/reward", REWARD, rank_handlers.reward_slots, SLOTS_REWARD, None, 204, BAD_REWARD),
     Endpoint("POST", SLOTS_EVENT + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
-    Endpoint("PUT", "/model", ADMIN, model_log.put_model, bytes, None, 204, BAD_MODEL, max_body=MAX_MODEL_BODY),
-    Endpoint(
-        "PUT", EVALUATION_PATH, ADMIN, evaluation_handlers.create_named, CONTRACT, EVALUATION, 200, BAD_EVALUATION
-    ),
-    Endpoint(
-        "POST",
-        "/configurations/applyFromEvaluation",
-        ADMIN,
-        evaluation_handlers.apply,
-        REFERENCE,
-        None,
-        204,
-        BAD_POLICY,
-    ),
 )
 PERSONALIZER = tuple(
     endpoint._replace(

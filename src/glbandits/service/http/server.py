@@ -22,10 +22,12 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from glbandits.common.errors import GlbanditsError
+from glbandits.service.http.app import create_app
 from glbandits.service.http.protocol import LimitedProtocol
 from glbandits.service.http.site import Site
+from glbandits.service.runtime.logging_setup import set_up_logging
 from glbandits.service.runtime.service import microseconds
-from glbandits.service.server_settings import Settings
+from glbandits.service.server_settings import Settings, read_settings
 from glbandits.service.storage.api_keys import Keys, NewKey
 from glbandits.service.storage.open_store import open_store
 
@@ -51,21 +53,19 @@ class StartFailed(GlbanditsError):
     """The server did not start."""
 
 
-def run_server(factory: str, settings: Settings, listening: socket.socket, announce: Callable[[], None]) -> bool:
+def run_server(settings: Settings, listening: socket.socket, announce: Callable[[], None]) -> bool:
     """Serve requests until SIGTERM or SIGINT, then shut down gracefully.
 
     Returns whether the shutdown was complete: the queue was written and the models were saved.
 
     Args:
-        factory: import path of the function that returns the application, like "package.module:function". It runs in
-            each process, and reads the settings from the environment.
-        settings: settings of the server.
+        settings: settings of the server, which are also in the environment: each process reads them there.
         listening: the socket to accept connections from.
         announce: called when the server accepts requests.
     """
     max_connections = raise_file_limit(settings.max_connections)
     config = uvicorn.Config(
-        factory,
+        f"{__name__}:create_worker_app",
         factory=True,
         http=LimitedProtocol,
         ws="none",
@@ -114,6 +114,13 @@ class _Supervisor(Multiprocess):
         if not self.is_announced and all(process.is_ready(START_SECONDS) for process in self.processes):
             self.is_announced = True
             self.announce()
+
+
+def create_worker_app() -> Starlette:
+    """Create the application with the settings of the environment. uvicorn calls this function in each process."""
+    settings = read_settings(environment=os.environ)
+    set_up_logging(settings)
+    return prepare_process(create_app(settings), settings)
 
 
 def prepare_process(app: Starlette, settings: Settings) -> Starlette:

@@ -3,9 +3,8 @@
 import asyncio
 import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from typing import Any, Protocol
+from typing import Any
 
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import StoreError
@@ -20,23 +19,9 @@ from glbandits.service.runtime.rate_limit import RateLimit
 from glbandits.service.runtime.service import Service
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
-from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_store
 
 log = logging.getLogger(__name__)
-
-
-class EvaluateLog(Protocol):
-    """Estimates the rewards of policies from the log of a loop.
-
-    Called in another process, so it must be picklable.
-    """
-
-    def __call__(self, store: EventStore, loop_name: str, /, *, start: int, end: int, policies: Any) -> Any:
-        """Return a `PolicyResult` for each policy, and for Online, Baseline1 and BaselineRand.
-
-        Decisions from `start` until before `end` count, in microseconds since 1970.
-        """
 
 
 class Site:
@@ -44,20 +29,15 @@ class Site:
 
     Args:
         settings: settings of the server.
-        evaluate_log: runs the evaluations of Personalizer's API. Without it they are refused.
     """
 
     service: Service
     authenticator: Authenticator
     """Both are set when the site has started."""
 
-    def __init__(self, settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> None:
-        self.settings, self.evaluate_log = settings, evaluate_log
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.requests = RequestMetrics()
-        self.tasks: set[asyncio.Task[None]] = set()
-        """Evaluations that are running or waiting."""
-        self.evaluator = ThreadPoolExecutor(1, "evaluation")
-        """Runs one evaluation at a time, and keeps the threads of other requests free."""
         self.explanations = asyncio.Semaphore(1)
         """Held while an explanation is computed, so that at most one such thread slows down decisions."""
         self.draining = False
@@ -127,10 +107,8 @@ class Site:
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
 
     async def close(self) -> None:
-        """Cancel evaluations, write the queue, save the models and close the store."""
+        """Write the queue, save the models and close the store."""
         self.stopping.set()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-        self.evaluator.shutdown(wait=False)
         try:
             await self._opened.aclose()
         except StoreError as error:

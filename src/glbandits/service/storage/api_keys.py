@@ -18,7 +18,7 @@ SCOPES = {
     "rank": "request decisions, and activate them",
     "reward": "send rewards",
     "read": "read configurations, models, logs and metrics",
-    "admin": "change configurations, models, logs and evaluations",
+    "admin": "change configurations",
 }
 """Scopes of a key and what they allow. No scope includes another."""
 SERVICE, KEYS = "", "keys"

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.http.site import EvaluateLog
 from tests.service.http.served_site import ServedSite
 
 V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
@@ -33,7 +32,6 @@ class Site(ServedSite):
         self,
         folder: Path,
         *,
-        evaluate_log: EvaluateLog | None = None,
         rate: float = 0.0,
         **settings: Any,
     ) -> None:
@@ -43,7 +41,6 @@ class Site(ServedSite):
             configuration=LoopConfig(width=32, reward_wait=600.0),
             now=1_700_000_000_000_000,
             narrow=("reward",),
-            evaluate_log=evaluate_log,
             rate_limit=rate,
             **settings,
         )

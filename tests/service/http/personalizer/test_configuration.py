@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
-from safetensors.numpy import load
 
-from glbandits import Bandit, Optimist
 from glbandits.service.domain.events import Aggregation
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.policy_arguments import parse_arguments
-from tests.service.http.personalizer.personalizer_site import PREVIEW, V1, Site
+from tests.service.http.personalizer.personalizer_site import V1, Site
 
 SERVICE, POLICY = f"{V1}/configurations/service", f"{V1}/configurations/policy"
 VW = "--cb_explore_adf --epsilon 0.2 --power_t 0 -l 0.001 --cb_type mtr -q ::"
@@ -147,63 +144,3 @@ def test_unusable_policies_are_refused(site: Site, arguments: str, wanted: str) 
     assert (status, code) == (400, "InvalidPolicyConfiguration")
     assert wanted in message
     assert configuration(site) == before
-
-
-def same(one: bytes, other: bytes) -> bool:
-    """Whether two models are the same: safetensors writes its headers in any order."""
-    mine, theirs = load(one), load(other)
-    return mine.keys() == theirs.keys() and all(np.array_equal(mine[name], theirs[name]) for name in mine)
-
-
-def learned(site: Site) -> Bandit:
-    """A model that has learned something."""
-    for number in range(5):
-        site.rank(eventId=f"e{number}")
-        site.ask("POST", f"{V1}/events/e{number}/reward", {"value": 1})
-    site.learn()
-    return site.service.loop("default").published.bandit
-
-
-def test_a_model_is_exported_imported_and_reset(site: Site) -> None:
-    model = learned(site)
-    reply = site.ask("GET", f"{V1}/model")
-    assert reply.headers["content-type"] == "application/octet-stream"
-    assert same(reply.content, model.to_bytes())
-    shop = site.service.loop("shop")
-    assert site.ask("PUT", f"/loops/shop{PREVIEW}/model", reply.content).status_code == 204
-    assert same(shop.export_model(), reply.content)
-    assert site.ask("DELETE", f"/loops/shop{V1}/model").status_code == 204
-    assert not same(shop.export_model(), reply.content)
-    assert same(shop.export_model(), Bandit(Optimist(link="identity"), 32, seed=0).to_bytes())
-
-
-@pytest.mark.parametrize("width", [None, 8])
-def test_models_of_other_loops_are_refused(site: Site, width: int | None) -> None:
-    content = b"no model" if width is None else Bandit(Optimist(link="identity"), width).to_bytes()
-    learned(site)
-    before = site.service.loop("default").export_model()
-    assert site.refusal("PUT", f"{PREVIEW}/model", content)[:2] == (400, "InvalidModelImportFormat")
-    assert same(site.service.loop("default").export_model(), before)
-    assert site.refusal("PUT", f"{V1}/model", content)[0] == 405  # v1.0 has no import
-
-
-def test_model_properties_have_start_and_last_update(site: Site) -> None:
-    path, began = f"{V1}/model/properties", "2023-11-14T22:13:20Z"
-    assert site.ask("GET", path).json() == {"creationTime": began, "lastModifiedTime": began}
-    site.now += 60_000_000
-    site.rank()
-    assert site.ask("GET", path).json()["lastModifiedTime"] == began
-    site.learn()
-    assert site.ask("GET", path).json() == {"creationTime": began, "lastModifiedTime": "2023-11-14T22:24:20Z"}
-
-
-def test_a_log_has_its_dates_and_can_be_deleted(site: Site) -> None:
-    assert site.refusal("GET", f"{V1}/logs/properties")[:2] == (404, "LogsPropertiesNotFound")
-    site.rank(eventId="e")
-    site.now += 1_500_000
-    site.rank()
-    dates = {"from": "2023-11-14T22:13:20Z", "to": "2023-11-14T22:13:21.500000Z"}
-    assert site.ask("GET", f"{V1}/logs/properties").json() == {"dateRange": dates}
-    assert site.ask("DELETE", f"{V1}/logs").status_code == 204
-    assert site.refusal("GET", f"{V1}/logs/properties")[0] == 404
-    assert site.ask("POST", f"{V1}/events/e/reward", {"value": 1}).status_code == 404

@@ -24,7 +24,6 @@ SLOTTED = {
 NEAR: dict[str, Any] = {
     "configurations/service": {"rewardWaitTime": "PT10M", "defaultReward": 0.0, "learningMode": "Online"},
     "configurations/policy": {"name": "mine", "arguments": "optimist:floor=0.1"},
-    "model": {},
 }
 
 ODD: list[Any] = [

@@ -1,15 +1,14 @@
-"""Durations and times, there and back."""
+"""Durations, there and back."""
 
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.http.http_messages import as_datetime
-from glbandits.service.http.personalizer.iso8601 import as_microseconds, duration_text, parse_duration
+from glbandits.service.http.personalizer.iso8601 import duration_text, parse_duration
 
 
 @given(st.integers(0, 60 * 24 * 3600 * 1_000_000))
@@ -39,9 +38,3 @@ def test_any_text_is_a_number_or_refused(text: str) -> None:
 def test_months_and_years_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="rewardWaitTime must be an ISO 8601 duration"):
         parse_duration("rewardWaitTime", text)
-
-
-@given(st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)))
-def test_times_round_trip(time: datetime) -> None:
-    assert as_datetime(as_microseconds(time)) == time.replace(tzinfo=UTC)
-    assert as_microseconds(time) == as_microseconds(time.replace(tzinfo=UTC))

@@ -15,13 +15,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import msgspec
 import pytest
 
 from glbandits.cli.commands import serve
-from glbandits.service.http.http_messages import as_datetime
-from glbandits.service.http.personalizer.config_schemas import EvaluationRecord
-from glbandits.service.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
 from glbandits.service.http.server import raise_file_limit
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
@@ -211,30 +207,6 @@ def test_a_used_port_is_one_error_line(tmp_path: Path) -> None:
     assert "set another --port" in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_evaluations_complete(site: Running) -> None:
-    """That they are right is tests/service/export/test_evaluation.py's to say."""
-    request_body = {
-        "name": "all",
-        "startTime": "2020-01-01T00:00:00Z",
-        "endTime": "2100-01-01T00:00:00Z",
-        "policies": [],
-    }
-    reply = site.ask("POST", "/personalizer/v1.0/evaluations", request_body)
-    assert reply.status == 201, reply.body
-    assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200
-
-
-def test_evaluations_of_a_killed_server_fail(tmp_path: Path) -> None:
-    began = as_datetime(0)
-    left = EvaluationRecord(
-        id="e", name="e", start_time=began, end_time=began, job_id="e", status="pending", creation_time=began
-    )
-    with closing(SqliteStore(tmp_path / "store.db")) as store:
-        store.save_document("default", EVALUATION, 0, msgspec.json.encode(StoredEvaluation("e", left)))
-    with running(tmp_path) as server:
-        assert server.ask("GET", "/personalizer/v1.0/evaluations/e").json["status"] == "failed"
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,12 @@ def test_a_changed_configuration_reaches_the_other_ranker(pair: Pair) -> None:
         assert configure(pair.rankers, pair.key, {"exploration": exploration}) < SOON
 
 
-def test_a_reset_model_reaches_the_other_ranker(pair: Pair) -> None:
+def test_a_new_model_reaches_the_other_ranker(pair: Pair) -> None:
     configure(pair.rankers, pair.key, {"modelUpdate": NEVER})
     before = pair.status(pair.rankers[1])["modelVersion"]
     began = time.monotonic()
-    assert pair.ask(pair.rankers[0], "DELETE", "/personalizer/v1.0/model").status == 204
+    changed = {"settings": {"link": "identity", "half_life": 1000}}
+    assert pair.ask(pair.rankers[0], "PATCH", "/v1/configuration", changed).status == 200
     wait_until(lambda: pair.status(pair.rankers[1])["modelVersion"] != before)
     assert time.monotonic() - began < SOON
     assert pair.status(pair.rankers[0])["modelVersion"] == pair.status(pair.rankers[1])["modelVersion"]

@@ -13,7 +13,7 @@ from glbandits.policies.contract import settings_of
 from glbandits.service.domain import decision_learning
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, Reward
 from glbandits.service.domain.explanation import explain
-from glbandits.service.domain.loop_config import LARGEST_SPARSE_MODEL, LoopConfig
+from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -62,12 +62,12 @@ def test_model_is_exported_and_imported(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
     play_rounds(loop, store, clock, 60)
     content, state = loop.export_model(), loop.published.bandit.state.tobytes()
-    loop.reset()
+    loop.configure(loop.configuration, reset_model=True)
     assert loop.published.bandit.state.tobytes() != state
     loop.import_model(content)
     assert loop.published.bandit.state.tobytes() == state
     dense = Bandit(Optimist(link="identity"), 32, seed=0)
-    loop.configure(LoopConfig(width=32, sparse=True))
+    loop.configure(LoopConfig(width=32, sparse=True), reset_model=True)
     with pytest.raises(InvalidInput, match=r"must be like that of the loop, Bandit\(.*sparse=True\); got Bandit\("):
         loop.import_model(dense.to_bytes())
     store.close()
@@ -78,13 +78,13 @@ def test_another_form_starts_a_new_model(tmp_path: Path) -> None:
     play_rounds(loop, store, clock, 40)
     epochs = [loop.published.epoch]
     for sparse in (True, None, False, True):
-        loop.reconfigure(partial(replace, sparse=sparse))
+        loop.reconfigure(partial(replace, sparse=sparse), reset_model=sparse is not False)
         epochs.append(loop.published.epoch)
         assert loop.published.bandit.sparse == bool(sparse)
     assert np.diff(epochs).tolist() == [1, 1, 0, 1]  # None is false for this width
-    loop.reconfigure(partial(replace, width=WIDE, sparse=None))
+    loop.reconfigure(partial(replace, width=WIDE, sparse=None), reset_model=True)
     play_rounds(loop, store, clock, 40, first=100)
-    loop.reconfigure(partial(replace, width=16))
+    loop.reconfigure(partial(replace, width=16), reset_model=True)
     play_rounds(loop, store, clock, 40, first=200)
     result = verify(store, "default")
     assert result.sound, result.messages
@@ -181,12 +181,6 @@ def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest
     assert not np.array_equal(before.at(known.indices), after.at(known.indices))  # but what is known goes on learning
     assert verify(store, "default").sound
     store.close()
-
-
-def test_model_stays_below_the_limit_of_an_import() -> None:
-    from glbandits.service.http.endpoints import MAX_MODEL_BODY
-
-    assert 8 * LARGEST_SPARSE_MODEL < MAX_MODEL_BODY
 
 
 @pytest.mark.parametrize(("width", "form"), [(WIDE, True), (64, True), (5000, False), (64, False)])

@@ -30,8 +30,6 @@ async function main() {
     wait: configured.body.rewardWaitTime,
     optimisation: optimisation.body.isAutoOptimizationEnabled,
     policy: (await get("/configurations/policy")).body.name,
-    modelProperties: Object.keys((await get("/model/properties")).body),
-    logProperties: Object.keys((await get("/logs/properties")).body.dateRange),
     statuses: {
       rank: ranked.status,
       multiSlotRank: slotted.status,
@@ -40,10 +38,7 @@ async function main() {
       multiSlotReward: (await post("/multislot/events/{eventId}/reward", rewards, "two")).status,
       multiSlotActivate: (await post("/multislot/events/{eventId}/activate", undefined, "two")).status,
       unknown: (await post("/events/{eventId}/reward", { value: 1 }, "nobody")).status,
-      model: (await get("/model")).status,
       resetPolicy: (await client.path("/configurations/policy").delete()).status,
-      resetModel: (await client.path("/model").delete()).status,
-      deleteLogs: (await client.path("/logs").delete()).status,
     },
   };
 }

@@ -1,4 +1,4 @@
-"""Errors in Personalizer's format, and all of its error codes.
+"""Errors in Personalizer's format, and its error codes.
 
 v1.0 has three coarse codes. The previews have some fifty fine codes, which v1.0 has as the code of the inner error.
 `http/endpoints.py` assigns each endpoint the fine code of a bad request. docs/personalizer.md has the table of codes.
@@ -13,7 +13,6 @@ STABLE_PATH = "/personalizer/v1.0"
 
 BAD_RANK, BAD_REWARD, BAD_ACTIVATION = "InvalidRankRequest", "InvalidRewardRequest", "InvalidEventIdToActivate"
 BAD_SERVICE, BAD_POLICY = "InvalidServiceConfiguration", "InvalidPolicyConfiguration"
-BAD_EVALUATION, BAD_MODEL = "InvalidEvaluationContract", "InvalidModelImportFormat"
 """Fine codes of bad requests (400), by endpoint."""
 BY_STATUS = {
     401: "InvalidApiAccess",
@@ -26,8 +25,6 @@ BY_STATUS = {
 }
 """Fine codes of other errors, by HTTP status. TooManyRequests is not a code of Personalizer, where a gateway sent
 another format."""
-NOT_FOUND = frozenset({"EvaluationNotFound", "LearningSettingsNotFound", "LogsPropertiesNotFound"})
-"""Fine codes that handlers raise themselves, as `HttpError.code`."""
 
 
 def personalizer_response(error: HttpError, request: Request, code: str) -> Response:
@@ -41,8 +38,7 @@ def personalizer_response(error: HttpError, request: Request, code: str) -> Resp
         code: the fine code of a bad request to this endpoint.
     """
     status = 400 if error.status == 413 else error.status
-    given = code if error.code == "BadRequest" else error.code if error.code in NOT_FOUND else None
-    fine = given or BY_STATUS.get(error.status, "InternalServerError")
+    fine = code if error.code == "BadRequest" else BY_STATUS.get(error.status, "InternalServerError")
     coarse = "ResourceNotFound" if status == 404 else "BadRequest" if status < 500 else "InternalServerError"
     body = {
         "code": coarse if STABLE_PATH in request.path else fine,

@@ -1,11 +1,10 @@
-"""Durations (ISO 8601) of Personalizer's API, and times as microseconds since 1970."""
+"""Durations (ISO 8601) of Personalizer's API."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.http.http_messages import EPOCH
 
 
 def parse_duration(name: str, text: str) -> float:
@@ -37,8 +36,3 @@ def duration_text(seconds: float) -> str:
     time = "".join(f"{count}{unit}" for count, unit in clock if count not in (0, "0"))
     days = f"{span.days}D" if span.days else ""
     return f"P{days}T{time}" if time else f"P{days or 'T0S'}"
-
-
-def as_microseconds(time: datetime) -> int:
-    """Convert a time to microseconds since 1970. A time without a zone is in UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)

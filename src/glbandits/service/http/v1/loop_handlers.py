@@ -26,6 +26,7 @@ from glbandits.service.http.v1.decision_handlers import (
     parse_json,
     unknown_event,
 )
+from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.relearning import model_that_decided
 
 PAGE, LARGEST_PAGE = 50, 500
@@ -36,6 +37,10 @@ MAX_RELEARNED = 10_000
 """Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
+SENTENCE = (
+    "A new model learns the log under the changed settings. The present model decides, and goes on learning, until the "
+    "new one has learned all."
+)
 _settings = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -63,12 +68,20 @@ def status(site: Site, request: Request) -> schemas.Status:
         first_at=None if summary.first_at is None else as_datetime(summary.first_at),
         last_at=None if summary.last_at is None else as_datetime(summary.last_at),
         counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
+        relearning=relearning_of(loop),
     )
 
 
-async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
+def relearning_of(loop: Loop) -> schemas.Relearning | None:
+    """Return the progress of a model that learns the log again; None if there is none."""
+    progress = loop.relearning_progress()
+    return None if progress is None else schemas.Relearning(sentence=SENTENCE, learned_to=progress[0], of=progress[1])
+
+
+def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
     """Return the configuration of a loop."""
-    return _as_schema(site.service.loop(request.loop_name).configuration)
+    loop = site.service.loop(request.loop_name)
+    return _as_schema(loop.configuration, relearning_of(loop))
 
 
 def configure(site: Site, request: Request) -> schemas.LoopConfiguration:
@@ -91,9 +104,10 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
         except msgspec.ValidationError as error:
             text = body_error_text(error, schemas.LoopConfiguration)
             raise InvalidInput(f"the configuration is invalid: {text}") from None
-        return LoopConfig(**msgspec.structs.asdict(configuration))
+        return LoopConfig(**{name: getattr(configuration, name) for name in LoopConfig.__struct_fields__})
 
-    return _as_schema(loop.reconfigure(changed))
+    loop.reconfigure(changed, reset_model=sent.get("resetModel") is True)
+    return _as_schema(loop.configuration, relearning_of(loop))
 
 
 def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,8 +119,8 @@ def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, 
     return {"settings": {"link": current.settings["link"]} if has_link else {}}
 
 
-def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
-    return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration))
+def _as_schema(configuration: LoopConfig, relearning: schemas.Relearning | None = None) -> schemas.LoopConfiguration:
+    return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration), relearning=relearning)
 
 
 def event(site: Site, request: Request) -> schemas.EventRecord:
