@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from glbandits.service.domain.loop_config import DECLARED, LoopConfig
-from glbandits.service.http.v1.loop_handlers import LoopConfiguration
+from glbandits.service.http.v1.configuration_handlers import LoopConfiguration
 
 PAGE = Path(__file__).parent.parent / "docs/service-api.md"
 BEGIN, END = "<!-- settings of a loop: tools/write_loop_settings.py -->\n", "<!-- end of the settings -->\n"

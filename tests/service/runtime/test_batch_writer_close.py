@@ -36,14 +36,18 @@ def test_close_gives_up_on_a_failing_store(fake_store: FakeStore, caplog: pytest
     async def main() -> None:
         writer = BatchWriter(fake_store)
         fake_store.failure = StoreError("the disk is full")
-        receipt = writer.submit(decision("1"), SLOW)
+        degraded = writer.submit(decision("1"), 0.001)
+        with pytest.raises(TimeoutError):
+            await degraded
+        waiting = writer.submit(decision("2"), SLOW)
         await until(lambda: writer.state is WriterState.RETRYING)
         await writer.close()
         with pytest.raises(StoreError, match="the disk is full"):
-            await receipt
+            await waiting
+        assert writer.counts.lost_decisions == 1
 
     run(main())
-    assert "Decision 1 of loop shop was not written: the disk is full" in caplog.text
+    assert "1 decisions are lost" in caplog.text
 
 
 def test_close_gives_up_on_a_hanging_store(

@@ -25,8 +25,16 @@ def test_text_lines_have_time_level_and_message() -> None:
     assert TextFormatter().format(record()) == '2023-11-14T22:13:20.250Z WARNING it went wr"ong'
     assert TextFormatter().format(record(request="r-1")).endswith('it went wr"ong [r-1]')
     lines = TextFormatter().format(record(failed=True)).splitlines()
-    assert lines[1] == "Traceback (most recent call last):"
-    assert lines[-2:] == ["RuntimeError: a disk", "is away"]
+    assert lines[1] == "  Traceback (most recent call last):"
+    assert lines[-2:] == ["  RuntimeError: a disk", "  is away"]
+
+
+def test_control_characters_are_escaped_in_text_lines() -> None:
+    made = record(request="r\n1")
+    made.args = ("\x1b[2J", "on\r\n2023-11-14T22:13:20.250Z INFO forged\u2028\x85")
+    assert TextFormatter().format(made) == (
+        r"2023-11-14T22:13:20.250Z WARNING \x1b[2J went on\r\n2023-11-14T22:13:20.250Z INFO forged\u2028\x85 [r\n1]"
+    )
 
 
 @pytest.mark.parametrize("failed", [True, False])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from glbandits.service.storage.api_keys import NewKey
 
 STOPPED = "Stopped. All events and models are stored."
-INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log has the reason, if any."
+INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log says what is lost."
 
 
 def serve_command(**options: str | None) -> None:
@@ -61,6 +61,8 @@ def serve_command(**options: str | None) -> None:
         is_complete = run_server(settings, listening, on_start)
     with suppress(OSError):  # the reader of the output may have ended
         typer.echo(STOPPED if is_complete else INCOMPLETE)
+    if not is_complete:
+        raise typer.Exit(1)
 
 
 def print_start(

@@ -7,6 +7,10 @@ class StoreError(GlbanditsError):
     """The store failed. Nothing was changed, and nothing was acknowledged."""
 
 
+class LeaseLost(StoreError):
+    """This process was the learner, and another one has taken over."""
+
+
 class QueueFull(GlbanditsError):
     """The write queue is full. The event was refused and not written; retry later."""
 

@@ -28,7 +28,7 @@ from glbandits.service.http.personalizer.contract import (
     personalizer_response,
 )
 from glbandits.service.http.site import Site
-from glbandits.service.http.v1 import decision_handlers, loop_handlers, reward_handlers
+from glbandits.service.http.v1 import configuration_handlers, decision_handlers, loop_handlers, reward_handlers
 from glbandits.service.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
@@ -51,21 +51,21 @@ PAGE = (
 FEATURES = (
     f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
 )
-DECIDE, CONFIGURATION = v1.DecideRequest | bytes, loop_handlers.LoopConfiguration
+DECIDE, CONFIGURATION = v1.DecideRequest | bytes, configuration_handlers.LoopConfiguration
 LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
-LOOP, SENT = loop_handlers.LoopConfiguration, dict[str, Any]
+LOOP, SENT = configuration_handlers.LoopConfiguration, dict[str, Any]
 EVENT = "/v1/events/{event:path}"
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
     Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),
-    Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, LOOP),
-    Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, LOOP, LOOP, decoded=SENT),
-    Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, LOOP, LOOP, decoded=SENT),
+    Endpoint("GET", "/v1/configuration", READ, configuration_handlers.configuration, None, LOOP),
+    Endpoint("PUT", "/v1/configuration", ADMIN, configuration_handlers.configure, LOOP, LOOP, decoded=SENT),
+    Endpoint("PATCH", "/v1/configuration", ADMIN, configuration_handlers.change, LOOP, LOOP, decoded=SENT),
     Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.EventPage, parameters=PAGE),
     Endpoint("GET", EVENT + "/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT),
     Endpoint("GET", EVENT, READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),

@@ -91,6 +91,8 @@ def run_server(settings: Settings, listening: socket.socket, announce: Callable[
             server.run([listening])
         if server.lifespan.startup_failed:
             raise StartFailed("the server did not start; its log has the error")
+        if server.started and not config.loaded_app.state.site.is_complete:
+            return False
         return not (server.force_exit or (server.started and server.lifespan.shutdown_failed))
     logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it logs workers that died
     supervisor = _Supervisor(config, [listening])
@@ -144,6 +146,8 @@ def prepare_process(app: Starlette, settings: Settings) -> Starlette:
             if settings.shutdown_delay:
                 _delay_signals(served.state.site, settings.shutdown_delay)
             yield state
+        if parent and not served.state.site.is_complete:
+            os._exit(1)  # uvicorn would end the worker by the signal, and the supervisor would not know
 
     app.router.lifespan_context = lifespan
 

@@ -45,6 +45,8 @@ class Site:
         """Whether the server is about to stop: it is not ready, but still serves requests."""
         self.damage: list[str] = []
         """Messages on damage of the store's files."""
+        self.is_complete = True
+        """Whether nothing was lost when the site closed."""
         self._opened = AsyncExitStack()
         self.stopping = threading.Event()
         """Set when the site closes."""
@@ -73,7 +75,7 @@ class Site:
 
         This reads the whole store, so only the process that learns does it.
         """
-        if not self._lock.try_acquire():
+        if not self.service.store.lease.held:
             return
         try:
             self.damage = self.service.store.check()
@@ -90,14 +92,13 @@ class Site:
         first_configuration, first_model = new_loop_start(settings)
         store = open_store(settings.store, durability=settings.durability)
         self._opened.callback(store.close)
-        self._lock = store.learner_lock()
-        self._opened.callback(self._lock.close)
+        store.lease.keep()
         service = Service(
             store,
             settings.loops,
             queue=settings.queue,
             queue_bytes=settings.queue_bytes,
-            learns=self._lock.try_acquire,
+            learns=lambda: store.lease.held,
             first_configuration=first_configuration,
             first_model=first_model,
         )
@@ -110,7 +111,13 @@ class Site:
     async def close(self) -> None:
         """Write the queue, save the models and close the store."""
         self.stopping.set()
-        await self._opened.aclose()
+        try:
+            await self._opened.aclose()
+        except StoreError as error:
+            log.error("The shutdown is not complete: %s", error)
+            self.is_complete = False
+        if "service" in vars(self) and self.service.writer.counts.lost_decisions:
+            self.is_complete = False
 
 
 def new_loop_start(settings: Settings) -> tuple[LoopConfig, FirstModel | None]:

@@ -58,7 +58,9 @@ class WriterCounts:
     events: int = 0
     """Events with a receipt."""
     failed_events: int = 0
-    """Events that ended with an error."""
+    """Events that the store failed to write. Invalid events do not count."""
+    lost_decisions: int = 0
+    """Decisions of `failed_events` that clients had received as degraded."""
     retried_batches: int = 0
     """Batches whose decisions had to be retried."""
     seconds: float = 0.0
@@ -207,6 +209,11 @@ class BatchWriter:
                 task.cancel()
                 await asyncio.wait([task])
         self.state = WriterState.CLOSED
+        if self.counts.lost_decisions:
+            log.error(
+                "%d decisions are lost: clients received them as degraded, and the store did not accept them.",
+                self.counts.lost_decisions,
+            )
 
     async def _run(self) -> None:
         try:
@@ -319,10 +326,11 @@ class BatchWriter:
             outcome = StoreError(f"The store cannot write the event: {outcome!r}")
         for pending in events:
             if isinstance(pending.event, Decision):
-                self._forget_decision(pending.event, outcome)
+                self._forget_decision(pending.event)
             waits = not pending.receipt.done() and not pending.receipt.get_loop().is_closed()
             if isinstance(outcome, Exception):
-                self.counts.failed_events += 1
+                self.counts.failed_events += isinstance(outcome, StoreError)
+                self.counts.lost_decisions += not waits and isinstance(pending.event, Decision)
                 if waits:
                     pending.receipt.set_exception(outcome)
             else:
@@ -330,10 +338,8 @@ class BatchWriter:
                 if waits:
                     pending.receipt.set_result(outcome)
 
-    def _forget_decision(self, decision: Decision, outcome: Outcome) -> None:
+    def _forget_decision(self, decision: Decision) -> None:
         self._bytes -= size_of(decision)
         name = (decision.loop, decision.event_id, decision.slot)
         if self._decisions.get(name) is decision:
             del self._decisions[name]
-        if isinstance(outcome, Exception):
-            log.error("Decision %s of loop %s was not written: %s", decision.event_id, decision.loop, outcome)

@@ -8,15 +8,25 @@ import msgspec
 
 from glbandits.service.server_settings import Settings
 
+CONTROLS = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
+"""Characters that could forge a line or control a terminal, and what is written instead."""
+
 
 class TextFormatter(logging.Formatter):
-    """Formats a record as timestamp, level, message and request id, with the traceback below."""
+    """Formats a record as timestamp, level, message and request id, with the traceback below.
+
+    Control characters are escaped, because a message may contain text of a client.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         request = getattr(record, "request", "")
-        line = f"{_timestamp(record)} {record.levelname} {record.getMessage()}{f' [{request}]' if request else ''}"
-        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+        message = f"{record.getMessage()}{f' [{request}]' if request else ''}".translate(CONTROLS)
+        lines = [f"{_timestamp(record)} {record.levelname} {message}"]
+        if record.exc_info is not None:
+            # Indented, so that no line of a traceback looks like a record.
+            lines += [f"  {line.translate(CONTROLS)}" for line in self.formatException(record.exc_info).split("\n")]
+        return "\n".join(lines)
 
 
 class JsonFormatter(logging.Formatter):

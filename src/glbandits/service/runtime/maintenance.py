@@ -13,7 +13,7 @@ from glbandits.service.storage.api_keys import KEYS_EVERY
 
 log = logging.getLogger(__name__)
 
-MAINTAIN_EVERY, DELETE_EVERY = 0.5, 3600.0
+MAINTAIN_EVERY, DELETE_EVERY, LEASE_EVERY = 0.5, 3600.0, 0.25
 """Seconds between two runs of each task."""
 FIRST_PAUSE = 2.0
 """Seconds from the start to the first run of a task, at most."""
@@ -36,6 +36,7 @@ class Maintenance:
         # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
         tasks: list[tuple[str, float, Callable[[], object]]] = [
             ("store maintenance", MAINTAIN_EVERY, service.store.maintain),
+            ("keeping the learner's lease", LEASE_EVERY, service.store.lease.keep),
             ("reading API keys", KEYS_EVERY, refresh_keys),
             ("deleting old events", DELETE_EVERY, partial(delete_old_events, service)),
         ]
@@ -70,7 +71,6 @@ def delete_old_events(service: Service) -> None:
     Decisions that the model has not learned stay, even if the retention is shorter than the reward window.
     """
     with ExitStack() as calls:  # calls all, also after an error, and raises it at the end
-        calls.callback(service.store.drop_empty_partitions)
         for loop in service.loops.values():
             days = loop.configuration.retention_days
             if days > 0:

@@ -4,8 +4,8 @@ Every store must pass the tests in tests/service/storage/event_store/.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from glbandits.common.errors import check_int
+from glbandits.service.domain.errors import LeaseLost
 from glbandits.service.domain.event_rules import Kind
 from glbandits.service.domain.events import (
     Decision,
@@ -24,10 +25,15 @@ from glbandits.service.domain.events import (
     Receipt,
     SettledDecision,
 )
-from glbandits.service.storage.learner_lock import LearnerLock
+from glbandits.service.storage.learner_lease import LearnerLease
+from glbandits.service.storage.schema import SELECT_LAST_SEQUENCE
 
 Rows: TypeAlias = Iterable[tuple[Any, ...]]
 MAX_SEQUENCE = 2**63 - 1
+DELETED_AT_ONCE = 1_000
+"""Decisions that one transaction deletes. Writers wait for at most one such transaction."""
+READ_AT_ONCE = 1_000
+"""Decisions that one statement reads."""
 SNAPSHOT_SPACING, MAX_SNAPSHOTS, SNAPSHOT_BYTES = 10_000, 32, 64 * 1024 * 1024
 """`save_model` keeps one older model in each so many sequence numbers, at most so many, and at most so many bytes."""
 encode_body = msgspec.msgpack.Encoder().encode
@@ -80,8 +86,11 @@ class EventStore(ABC):
 
     **Timestamps** are in microseconds since 1970 and come from the caller: a store has no clock.
 
-    The SQL in this class is in the dialect of PostgreSQL. `_execute` of a store translates it.
+    The tables are those of `schema.TABLES`. The SQL in this class is for all databases, with %s for a parameter.
     """
+
+    lease: LearnerLease
+    """The right to learn. `close` gives it back."""
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
@@ -93,25 +102,17 @@ class EventStore(ABC):
 
     @abstractmethod
     def _execute(self, connection: Any, statement: str, *parameters: object) -> Rows:
-        """Execute a statement in the dialect of PostgreSQL.
+        """Execute a statement. Read the rows before the transaction ends."""
 
-        Read the rows before the transaction ends.
-        """
-
-    @abstractmethod
-    def _entries(self, connection: Any, loop_name: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
-        """Read decisions by sequence number.
-
-        Returns rows of (sequence, body); of (decision, sequence, timestamp, value, key, late) for rewards, in order;
-        and of (decision, timestamp) for activations in time.
-        """
-
-    @abstractmethod
-    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
-        """Delete decisions up to a sequence number, in many small transactions, until `stop` returns True.
-
-        Returns the number of decisions.
-        """
+    @contextmanager
+    def _changing_as_learner(self, table: str) -> Iterator[Any]:
+        """As `_changing`. Raises LeaseLost if this process was the learner, and another one has taken over."""
+        with self._changing(table) as connection:
+            if self.lease.term is not None:
+                ((term,),) = self._execute(connection, "SELECT term FROM learner")
+                if term != self.lease.term:
+                    raise LeaseLost("another process has become the learner")
+            yield connection
 
     @abstractmethod
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
@@ -148,7 +149,7 @@ class EventStore(ABC):
             sealable = self._sealable(connection, loop_name, after, now, limit, made_before, logged_through)
         if not sealable:
             return 0
-        with self._changing("loops") as connection:
+        with self._changing_as_learner("loops") as connection:
             self._execute(
                 connection,
                 "INSERT INTO loops VALUES (%s, %s) ON CONFLICT (loop_name) DO UPDATE"
@@ -180,22 +181,25 @@ class EventStore(ABC):
         """
         with self._reading() as connection:
             sealable = self._sealable(connection, loop_name, after, now, limit, 0, 0)
-            return [logged.settled() for logged in self._look_up(connection, loop_name, sealable)]
+            return [logged.settled() for logged in self._look_up(connection, sealable)]
 
-    def _look_up(self, connection: Any, loop_name: str, sequences: Sequence[int]) -> list[LoggedDecision]:
+    def _look_up(self, connection: Any, sequences: Sequence[int]) -> list[LoggedDecision]:
         """Return the decisions with these sequence numbers, in this order."""
-        if not sequences:
-            return []
-        bodies, rewards, activations = map(list, self._entries(connection, loop_name, sequences))
-        body_of: dict[int, bytes] = dict(bodies)
-        activated_at: dict[int, int] = dict(activations)
-        rewards_of = {
-            decision: tuple(
-                LoggedReward(sequence, timestamp, value, key, bool(late))
-                for _, sequence, timestamp, value, key, late in group
+        body_of: dict[int, bytes] = {}
+        activated_at: dict[int, int] = {}
+        rewards_of: dict[int, tuple[LoggedReward, ...]] = {}
+        for start in range(0, len(sequences), READ_AT_ONCE):
+            part = sequences[start : start + READ_AT_ONCE]
+            decisions = f"SELECT sequence, body FROM decisions WHERE sequence IN {_marks(part)}"
+            body_of.update(self._execute(connection, decisions, *part))
+            activations = f"SELECT decision, received_at FROM activations WHERE late = 0 AND decision IN {_marks(part)}"
+            activated_at.update(self._execute(connection, activations, *part))
+            rewards = (
+                "SELECT decision, sequence, received_at, value, key, late FROM rewards"
+                f" WHERE decision IN {_marks(part)} ORDER BY decision, sequence"
             )
-            for decision, group in groupby(rewards, key=itemgetter(0))
-        }
+            for decision, group in groupby(self._execute(connection, rewards, *part), key=itemgetter(0)):
+                rewards_of[decision] = tuple(LoggedReward(*row, bool(late)) for _, *row, late in group)
         return [
             LoggedDecision(own, decode_body(body_of[own]), rewards_of.get(own, ()), activated_at.get(own))
             for own in sequences
@@ -228,7 +232,7 @@ class EventStore(ABC):
         query = f"SELECT sequence FROM decisions WHERE loop_name = %s AND {condition}"
         with self._reading() as connection:
             rows = self._execute(connection, query, loop_name, *parameters)
-            return self._look_up(connection, loop_name, [sequence for (sequence,) in rows])
+            return self._look_up(connection, [sequence for (sequence,) in rows])
 
     def summary(self, loop_name: str) -> LogSummary:
         """Return the timestamps of the first and the last decision, and the counts of events."""
@@ -253,16 +257,14 @@ class EventStore(ABC):
     def last_sequence(self, loop_name: str, *, before: int | None = None, up_to: int = MAX_SEQUENCE) -> int:
         """Return the sequence number of the last decision, at most `up_to`; 0 if there is none.
 
-        With `before`, only decisions before the first one with this or a later timestamp count.
+        With `before`, only decisions with an earlier timestamp count.
         """
-        query = "SELECT sequence FROM decisions WHERE loop_name = %s AND"
+        query, parameters = "SELECT max(sequence) FROM decisions WHERE loop_name = %s AND sequence <= %s", [up_to]
+        if before is not None:  # +sequence makes the database use the index on timestamps
+            query, parameters = f"{query.replace('sequence', '+sequence')} AND decided_at < %s", [up_to, before]
         with self._reading() as connection:
-            if before is not None:
-                later = f"{query} decided_at >= %s ORDER BY sequence LIMIT 1"
-                for (sequence,) in self._execute(connection, later, loop_name, before):
-                    up_to = min(up_to, sequence - 1)
-            last = f"{query} sequence <= %s ORDER BY sequence DESC LIMIT 1"
-            return next((int(sequence) for (sequence,) in self._execute(connection, last, loop_name, up_to)), 0)
+            ((sequence,),) = self._execute(connection, query, loop_name, *parameters)
+        return int(sequence or 0)
 
     def count_after(self, loop_name: str, sequence: int) -> int:
         """Return the number of decisions after a sequence number."""
@@ -276,10 +278,11 @@ class EventStore(ABC):
         loop_name: str,
         up_to: int | None = None,
         *,
+        before: int = MAX_SEQUENCE,
         reset_counts: bool = False,
         stop: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Delete decisions up to a sequence number, with their rewards and activations.
+        """Delete decisions up to a sequence number and before a timestamp, with their rewards and activations.
 
         Returns the number of decisions. Without `up_to`, all decisions at the time of the call. Their event ids can be
         used again. With `reset_counts`, the counts of events start at 0 again. If the method raises, a part may be
@@ -292,7 +295,25 @@ class EventStore(ABC):
                 self._execute(
                     connection, "DELETE FROM event_counts WHERE loop_name = %s AND kind <> 'event'", loop_name
                 )
-        return self._delete_through(loop_name, last, stop)
+        deleted, count = 0, 1
+        while count and not stop():
+            with self._changing("decisions") as connection:
+                count = self._delete_oldest(connection, loop_name, last, before)
+            deleted += count
+        return deleted
+
+    def _delete_oldest(self, connection: Any, loop_name: str, up_to: int, before: int) -> int:
+        rows = self._execute(
+            connection,
+            "SELECT sequence FROM decisions WHERE loop_name = %s AND decided_at < %s AND +sequence <= %s"
+            " ORDER BY decided_at LIMIT %s",
+            *(loop_name, before, up_to, DELETED_AT_ONCE),
+        )
+        sequences = [sequence for (sequence,) in rows]
+        for column in ("rewards.decision", "activations.decision", "decisions.sequence") if sequences else ():
+            delete = f"DELETE FROM {column.split('.')[0]} WHERE {column} IN {_marks(sequences)}"
+            self._execute(connection, delete, *sequences)
+        return len(sequences)
 
     def save_document(self, loop_name: str, kind: str, timestamp: int, body: bytes) -> None:
         """Save a new version of a document. Older versions stay."""
@@ -370,7 +391,7 @@ class EventStore(ABC):
         if keep is not None:
             check_int("keep", keep, at_least=1)
         spaced_since = sequence - SNAPSHOT_SPACING * min(MAX_SNAPSHOTS, SNAPSHOT_BYTES // max(1, len(body)))
-        with self._changing("models") as connection:
+        with self._changing_as_learner("models") as connection:
             self._execute(
                 connection,
                 "INSERT INTO models VALUES (%s, %s, %s, %s) ON CONFLICT (loop_name, sequence)"
@@ -402,16 +423,19 @@ class EventStore(ABC):
         with self._reading() as connection:
             return next((SavedModel(*row) for row in self._execute(connection, query, loop_name, sequence)), None)
 
-    @abstractmethod
-    def drop_empty_partitions(self) -> None:
-        """Drop partitions without decisions that were in use when `delete_log` deleted their last decision.
+    def read_lease(self) -> tuple[int, int]:
+        """Return the term and the beat of the learner, see `LearnerLease`."""
+        with self._reading() as connection:
+            ((term, beat),) = self._execute(connection, "SELECT term, beat FROM learner")
+        return term, beat
 
-        A store without partitions does nothing.
-        """
-
-    @abstractmethod
-    def learner_lock(self) -> LearnerLock:
-        """Return a handle of the learner lock. The system releases the lock when the process ends."""
+    def change_lease(self, present: tuple[int, int], new: tuple[int, int]) -> bool:
+        """Replace term and beat, unless they are not the present ones. Returns whether it did."""
+        with self._changing("learner") as connection:
+            rows = self._execute(connection, "SELECT term, beat FROM learner")
+            if is_present := list(rows) == [present]:
+                self._execute(connection, "UPDATE learner SET term = %s, beat = %s", *new)
+        return is_present
 
     @abstractmethod
     def wait_for_change(self, timeout: float) -> bool:
@@ -435,6 +459,22 @@ class EventStore(ABC):
     def check(self) -> list[str]:
         """Read the whole store, and return a message for each damage."""
 
+    def _inconsistencies(self, connection: Any) -> list[str]:
+        """Return a message for each kind of rows that contradict others. Reads the log."""
+        orphans = "SELECT count(*) FROM {} AS e WHERE NOT EXISTS (SELECT 1 FROM decisions AS d WHERE d.sequence = {})"
+        checks = {
+            "rewards of no decision": orphans.format("rewards", "e.decision"),
+            "activations of no decision": orphans.format("activations", "e.decision"),
+            "events above the last sequence number": "SELECT count(*) FROM (SELECT sequence FROM decisions UNION ALL"
+            f" SELECT sequence FROM rewards) AS e WHERE sequence > ({SELECT_LAST_SEQUENCE})",
+        }
+        return [what for what, query in checks.items() if list(self._execute(connection, query)) != [(0,)]]
+
     @abstractmethod
     def close(self) -> None:
         """Release all files and connections. Idempotent."""
+
+
+def _marks(values: Sequence[object]) -> str:
+    """Return a list of parameters for IN."""
+    return f"({', '.join(['%s'] * len(values))})"

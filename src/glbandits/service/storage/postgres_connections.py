@@ -12,10 +12,12 @@ from psycopg_pool import ConnectionPool
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
-from glbandits.service.storage.postgres_schema import LEARNER_LOCK, SCHEMA_ID, Connection
+from glbandits.service.storage.postgres_schema import SCHEMA_ID, Connection
 
 CONNECT_TIMEOUT = 3
 """Seconds, for connecting and for waiting for a connection of a pool, unless the address sets `connect_timeout`."""
+LEARNER_LOCK = 0x676C6232 << 32
+"""Advisory lock of the learner. The object id of the schema is added, because every store has its own learner."""
 RECONNECT_SECONDS = 1.0
 """Time between two attempts to connect for notifications and for the learner lock."""
 LIBPQ_DEFAULTS: dict[str, str | int] = {
@@ -28,10 +30,14 @@ LIBPQ_DEFAULTS: dict[str, str | int] = {
 }
 """Used unless the address or the environment sets them. A dead server is noticed after about 5 s."""
 SESSION_SETTINGS = {
+    "synchronous_commit": "on",
+    "client_encoding": "UTF8",
+    "extra_float_digits": "1",  # all digits of a reward
     "statement_timeout": "10s",
     "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "5s",
     "idle_session_timeout": "0",
+    "transaction_timeout": "0",
     "tcp_keepalives_idle": "2",
     "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "2",
@@ -42,14 +48,12 @@ SESSION_SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
 }
-"""Used unless the address, the role or the database sets them. Locks of a dead machine are released after about 5 s."""
+"""Used unless the address sets them. They override the defaults of the role and the database. Locks of a dead machine
+are released after about 5 s."""
 APPLY_SETTINGS = """
     SELECT set_config(name, value, false)
     FROM unnest(%s::text[], %s::text[]) AS wanted (name, value) JOIN pg_settings USING (name)
-    WHERE source IN ('default', 'configuration file', 'command line', 'environment variable')"""
-KEEP_DURABLE = (
-    "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-)
+    WHERE CASE name WHEN 'synchronous_commit' THEN setting = 'off' ELSE source <> 'client' END"""
 """An acknowledged event must survive the end of the server, so a commit waits for the server's disk at least."""
 
 
@@ -77,9 +81,14 @@ def display_name(address: str) -> str:
 
 
 def configure(connection: Connection) -> None:
-    """Apply `SESSION_SETTINGS` to a new connection."""
+    """Apply `SESSION_SETTINGS` to a new connection, for transactions that write.
+
+    The isolation level is not left to the defaults of the role: a transaction that waits for the append lock must then
+    see what the one before it has written.
+    """
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    connection.read_only = False
     connection.execute(APPLY_SETTINGS, (list(SESSION_SETTINGS), list(SESSION_SETTINGS.values())))
-    connection.execute(KEEP_DURABLE)
     connection.commit()
 
 
@@ -171,40 +180,30 @@ class DedicatedSession:
         self.discard()
 
 
-class PostgresLearnerLock:
-    """A `LearnerLock` as an advisory lock of a session.
-
-    The database releases it when the session ends.
-    """
+class SessionLock:
+    """A `ProcessLock` as an advisory lock of a session, which the database releases when the session ends."""
 
     def __init__(self, address: str) -> None:
         self._session = DedicatedSession(address, "SELECT")  # this statement does nothing
-        self._lock = Lock()
         self._held = False
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free, and return whether this process holds it.
+        """See `ProcessLock.try_acquire`. False without a connection."""
+        connection = self._session.get()
+        if connection is None:
+            return False
+        try:
+            # If the session holds the lock, only check that it is alive. Taking the lock again would count twice.
+            query = "true" if self._held else f"pg_try_advisory_lock({LEARNER_LOCK} + {SCHEMA_ID})"
+            self._held = connection.execute(f"SELECT {query}".encode()).fetchall() == [(True,)]
+        except psycopg.Error:
+            self.release()
+        return self._held
 
-        False without a connection.
-        """
-        with self._lock:
-            connection = self._session.get()
-            if connection is None:
-                return False
-            try:
-                # If the session holds the lock, only check that it is alive. Taking the lock again would count twice.
-                query = "true" if self._held else f"pg_try_advisory_lock({LEARNER_LOCK} + {SCHEMA_ID})"
-                self._held = connection.execute(f"SELECT {query}".encode()).fetchall() == [(True,)]
-            except psycopg.Error:
-                self._held = False
-                self._session.discard()
-            return self._held
-
-    def close(self) -> None:
-        """Release the lock."""
-        with self._lock:
-            self._held = False
-            self._session.close()
+    def release(self) -> None:
+        """See `ProcessLock.release`."""
+        self._held = False
+        self._session.discard()
 
 
 class ChangeListener:

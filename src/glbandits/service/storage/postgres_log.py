@@ -12,12 +12,14 @@ import msgspec
 
 from glbandits.service.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent
 from glbandits.service.domain.events import Activation, Event, Receipt, Reward
-from glbandits.service.storage.event_store import Rows, encode_body
-from glbandits.service.storage.postgres_schema import Connection, add_partition
+from glbandits.service.storage.event_store import encode_body
+from glbandits.service.storage.postgres_schema import Connection
+from glbandits.service.storage.schema import LAST_SEQUENCE_KEY, SELECT_LAST_SEQUENCE
 
 encode_json = msgspec.json.Encoder().encode
 
-LOCK = "SELECT last_sequence, partitions_end FROM log_counter FOR UPDATE"
+LOCK = f"{SELECT_LAST_SEQUENCE} FOR UPDATE"
+"""Every transaction that appends takes this lock first, so events become visible in the order of sequence."""
 FIND_SEALS = "SELECT loop_name, sealed_through FROM loops WHERE loop_name = ANY(%s)"
 FIND_DECISIONS = """
     SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.reward_min, d.reward_max
@@ -46,35 +48,30 @@ FIND_ACTIVATIONS = """
 
 NAME_COLUMNS = ("loop_name", "event_id")
 KEY_COLUMNS = (*NAME_COLUMNS, "slot", "key")
-DECISION_COLUMNS = (*NAME_COLUMNS, "slot", "sequence", "decided_at", "deadline", "reward_min", "reward_max")
+DECISION_COLUMNS = ("sequence", *NAME_COLUMNS, "slot", "decided_at", "deadline", "reward_min", "reward_max")
 REWARD_COLUMNS = ("decision", "sequence", "received_at", "value", "key", "late")
 ACTIVATION_COLUMNS = ("decision", "sequence", "received_at", "late")
 COUNT_COLUMNS = ("loop_name", "kind", "status", "count")
-INSERT_LOOPS = "INSERT INTO loops (loop_name) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING"
 INSERT_DECISIONS = """
-    WITH named AS (
-        INSERT INTO decisions SELECT * FROM json_to_recordset(%s)
-        AS new (
-            loop_name text, event_id text, slot text, sequence bigint, decided_at bigint, deadline bigint,
+    INSERT INTO decisions SELECT * FROM ROWS FROM (
+        json_to_recordset(%s) AS (
+            sequence bigint, loop_name text, event_id text, slot text, decided_at bigint, deadline bigint,
             reward_min double precision, reward_max double precision
-        )
-    )
-    INSERT INTO decision_bodies SELECT * FROM unnest(%b::bigint[], %b::bytea[])"""
+        ),
+        unnest(%b::bytea[])
+    )"""
 INSERT_REWARDS = """
     INSERT INTO rewards SELECT * FROM json_to_recordset(%s)
-    AS new (decision bigint, sequence bigint, received_at bigint, value double precision, key text, late boolean)"""
+    AS new (decision bigint, sequence bigint, received_at bigint, value double precision, key text, late bigint)"""
 INSERT_ACTIVATIONS = """
     INSERT INTO activations SELECT * FROM json_to_recordset(%s)
-    AS new (decision bigint, sequence bigint, received_at bigint, late boolean)
+    AS new (decision bigint, sequence bigint, received_at bigint, late bigint)
     ON CONFLICT (decision) DO UPDATE
     SET sequence = excluded.sequence, received_at = excluded.received_at, late = excluded.late"""
-ADVANCE = """
-    WITH counted AS (
-        INSERT INTO event_counts AS c SELECT * FROM json_to_recordset(%s)
-        AS new (loop_name text, kind text, status text, count bigint)
-        ON CONFLICT (loop_name, kind, status) DO UPDATE SET count = c.count + excluded.count
-    )
-    UPDATE log_counter SET last_sequence = %s"""
+ADD_COUNTS = """
+    INSERT INTO event_counts AS c SELECT * FROM json_to_recordset(%s)
+    AS new (loop_name text, kind text, status text, count bigint)
+    ON CONFLICT (loop_name, kind, status) DO UPDATE SET count = c.count + excluded.count"""
 
 
 class Batch(NamedTuple):
@@ -82,17 +79,6 @@ class Batch(NamedTuple):
 
     written: EventClassifier
     receipts: list[Receipt]
-    new_loops: list[str]
-    partitions_end: int
-
-
-def lock_log(connection: Connection) -> tuple[int, int]:
-    """Take the append lock until the transaction ends.
-
-    Returns the last sequence number and the partitions' end.
-    """
-    last, end = connection.execute(LOCK).fetchall()[0]
-    return last, end
 
 
 def classify(connection: Connection, events: Sequence[Event]) -> Batch:
@@ -106,21 +92,17 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     decisions = connection.execute(FIND_DECISIONS, (_records(NAME_COLUMNS, names),))
     keys = connection.execute(FIND_KEYS, (_records(KEY_COLUMNS, keyed),)) if keyed else None
     activations = connection.execute(FIND_ACTIVATIONS, (_records(NAME_COLUMNS, activated),)) if activated else None
-    last, partitions_end = lock.fetchall()[0]
+    ((last,),) = lock.fetchall()
     known: dict[DecisionName, KnownDecision] = {
         (loop_name, event_id, slot): KnownDecision(sequence, deadline, None if lowest is None else (lowest, highest))
         for loop_name, event_id, slot, sequence, deadline, lowest, highest in decisions.fetchall()
     }
     for loop_name, event_id, slot, key, sequence, late in keys.fetchall() if keys else ():
-        known[loop_name, event_id, slot].keys[key] = PriorEvent(sequence, late)
+        known[loop_name, event_id, slot].keys[key] = PriorEvent(sequence, bool(late))
     for loop_name, event_id, slot, sequence, late in activations.fetchall() if activations else ():
-        known[loop_name, event_id, slot].activation = PriorEvent(sequence, late)
-    sealed: dict[str, int] = dict(seals.fetchall())
-    classifier = EventClassifier(known, sealed, last)
-    receipts = classifier.classify(events)
-    return Batch(
-        classifier, receipts, [loop_name for loop_name in loop_names if loop_name not in sealed], partitions_end
-    )
+        known[loop_name, event_id, slot].activation = PriorEvent(sequence, bool(late))
+    classifier = EventClassifier(known, dict(seals.fetchall()), last)
+    return Batch(classifier, classifier.classify(events))
 
 
 def write(connection: Connection, batch: Batch) -> None:
@@ -128,37 +110,33 @@ def write(connection: Connection, batch: Batch) -> None:
 
     One round trip in pipeline mode: errors are raised when the pipeline ends.
     """
-    new, _, new_loops, partitions_end = batch
-    if new.last >= partitions_end:
-        add_partition(connection, partitions_end, new.last - partitions_end)
-    if new_loops:
-        connection.execute(INSERT_LOOPS, (new_loops,))
+    new = batch.written
     if new.decisions:
         rows = [
-            (d.loop, d.event_id, d.slot, sequence, d.timestamp, deadline, *(d.reward_range or (None, None)))
+            (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, *(d.reward_range or (None, None)))
             for sequence, deadline, d in new.decisions
         ]
-        sequences, bodies = [sequence for sequence, *_ in new.decisions], [encode_body(d) for *_, d in new.decisions]
-        connection.execute(INSERT_DECISIONS, (_records(DECISION_COLUMNS, rows), sequences, bodies))
+        bodies = [encode_body(d) for *_, d in new.decisions]
+        connection.execute(INSERT_DECISIONS, (_records(DECISION_COLUMNS, rows), bodies))
     if new.rewards:
         rewards = [
-            (decision, sequence, r.timestamp, r.value, r.key, late) for sequence, decision, late, r in new.rewards
+            (decision, sequence, r.timestamp, r.value, r.key, int(late)) for sequence, decision, late, r in new.rewards
         ]
         connection.execute(INSERT_REWARDS, (_records(REWARD_COLUMNS, rewards),))
     if new.activations:
         # One statement may update a row once: of a late activation and one on time, the second counts.
         activations = {
-            decision: (decision, sequence, a.timestamp, late) for sequence, decision, late, a in new.activations
+            decision: (decision, sequence, a.timestamp, int(late)) for sequence, decision, late, a in new.activations
         }
         connection.execute(INSERT_ACTIVATIONS, (_records(ACTIVATION_COLUMNS, activations.values()),))
-    counts = [(*which, count) for which, count in new.counts.items()]
-    connection.execute(ADVANCE, (_records(COUNT_COLUMNS, counts), new.last))
+    counts = [(*LAST_SEQUENCE_KEY, new.last - new.before), *((*which, count) for which, count in new.counts.items())]
+    connection.execute(ADD_COUNTS, (_records(COUNT_COLUMNS, counts),))
     connection.commit()
 
 
 def was_written(connection: Connection, batch: Batch) -> bool:
     """Return whether a batch was committed. Waits for the end of its transaction."""
-    lock_log(connection)
+    connection.execute(LOCK)
     if batch.written.decisions:
         sequence, _, decision = batch.written.decisions[0]
         query = "SELECT FROM decisions WHERE (loop_name, event_id, slot, sequence, decided_at) = (%s, %s, %s, %s, %s)"
@@ -179,41 +157,3 @@ def was_written(connection: Connection, batch: Batch) -> bool:
 def _records(columns: Sequence[str], rows: Any) -> str:
     """Encode rows for `json_to_recordset`."""
     return encode_json([dict(zip(columns, row, strict=True)) for row in rows]).decode()
-
-
-def entries(connection: Connection, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
-    """Read the rows of decisions, of their rewards, and of their activations."""
-    # PostgreSQL uses the range to skip partitions, and the list to find rows.
-    parameters = (min(sequences), max(sequences), list(sequences))
-    return (
-        connection.execute(
-            "SELECT sequence, body FROM decision_bodies WHERE sequence BETWEEN %s AND %s AND sequence = ANY(%s)",
-            parameters,
-        ),
-        connection.execute(
-            "SELECT decision, sequence, received_at, value, key, late FROM rewards"
-            " WHERE decision BETWEEN %s AND %s AND decision = ANY(%s) ORDER BY decision, sequence",
-            parameters,
-        ),
-        connection.execute(
-            "SELECT decision, received_at FROM activations"
-            " WHERE decision BETWEEN %s AND %s AND decision = ANY(%s) AND NOT late",
-            parameters,
-        ),
-    )
-
-
-def check(connection: Connection) -> list[str]:
-    """See `EventStore.check`. Reads all tables."""
-    connection.execute("SET LOCAL statement_timeout = 0")
-    connection.execute("SET LOCAL enable_seqscan = on")
-    missing = "SELECT count(*) FROM {} AS r WHERE NOT EXISTS (SELECT FROM decision_bodies WHERE sequence = r.{})"
-    last = "SELECT last_sequence FROM log_counter"
-    checks = {
-        "decisions without a body": missing.format("decisions", "sequence"),
-        "rewards of no decision": missing.format("rewards", "decision"),
-        "activations of no decision": missing.format("activations", "decision"),
-        "decisions above the last sequence number": f"SELECT count(*) FROM decisions WHERE sequence > ({last})",
-        "rewards above the last sequence number": f"SELECT count(*) FROM rewards WHERE sequence > ({last})",
-    }
-    return [what for what, query in checks.items() if connection.execute(query.encode()).fetchall() != [(0,)]]

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from os import PathLike
@@ -15,11 +15,12 @@ from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import check_events
 from glbandits.service.domain.events import Event, Receipt
-from glbandits.service.storage import postgres_log, postgres_retention
+from glbandits.service.storage import postgres_log
 from glbandits.service.storage.event_store import EventStore, Rows
+from glbandits.service.storage.learner_lease import LearnerLease
 from glbandits.service.storage.postgres_connections import (
     ChangeListener,
-    PostgresLearnerLock,
+    SessionLock,
     as_store_errors,
     connect,
     display_name,
@@ -33,10 +34,14 @@ WRITERS, READERS = 2, 4
 OUTCOME_SECONDS = 8.0
 """Time to find out whether a batch was committed, if the connection was lost during the commit. It is longer than
 `idle_in_transaction_session_timeout`, after which the server ends the transaction of a connection that broke."""
+LEARNER = "SELECT FROM learner FOR UPDATE"
 LOCKS = {
-    "loops": postgres_log.LOCK,  # waits for batches that have read the old seal and are not committed
-    "event_counts": postgres_log.LOCK,
-    "documents": "LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE",  # no other process may write the same version
+    "loops": (postgres_log.LOCK, LEARNER),  # waits for batches that have read the old seal and are not committed
+    "models": (LEARNER,),
+    "learner": (LEARNER,),
+    "decisions": (postgres_log.LOCK,),
+    "event_counts": (postgres_log.LOCK,),
+    "documents": ("LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE",),  # no other process may write the same version
 }
 """Statements that make other processes wait before they write to a table. Readers do not wait."""
 
@@ -63,6 +68,7 @@ class PostgresStore(EventStore):
         self._name = display_name(self._address)
         self._id = secrets.token_hex(8)
         self._closed = False
+        self.lease = LearnerLease(self, SessionLock(self._address))
         with as_store_errors(f"{self._name} could not be opened"), connect(self._address) as connection:
             prepare(connection, self._name)
             self._channel = f"glbandits_{connection.execute(f'SELECT {SCHEMA_ID}').fetchall()[0][0]}"
@@ -143,26 +149,14 @@ class PostgresStore(EventStore):
     def _changing(self, table: str, /) -> Iterator[Connection]:
         """See `EventStore._changing`. Notifies other processes of new documents and models."""
         with self._writing() as connection:
-            if table in LOCKS:
-                connection.execute(LOCKS[table])
+            for statement in LOCKS[table]:
+                connection.execute(statement.encode())
             yield connection
             if table in ("documents", "models"):
                 connection.execute("SELECT pg_notify(%s, %s)", (self._channel, self._id))
 
     def _execute(self, connection: Connection, statement: str, *parameters: object) -> Rows:
         return connection.execute(statement.encode(), parameters)
-
-    def _entries(self, connection: Connection, _loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
-        return postgres_log.entries(connection, sequences)
-
-    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
-        return postgres_retention.delete_log(self._writing, loop_name, last, stop)
-
-    def drop_empty_partitions(self) -> None:
-        postgres_retention.drop_empty_partitions(self._writing)
-
-    def learner_lock(self) -> PostgresLearnerLock:
-        return PostgresLearnerLock(self._address)
 
     def wait_for_change(self, timeout: float) -> bool:
         """See `EventStore.wait_for_change`.
@@ -181,10 +175,13 @@ class PostgresStore(EventStore):
 
     def check(self) -> list[str]:
         with self._reading() as connection:
-            return postgres_log.check(connection)
+            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute("SET LOCAL enable_seqscan = on")
+            return self._inconsistencies(connection)
 
     def close(self) -> None:
         if not self._closed:
+            self.lease.close()
             self._closed = True
             self._executor.shutdown()
             self._listener.close()

@@ -2,13 +2,11 @@
 
 import asyncio
 import os
-import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from functools import cache
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -19,9 +17,10 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import check_events, size_of
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import sqlite_log
-from glbandits.service.storage.event_store import EventStore, Rows
-from glbandits.service.storage.learner_lock import FileLearnerLock
-from glbandits.service.storage.sqlite_schema import prepare
+from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.learner_lease import FileLock, LearnerLease
+from glbandits.service.storage.schema import SELECT_LAST_SEQUENCE
+from glbandits.service.storage.sqlite_schema import APPLICATION, prepare
 
 DURABILITIES = {"process": "NORMAL", "power": "FULL"}
 """Values of `durability`, and SQLite's setting `synchronous` for each: `process` hands a commit to the operating
@@ -37,18 +36,6 @@ FAST_COMMIT = 0.02
 """Seconds. After a slower commit, the store's thread writes until one of its commits is faster."""
 INLINE_BYTES, INLINE_EVENTS = 1024 * 1024, 256
 """The largest batch that is written in the event loop."""
-DELETED_AT_ONCE = 1_000
-"""Decisions that one transaction deletes. Writers wait for at most one such transaction."""
-TRANSLATIONS = {
-    "%s": "?",
-    "loop_name": "loop",
-    "sequence": "number",
-    "decided_at": "at",
-    "saved_at": "at",
-    "sealed_through": "number",
-    "loops": "seals",
-}
-"""Replacements in the statements of `EventStore`: SQLite's placeholder, and the names that its tables have."""
 
 
 class SqliteStore(EventStore):
@@ -84,8 +71,12 @@ class SqliteStore(EventStore):
             if not self._path.exists():
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
-            self._file = self._file_id()
-            """Device and inode of the open file."""
+            self._file, self._size = self._file_status()
+            """Device and inode of the open file, and its size, which never shrinks."""
+            self._copied = 0
+            """The last sequence number in the file itself, without the write-ahead log."""
+            self._damage = ""
+            self.lease = LearnerLease(self, FileLock(self._path))
             try:
                 prepare(self._writer, self._path)
                 _use_wal(self._writer)
@@ -162,20 +153,49 @@ class SqliteStore(EventStore):
             raise StoreError(f"the store {self._path} is closed; open it again")
 
     def _check_file(self) -> None:
-        """Raise a StoreError if the path no longer leads to the open file."""
-        if self._file_id() != self._file:
+        """Raise a StoreError if the path no longer leads to the open file, or if the file was cut or overwritten."""
+        known = self._size  # before the status, because other threads raise it
+        file, size = self._file_status()
+        if file != self._file:
             raise StoreError(
                 f"{self._path} was deleted or replaced while in use. Nothing is written until the file is back in its "
                 "place, or until a restart opens the new file."
             )
+        if size < known:
+            self._damage = "shortened"
+        if self._damage:
+            raise StoreError(
+                f"{self._path} was {self._damage} while in use. Nothing is written any more: stop the server, and "
+                "restore a backup."
+            )
+        self._size = size
 
-    def _file_id(self) -> tuple[int, int] | None:
-        """Device and inode of the file at the path; None if there is none."""
+    def _file_status(self) -> tuple[tuple[int, int] | None, int]:
+        """Device and inode of the file at the path, None if there is none, and its size."""
         try:
             status = self._path.stat()
         except OSError:
-            return None
-        return status.st_dev, status.st_ino
+            return None, 0
+        return (status.st_dev, status.st_ino), status.st_size
+
+    def _check_content(self) -> None:
+        """Note a damage if another program has overwritten the file.
+
+        Other connections have the first pages in memory, or read them from the write-ahead log, and would not notice.
+        """
+        address = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"  # without the write-ahead log
+        try:
+            with closing(sqlite3.connect(address, uri=True)) as file:
+                file.execute("PRAGMA writable_schema = ON")  # a checkpoint may have copied only some pages
+                is_own = file.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
+                (last,) = file.execute(SELECT_LAST_SEQUENCE).fetchone() or (self._copied,)
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_NOTADB:
+                return
+            is_own, last = False, 0
+        if (not is_own or last < self._copied) and self._file_status()[0] == self._file:
+            self._damage = "overwritten"
+        self._copied = last
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`.
@@ -229,27 +249,7 @@ class SqliteStore(EventStore):
             return sqlite_log.append(connection, events, assume_new=False)
 
     def _execute(self, connection: sqlite3.Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
-        return connection.execute(_translated(statement), parameters)
-
-    def _entries(
-        self, connection: sqlite3.Connection, loop_name: str, sequences: Sequence[int]
-    ) -> tuple[Rows, Rows, Rows]:
-        return sqlite_log.entries(connection, loop_name, sequences)
-
-    def _delete_through(self, loop_name: str, last: int, stop: Callable[[], bool]) -> int:
-        deleted, count = 0, 1
-        while count and not stop():
-            with self._changing("decisions") as connection:
-                count = sqlite_log.delete_oldest(connection, loop_name, last, DELETED_AT_ONCE)
-            deleted += count
-        return deleted
-
-    def drop_empty_partitions(self) -> None:
-        """See `EventStore.drop_empty_partitions`. SQLite has no partitions."""
-        self._check_open()
-
-    def learner_lock(self) -> FileLearnerLock:
-        return FileLearnerLock(self._path)
+        return connection.execute(statement.replace("%s", "?"), parameters)
 
     def wait_for_change(self, timeout: float) -> bool:
         """See `EventStore.wait_for_change`. SQLite has no notifications between processes."""
@@ -271,8 +271,11 @@ class SqliteStore(EventStore):
     def maintain(self) -> None:
         """See `EventStore.maintain`.
 
-        Runs a checkpoint of the write-ahead log, which waits for the disk.
+        Runs a checkpoint of the write-ahead log, which waits for the disk. Before and after that, looks whether
+        another program has overwritten the file.
         """
+        self._check_file()
+        self._check_content()
         with self._reading() as connection:
             connection.execute("ROLLBACK")  # a checkpoint needs to be outside of a transaction
             if _checkpoint(connection) >= RESTART_PAGES:
@@ -282,6 +285,7 @@ class SqliteStore(EventStore):
                     _checkpoint(connection)
                 with self._write_lock:
                     _checkpoint(connection)
+        self._check_content()
 
     def check(self) -> list[str]:
         with self._reading() as connection:
@@ -290,12 +294,14 @@ class SqliteStore(EventStore):
         for table in ("sqlite_schema", *tables):  # a transaction for each: the write-ahead log can restart in between
             with self._reading() as connection:
                 messages += [message for (message,) in connection.execute(f"PRAGMA integrity_check('{table}')")]
-                orphans = connection.execute(f"PRAGMA foreign_key_check('{table}')")
-                messages += [f"{table} of no decision" for _ in orphans]
+        with self._reading() as connection:
+            messages += self._inconsistencies(connection)
         return [message for message in messages if message != "ok"]
 
     def close(self) -> None:
         """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
+        if not self._closed:
+            self.lease.close()
         with self._write_lock, self._pool_lock, _as_store_errors(f"{self._path} could not be closed"):
             if self._closed:
                 return
@@ -304,7 +310,7 @@ class SqliteStore(EventStore):
             for other in (*self._readers, *([self._inline] if self._inline else [])):
                 other.close()
             try:
-                if self._file_id() == self._file:
+                if self._file_status()[0] == self._file and not self._damage:
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 self._writer.close()
@@ -320,12 +326,6 @@ def _checkpoint(connection: sqlite3.Connection) -> int:
     Returns the pages of the write-ahead log.
     """
     return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
-
-
-@cache
-def _translated(statement: str) -> str:
-    """Translate a statement of `EventStore` for SQLite."""
-    return re.sub("|".join(TRANSLATIONS), lambda match: TRANSLATIONS[match[0]], statement)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -1,6 +1,7 @@
 """A real server in a process of its own: how it starts, what it keeps, and how it stops."""
 
 import json
+import re
 import signal
 import socket
 import sqlite3
@@ -157,6 +158,20 @@ def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
         assert server.wait() == 0
     with closing(SqliteStore(tmp_path / "store.db")) as store:
         assert store.decision("default", "last") is not None
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_stop_with_lost_decisions_fails(tmp_path: Path, processes: str) -> None:
+    with running(tmp_path, "--processes", processes) as server:
+        (tmp_path / "store.db").rename(tmp_path / "elsewhere.db")
+        replies = [server.ask("POST", "/personalizer/v1.0/rank", rank(f"lost {i}")) for i in range(3)]
+        assert [reply.json["degraded"] for reply in replies] == [True] * 3
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 1
+        assert server.process.stdout is not None
+        assert "All events and models are stored" not in server.process.stdout.read()
+    counts = re.findall(r"(\d+) decisions are lost", server.errors.read_text())
+    assert sum(map(int, counts)) == 3
 
 
 def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:

@@ -86,6 +86,25 @@ def test_a_killed_learner_is_replaced(tmp_path: Path) -> None:
     assert "died" in server.errors.read_text()
 
 
+def test_a_paused_learner_is_replaced_and_cannot_write(tmp_path: Path) -> None:
+    with running(tmp_path, "--processes", "2") as server:
+        wait_shortly(server)
+        lock = tmp_path / "store.db.learner"
+        assert eventually(lambda: lock.read_text() != "")
+        paused = int(lock.read_text())
+        os.kill(paused, signal.SIGSTOP)
+        with closing(SqliteStore(tmp_path / "store.db")) as store:
+            term, _ = store.read_lease()
+            assert eventually(lambda: store.read_lease()[0] == term + 1)
+            os.kill(paused, signal.SIGCONT)
+            assert eventually(lambda: lock.read_text() not in ("", f"{paused}\n"))
+            assert server.ask("POST", "/personalizer/v1.0/rank", rank("after")).status == 201
+            assert eventually(lambda: (saved := store.latest_model("default")) is not None and saved.sequence > 0)
+            assert store.read_lease()[0] == term + 1
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
 def test_workers_stop_when_the_supervisor_dies(tmp_path: Path) -> None:
     with running(tmp_path, "--processes", "2") as server:
         server.signal(signal.SIGKILL)

@@ -30,7 +30,6 @@ from glbandits.service.domain.reward_aggregation import aggregate
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE
 from glbandits.service.runtime.replay.replay_verification import verify
-from glbandits.service.storage import sqlite_log
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import ACTIONS, Clock, ask, play_rounds, small_loop
 
@@ -56,7 +55,7 @@ def test_every_decision_can_be_repeated(tmp_path: Path) -> None:
     play_rounds(loop, store, clock, 150)
     loop.configure(LoopConfig(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
     play_rounds(loop, store, clock, 60, first=1000)
-    loop.reset()
+    loop.configure(loop.configuration, reset_model=True)
     play_rounds(loop, store, clock, 60, first=2000)
     loop.close()
     result = verify(store, "default")
@@ -265,7 +264,7 @@ def test_a_model_is_exported_and_imported(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     play_rounds(loop, store, clock, 60)
     exported = loop.export_model()
-    loop.reset()
+    loop.configure(loop.configuration, reset_model=True)
     assert not np.array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
     loop.import_model(exported)
     np.testing.assert_array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
@@ -344,7 +343,7 @@ def test_deleted_decisions_are_not_differences(tmp_path: Path) -> None:
 def test_a_stop_ends_learning_and_deletion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_by, store = small_loop(tmp_path, clock := Clock())
     monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.BATCH", 10)
-    monkeypatch.setattr("glbandits.service.storage.sqlite_store.DELETED_AT_ONCE", 10)
+    monkeypatch.setattr("glbandits.service.storage.event_store.DELETED_AT_ONCE", 10)
     store.append_blocking([ask(made_by, f"e{number}", "noon") for number in range(40)])
     clock.wait(11)
     stop = threading.Event()
@@ -373,8 +372,8 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
     loop, store = small_loop(tmp_path, clock := Clock())
     made = play_rounds(loop, store, clock, 100)
     before = None if all_of_it else made[50].timestamp
-    monkeypatch.setattr("glbandits.service.storage.sqlite_store.DELETED_AT_ONCE", 20)
-    delete, steps = sqlite_log.delete_oldest, iter([True, True, False])
+    monkeypatch.setattr("glbandits.service.storage.event_store.DELETED_AT_ONCE", 20)
+    delete, steps = store._delete_oldest, iter([True, True, False])
 
     def deleted(*args: Any) -> int:
         if not next(steps):
@@ -382,7 +381,7 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
         return delete(*args)
 
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite_log, "delete_oldest", deleted)
+        patched.setattr(store, "_delete_oldest", deleted)
         with pytest.raises(KeyboardInterrupt):
             loop.delete_log(before)
     again = Loop("default", store, clock)
@@ -392,11 +391,29 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
     assert again.delete_log(before) == (100 if all_of_it else 10)
 
 
+def test_retention_passes_decisions_of_a_clock_that_was_ahead(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    play_rounds(loop, store, clock, 20)
+    clock.wait(10**6)
+    ahead = play_rounds(loop, store, clock, 5, first=100)
+    clock.wait(11)
+    loop.learn()
+    clock.wait(-(10**6))
+    play_rounds(loop, store, clock, 20, first=200)
+    kept_since = clock()
+    recent = play_rounds(loop, store, clock, 20, first=300)
+    assert loop.delete_log(kept_since) == 40
+    kept = {logged.decision.event_id for logged in store.search("default", "", 100)}
+    assert kept == {made.event_id for made in (*ahead, *recent)}
+    assert verify(store, "default").sound
+    assert loop.delete_log(kept_since) == 0
+
+
 def test_bases_of_deleted_epochs_are_deleted(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     for first in range(0, 100, 20):
         play_rounds(loop, store, clock, 20, first=first)
-        loop.reset()
+        loop.configure(loop.configuration, reset_model=True)
         assert loop.delete_log() == 20
     assert len(store.documents("default", BASE)) == 1
     assert verify(store, "default").sound

@@ -22,10 +22,20 @@ def new_address_fixture(
     return lambda: (str(tmp_path_factory.mktemp("store") / "events.db"), request.param.split()[1])
 
 
+@pytest.fixture(name="where")
+def where_fixture(new_address: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """Address and durability of the store of a test."""
+    return new_address()
+
+
+@pytest.fixture(name="address")
+def address_fixture(where: tuple[str, str]) -> str:
+    return where[0]
+
+
 @pytest.fixture(name="opened")
-def opened_fixture(new_address: Callable[[], tuple[str, str]]) -> Callable[[], EventStore]:
-    address, durability = new_address()
-    return lambda: open_store(address, durability=durability)
+def opened_fixture(where: tuple[str, str]) -> Callable[[], EventStore]:
+    return lambda: open_store(where[0], durability=where[1])
 
 
 @pytest.fixture(name="store")

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -119,19 +119,26 @@ def test_two_rankers_return_the_same_decision(postgres: PostgresServer) -> None:
         assert one.decision == other.decision
 
 
+def keeps_lease(store: PostgresStore) -> bool:
+    with suppress(StoreError):  # of a connection from before the outage
+        return store.lease.keep()
+    return False
+
+
 def test_waiting_sleeps_without_the_database(postgres: PostgresServer) -> None:
     address = postgres.new_address(connect_timeout=3)
-    with closing(PostgresStore(address)) as store, closing(store.learner_lock()) as lock:
-        assert lock.try_acquire()
+    with closing(PostgresStore(address)) as store:
+        assert store.lease.keep()
         store.wait_for_change(0.01)
         postgres.stop()
         began = time.monotonic()
         assert [store.wait_for_change(0.2) for _ in range(3)] == [False] * 3
         assert time.monotonic() - began >= 0.6
-        assert not lock.try_acquire()
+        with pytest.raises(StoreError):
+            store.lease.keep()
         postgres.start()
         wait_until(lambda: store.wait_for_change(0.2))  # changes may have been missed
-        wait_until(lock.try_acquire)
+        wait_until(lambda: keeps_lease(store))
         with closing(PostgresStore(address)) as other:
             other.save_document("shop", "policy", 1, b"")
         wait_until(lambda: store.wait_for_change(0.2))

@@ -1,4 +1,4 @@
-"""PostgreSQL stores of several processes: order, duplicates, migrations, the learner lock and notifications."""
+"""PostgreSQL stores of several processes: order, duplicates, settings and notifications."""
 
 import subprocess
 import sys
@@ -15,11 +15,11 @@ import pytest
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import EventStatus
-from glbandits.service.storage import postgres_schema
 from glbandits.service.storage.open_store import open_store
 from glbandits.service.storage.postgres_connections import configure
+from glbandits.service.storage.postgres_log import LOCK
 from glbandits.service.storage.postgres_store import PostgresStore
-from tests.service.helpers import WAIT, decision, reward, wait_until
+from tests.service.helpers import WAIT, activation, decision, reward, wait_until
 from tests.service.storage.postgres.postgres_server import PostgresServer
 
 
@@ -124,28 +124,18 @@ def test_concurrent_starts_create_the_tables_once(postgres: PostgresServer) -> N
         assert [store.append_blocking([decision("a")])[0].sequence for store in stores] == [1] * 6
 
 
-def test_tables_of_an_older_version_are_upgraded(
-    address: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.append_blocking([decision("a")])
-    known = len(postgres_schema.UPGRADES)
-    upgrade = ("ALTER TABLE decisions ADD COLUMN added_by_the_upgrade integer",)
-    monkeypatch.setattr(postgres_schema, "UPGRADES", (*postgres_schema.UPGRADES, upgrade))
-    with closing(PostgresStore(address)) as newer:
-        assert newer.decision("shop", "a") is not None
-    monkeypatch.undo()
-    with pytest.raises(
-        StoreError, match=f"has version {known + 1} of the tables; this version of glbandits knows up to {known}"
-    ):
+def test_another_version_is_refused(address: str, store: PostgresStore) -> None:
+    assert store.check() == []
+    with psycopg.connect(address) as connection:
+        connection.execute("UPDATE glbandits_schema SET version = 99")
+    with pytest.raises(StoreError, match="version 99 of the tables"):
         PostgresStore(address)
 
 
 def test_stores_in_two_schemas_are_independent(postgres: PostgresServer, store: PostgresStore) -> None:
     with closing(PostgresStore(postgres.new_address())) as apart:
-        lock, lock_apart = store.learner_lock(), apart.learner_lock()
-        with closing(lock), closing(lock_apart):
-            assert lock.try_acquire()
-            assert lock_apart.try_acquire()
+        assert store.lease.keep()
+        assert apart.lease.keep()
         store.append_blocking([decision("a")])
         store.wait_for_change(0.01)
         apart.save_document("shop", "policy", 1, b"")
@@ -170,7 +160,7 @@ def test_settings_of_the_address_win_over_defaults(address: str, store: Postgres
     """A writer that waits for another one gives up after `lock_timeout`, and works when the lock is free."""
     with closing(PostgresStore(f"{address}%20-clock_timeout%3D100ms")) as hasty, psycopg.connect(address) as holder:
         hasty.append_blocking([decision("a")])
-        holder.execute("SELECT FROM log_counter FOR UPDATE")
+        holder.execute(LOCK)
         began = time.monotonic()
         with pytest.raises(StoreError, match="lock timeout"):
             hasty.append_blocking([decision("b")])
@@ -217,45 +207,54 @@ def test_a_change_by_another_process_ends_the_wait(store: PostgresStore, other: 
     assert not store.wait_for_change(0.01)
 
 
-def test_one_process_learns_and_another_takes_over(store: PostgresStore, other: PostgresStore) -> None:
-    first, second = store.learner_lock(), other.learner_lock()
-    attempts = [lock.try_acquire() for lock in (first, second, first, second)]
-    assert attempts == [True, False, True, False]
-    first.close()
-    wait_until(second.try_acquire)
-    assert not first.try_acquire()
-    second.close()
-
-
-HOLD_LOCK = """
-import sys, time
-from glbandits.service.storage.postgres_connections import configure
-from glbandits.service.storage.postgres_store import PostgresStore
-lock = PostgresStore(sys.argv[1]).learner_lock()
-while not lock.try_acquire():
-    time.sleep(0.05)
-print("held", flush=True)
-time.sleep(600)
-"""
-
-
-def test_a_killed_learner_is_replaced_within_5_seconds(address: str, store: PostgresStore) -> None:
-    lock = store.learner_lock()
-    with subprocess.Popen([sys.executable, "-c", HOLD_LOCK, address], stdout=subprocess.PIPE, text=True) as learner:
-        assert learner.stdout is not None
-        assert learner.stdout.readline() == "held\n"
-        assert not lock.try_acquire()
-        learner.kill()
-        killed = time.monotonic()
-        wait_until(lock.try_acquire)
-        assert time.monotonic() - killed < 5.0
-    lock.close()
-
-
-def test_a_lost_lock_is_noticed_and_taken_again(postgres: PostgresServer, store: PostgresStore) -> None:
-    lock = store.learner_lock()
-    assert lock.try_acquire()
+def test_a_lost_lock_is_taken_again(postgres: PostgresServer, store: PostgresStore) -> None:
+    assert store.lease.keep()
     postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
-    assert not lock.try_acquire()
-    wait_until(lock.try_acquire)
-    lock.close()
+    wait_until(lambda: store.lease.keep() and bool(postgres.learners()))
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_defaults_of_the_role_do_not_apply(postgres: PostgresServer, isolation: str) -> None:
+    role = f"role_{isolation.split()[0]}"
+    postgres.execute(f"CREATE ROLE {role} LOGIN SUPERUSER")
+    for setting, value in (
+        ("default_transaction_isolation", f"'{isolation}'"),
+        ("default_transaction_read_only", "on"),
+        ("statement_timeout", "'200ms'"),
+        ("lock_timeout", "'1ms'"),
+        ("idle_in_transaction_session_timeout", "'50ms'"),
+        ("synchronous_commit", "off"),
+        ("extra_float_digits", "-10"),
+        ("client_encoding", "'LATIN1'"),
+    ):
+        postgres.execute(f"ALTER ROLE {role} SET {setting} = {value}")
+    address = postgres.new_address().replace("postgres:@", f"{role}:@")
+    assert role in address
+    with closing(PostgresStore(address)) as store, closing(PostgresStore(address)) as other:
+        names = [f"event-{i} \u0416" for i in range(50)]
+        store.append_blocking([decision(name) for name in names])
+
+        def send(own: PostgresStore) -> None:
+            for name in names:
+                own.append_blocking([reward(name, value=1 / 3)])
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(send, (store, other)))
+        assert {r.value for each in store.search("shop", "", 100) for r in each.rewards} == {1 / 3}
+        assert store.summary("shop").rewards[EventStatus.ACCEPTED] == 2 * len(names)
+
+
+def test_a_dump_can_be_restored(postgres: PostgresServer, store: PostgresStore, address: str, tmp_path: Path) -> None:
+    store.append_blocking([decision("a"), reward("a", key="k"), activation("a")])
+    store.save_model("shop", 1, 1, b"model")
+    dump = tmp_path / "dump"
+    subprocess.run([postgres.program("pg_dump"), "-Fc", "-f", dump, "-d", address], check=True)
+    postgres.execute("CREATE DATABASE restored")
+    copy = address.replace("/postgres?", "/restored?")
+    subprocess.run([postgres.program("pg_restore"), "-d", copy, dump], check=True)
+    with closing(PostgresStore(copy)) as restored:
+        logged = restored.decision("shop", "a")
+        assert logged is not None
+        assert (len(logged.rewards), logged.activated_at, logged.decision) == (1, 1, decision("a"))
+        assert restored.latest_model("shop") is not None
+        assert restored.append_blocking([decision("b")])[0].sequence == 4

@@ -4,7 +4,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -82,9 +82,48 @@ def test_nothing_is_acknowledged_without_the_file(tmp_path: Path, caplog: pytest
     assert "was deleted or replaced while in use" in begun[0].getMessage()
 
 
+def overwrite_by_backup(path: Path) -> None:
+    path.write_bytes(path.with_name("backup.db").read_bytes())
+
+
+def overwrite_by_text(path: Path) -> None:
+    with path.open("r+b") as file:  # without shortening it
+        file.write(b"Dear diary, " * 1000)
+
+
+OVERWRITTEN: dict[str, Callable[[Path], object]] = {
+    "emptied": lambda path: os.truncate(path, 0),
+    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "backup": overwrite_by_backup,
+    "text": overwrite_by_text,
+}
+
+
+@pytest.mark.parametrize("overwrite", OVERWRITTEN.values(), ids=OVERWRITTEN)
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_an_overwritten_file_stops_acknowledgements(
+    tmp_path: Path, overwrite: Callable[[Path], object], is_busy: bool
+) -> None:
+    path = tmp_path / "events.db"
+    with closing(SqliteStore(path)) as store:
+        store.append_blocking([decision("a")])
+        store.backup(tmp_path / "backup.db")
+        store.append_blocking([decision("b")])
+        store.maintain()
+        overwrite(path)
+        if is_busy:
+            with suppress(StoreError):
+                store.append_blocking([decision("c")])
+        with suppress(StoreError):
+            store.maintain()
+        for use in (lambda: store.append_blocking([decision("d")]), lambda: store.summary("shop"), store.maintain):
+            with pytest.raises(StoreError, match="while in use. Nothing is written any more|file is damaged"):
+                use()
+
+
 def damage_schema(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DROP TABLE seals")
+        connection.execute("DROP TABLE loops")
 
 
 def damage_pages(path: Path) -> None:

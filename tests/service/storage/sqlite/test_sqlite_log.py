@@ -110,8 +110,8 @@ def test_events_during_a_deletion_stay(
     """Another process writes a decision after each step."""
     store, other = make(tmp_path / "events.db", events=3), SqliteStore(tmp_path / "events.db")
     last = store.last_sequence("shop")
-    monkeypatch.setattr("glbandits.service.storage.sqlite_store.DELETED_AT_ONCE", 1)
-    delete, steps = sqlite_log.delete_oldest, iter(range(10))
+    monkeypatch.setattr("glbandits.service.storage.event_store.DELETED_AT_ONCE", 1)
+    delete, steps = store._delete_oldest, iter(range(10))
 
     def deleted(*args: Any) -> int:
         opened[0].execute("COMMIT")  # what came after the step before
@@ -119,7 +119,7 @@ def test_events_during_a_deletion_stay(
         opened[0].execute("BEGIN IMMEDIATE")
         return delete(*args)
 
-    monkeypatch.setattr(sqlite_log, "delete_oldest", deleted)
+    monkeypatch.setattr(store, "_delete_oldest", deleted)
     assert store.delete_log("shop") == 3
     assert [each.sequence > last for each in store.search("shop", "", 100)] == [True] * 4
     other.close()

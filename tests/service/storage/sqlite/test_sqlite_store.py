@@ -102,9 +102,9 @@ def test_check_finds_damage(tmp_path: Path, opened: list[sqlite3.Connection]) ->
 def test_check_finds_a_damaged_index(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
     store = make(tmp_path / "events.db", events=3)
     opened[0].execute("PRAGMA writable_schema = ON")
-    opened[0].execute("UPDATE sqlite_schema SET sql = sql || ' WHERE number > 5' WHERE name = 'decisions_of_loop'")
+    opened[0].execute("UPDATE sqlite_schema SET sql = sql || ' WHERE sequence > 5' WHERE name = 'decisions_by_time'")
     opened[0].execute("PRAGMA schema_version = 1000")  # connections read the schema again
-    assert store.check() == ["wrong # of entries in index decisions_of_loop"]
+    assert store.check() == ["wrong # of entries in index decisions_by_time"]
     store.close()
 
 

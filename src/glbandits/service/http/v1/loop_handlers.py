@@ -1,27 +1,21 @@
-"""Handlers of the status, the configuration, the log and the model of loops."""
+"""Handlers of the status, the log and the model of loops."""
 
 import asyncio
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from glbandits.common.errors import InvalidInput, lookup
-from glbandits.policies import POLICIES, Optimist
-from glbandits.policies.contract import settings_of
 from glbandits.service.domain.events import Decision, LoggedDecision, as_datetime
 from glbandits.service.domain.explanation import explain
-from glbandits.service.domain.loop_config import DECLARED, SECOND, SECONDS, LoopConfig, check_setting
+from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json, loop_name
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
+from glbandits.service.http.v1.configuration_handlers import relearning_of
 from glbandits.service.http.v1.decision_handlers import (
     model_version,
     page_limit,
@@ -38,38 +32,6 @@ MAX_RELEARNED = 10_000
 """Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
-
-
-def _sent_type(name: str, kind: Any) -> Any:
-    """Return the type of a setting in requests: a duration may be a text."""
-    meta = DECLARED[name]
-    if meta.extra != SECONDS:
-        return kind
-    number = Annotated[float, msgspec.Meta(ge=meta.ge, le=meta.le)]
-    return Annotated[
-        number | str, msgspec.Meta(description=f"{meta.description} Seconds, or a text such as 5s, 2m or PT5M.")
-    ]
-
-
-LoopConfiguration: Any = msgspec.defstruct(
-    "LoopConfiguration",
-    [
-        (
-            field.name,
-            _sent_type(field.name, field.type),
-            msgspec.field(default=field.default, default_factory=field.default_factory),  # type: ignore[call-overload]
-        )
-        for field in msgspec.structs.fields(LoopConfig)
-    ],
-    bases=(schemas.ApiStruct,),
-    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
-    frozen=True,
-    kw_only=True,
-)
-"""`LoopConfig` in camelCase."""
-NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(LoopConfiguration)}
-SETTINGS = {sent: name for name, sent in NAMES.items()}
-"""The names of settings as clients send them, and the reverse."""
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
@@ -96,79 +58,8 @@ def status(site: Site, request: Request) -> schemas.Status:
         first_at=None if summary.first_at is None else as_datetime(summary.first_at),
         last_at=None if summary.last_at is None else as_datetime(summary.last_at),
         counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
+        relearning=relearning_of(loop),
     )
-
-
-async def configuration(site: Site, request: Request) -> LoopConfiguration:
-    """Return the configuration of a loop."""
-    return _as_schema(site.service.loop(loop_name(request)).configuration)
-
-
-def configure(site: Site, request: Request, sent: dict[str, Any]) -> LoopConfiguration:
-    """Replace the configuration of a loop. Omitted settings get their defaults."""
-    return _configure(site, request, sent, keep=False)
-
-
-def change(site: Site, request: Request, sent: dict[str, Any]) -> LoopConfiguration:
-    """Change the settings of a loop that are sent. Others stay."""
-    return _configure(site, request, sent, keep=True)
-
-
-def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool) -> LoopConfiguration:
-    loop = site.service.loop(loop_name(request))
-
-    def changed(current: LoopConfig) -> LoopConfig:
-        return changed_configuration(current, sent, keep=keep)
-
-    with _names_as_sent():
-        return _as_schema(loop.reconfigure(changed))
-
-
-def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep: bool = True) -> LoopConfig:
-    """Return a configuration with the settings that a client sent.
-
-    Others stay, or get their defaults if `keep` is False. Raises InvalidInput or UnknownName.
-    """
-    policy = settings_of(POLICIES.get(str(sent.get("policy", current.policy)), Optimist)())
-    for name in sent.keys() - SETTINGS.keys():
-        if name in policy:
-            raise InvalidInput(f'{name} belongs into settings: send {{"settings": {{"{name}": ...}}}}')
-        lookup("setting", name, SETTINGS)
-    nested = sent.get("settings")
-    for name in nested.keys() & SETTINGS.keys() - policy.keys() if isinstance(nested, dict) else ():
-        raise InvalidInput(f'{name} is a setting of the loop, not of its policy: send {{"{name}": ...}}')
-    checked = {name: check_setting(SETTINGS[name], value, name) for name, value in sent.items()}
-    settings = checked
-    if keep:
-        settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | checked
-    try:
-        configuration = msgspec.convert(settings, LoopConfiguration)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"the configuration is invalid: {error}") from None
-    return LoopConfig(**msgspec.structs.asdict(configuration))
-
-
-@contextmanager
-def _names_as_sent() -> Iterator[None]:
-    """Write the names of settings in error messages as clients send them."""
-    try:
-        yield
-    except InvalidInput as error:
-        text = re.sub(r"\b[a-z]+_[a-z]+\b", lambda name: NAMES.get(name[0], name[0]), str(error))
-        raise InvalidInput(text) from None
-
-
-def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for a policy that is sent without: its defaults, with the present link."""
-    name = sent.get("policy")
-    if not isinstance(name, str) or name == current.policy or name not in POLICIES:
-        return {}
-    has_link = "link" in settings_of(POLICIES[name]()) and "link" in current.settings
-    return {"settings": {"link": current.settings["link"]} if has_link else {}}
-
-
-def _as_schema(configuration: LoopConfig) -> LoopConfiguration:
-    return LoopConfiguration(**msgspec.structs.asdict(configuration))
 
 
 def event(site: Site, request: Request) -> schemas.EventRecord:

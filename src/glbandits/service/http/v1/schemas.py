@@ -215,6 +215,16 @@ class Counts(ApiStruct, frozen=True, kw_only=True):
     activations: dict[EventStatus, int]
 
 
+class Relearning(ApiStruct, frozen=True, kw_only=True):
+    """A new model learns the log under changed settings, and replaces the present model when it has learned all."""
+
+    sentence: str
+    learned_to: int
+    """The sequence number of the last decision that the new model has learned, as of some seconds ago."""
+    of: int
+    """The sequence number of the last decision that the present model has learned."""
+
+
 class Status(ApiStruct, frozen=True, kw_only=True):
     """The status of a loop."""
 
@@ -238,6 +248,8 @@ class Status(ApiStruct, frozen=True, kw_only=True):
     first_at: datetime | None
     last_at: datetime | None
     counts: Counts
+    relearning: Relearning | None
+    """None if the model fits the settings."""
 
 
 class Loops(ApiStruct, frozen=True, kw_only=True):

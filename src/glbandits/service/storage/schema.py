@@ -1,0 +1,81 @@
+"""The tables of a store. SQLite and PostgreSQL have the same names and columns.
+
+`postgres_schema` replaces the names of the types.
+"""
+
+from glbandits.service.domain.errors import StoreError
+
+VERSION = 1
+TABLES = {
+    "decisions": """
+        sequence INTEGER PRIMARY KEY,
+        loop_name TEXT NOT NULL,
+        event_id TEXT NOT NULL,
+        slot TEXT NOT NULL,
+        decided_at INTEGER NOT NULL,
+        deadline INTEGER NOT NULL,
+        reward_min REAL,
+        reward_max REAL,
+        body BLOB NOT NULL,
+        UNIQUE (loop_name, event_id, slot)""",
+    "rewards": """
+        decision INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        received_at INTEGER NOT NULL,
+        value REAL NOT NULL,
+        key TEXT NOT NULL,
+        late INTEGER NOT NULL CHECK (late IN (0, 1)),
+        PRIMARY KEY (decision, sequence)""",
+    "activations": """
+        decision INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        received_at INTEGER NOT NULL,
+        late INTEGER NOT NULL CHECK (late IN (0, 1)),
+        PRIMARY KEY (decision)""",
+    # The last sequence number is the row LAST_SEQUENCE_KEY, so that one statement and one page update all.
+    "event_counts": """
+        loop_name TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        status TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        PRIMARY KEY (loop_name, kind, status)""",
+    "loops": "loop_name TEXT NOT NULL, sealed_through INTEGER NOT NULL, PRIMARY KEY (loop_name)",
+    "documents": """
+        loop_name TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        saved_at INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (loop_name, kind, version)""",
+    "models": """
+        loop_name TEXT NOT NULL,
+        sequence INTEGER NOT NULL,
+        saved_at INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (loop_name, sequence)""",
+    # One row, see `LearnerLease`.
+    "learner": "only_row INTEGER PRIMARY KEY CHECK (only_row = 1), term INTEGER NOT NULL, beat INTEGER NOT NULL",
+}
+"""The columns of each table."""
+INDEXES = {
+    "decisions_by_sequence": "INDEX decisions_by_sequence ON decisions (loop_name, sequence)",
+    "decisions_by_time": "INDEX decisions_by_time ON decisions (loop_name, decided_at)",
+    "reward_keys": "UNIQUE INDEX reward_keys ON rewards (decision, key, late) WHERE key <> ''",
+}
+LAST_SEQUENCE_KEY = ("", "event", "numbered")
+"""Primary key of the row of `event_counts` with the sequence number of the last event. It is never deleted, because
+sequence numbers of deleted events must not be used again."""
+SELECT_LAST_SEQUENCE = f"SELECT count FROM event_counts WHERE (loop_name, kind, status) = {LAST_SEQUENCE_KEY}"
+FIRST_ROWS = (
+    f"INSERT INTO event_counts VALUES {(*LAST_SEQUENCE_KEY, 0)}",
+    "INSERT INTO learner VALUES (1, 0, 0)",
+)
+
+
+def check_version(name: str, version: int) -> None:
+    """Raise StoreError if the tables of a store have another version."""
+    if version != VERSION:
+        raise StoreError(
+            f"{name} has version {version} of the tables, and this version of glbandits needs {VERSION}. Use the "
+            "version of glbandits that wrote it, or a new store"
+        )
