@@ -1,7 +1,7 @@
 """`Endpoint`: the record from which routes and the OpenAPI document are made, and the handler of its requests."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
 from types import UnionType
 from typing import Any, NamedTuple, get_args
@@ -81,45 +81,54 @@ class PathHandler:
 
     def __init__(self, site: Site, endpoints: Sequence[Endpoint]) -> None:
         self._site = site
-        self.endpoints = {endpoint.method: endpoint for endpoint in endpoints}
-        self._decoders = {
-            method: msgspec.json.Decoder(endpoint.decoded or _kinds(endpoint.request)[0])
-            for method, endpoint in self.endpoints.items()
-            if endpoint.request is not None
-        }
+        self._endpoints = {endpoint.method: (endpoint, _Body(endpoint)) for endpoint in endpoints}
 
     async def respond(self, request: Request) -> Response:
         """Return the response of the endpoint, or its error."""
-        endpoint = self.endpoints["GET" if request.method == "HEAD" else request.method]
+        endpoint, body = self._endpoints["GET" if request.method == "HEAD" else request.method]
         request.state.scope = endpoint.scope or "open"
         try:
-            return await self._respond(endpoint, request)
+            return await self._respond(endpoint, body, request)
         except (Exception, asyncio.CancelledError) as error:
             return endpoint.error_format(as_http_error(error, request), request, endpoint.error_code)
 
-    async def _respond(self, endpoint: Endpoint, request: Request) -> Response:
-        site, arguments = self._site, list[Any]()
-        _check_headers(request)
+    async def _respond(self, endpoint: Endpoint, body: "_Body", request: Request) -> Response:
+        site, headers = self._site, dict[bytes, bytes](request.scope["headers"])
+        _check_headers(request, headers)
         if endpoint.scope != OPEN:
             request.state.key_name = site.authenticator.authorize(request, endpoint.scope)
         if request.scope["query_string"] and endpoint.parameters is not None:
             _check_query(request, endpoint.parameters)
         endpoint.check(request)
-        body = await _read_body(request, site.settings.max_body)
-        if endpoint.request is not None:
-            kinds = _kinds(endpoint.request)
-            is_bytes = bytes in kinds and (len(kinds) == 1 or request.headers.get("content-type") == BYTES_TYPE)
-            arguments.append(body if is_bytes else _decode(body, self._decoders[endpoint.method]))
-        if iscoroutinefunction(endpoint.handler):
-            return _as_response(await endpoint.handler(site, request, *arguments), endpoint.status)
-        return await asyncio.to_thread(
-            lambda: _as_response(endpoint.handler(site, request, *arguments), endpoint.status)
-        )
+        arguments = (site, request, *body.decode(await _read_body(request, headers, site.settings.max_body), headers))
+        if body.is_async:
+            return _as_response(await endpoint.handler(*arguments), endpoint.status)
+        return await asyncio.to_thread(lambda: _as_response(endpoint.handler(*arguments), endpoint.status))
 
 
-def _kinds(body: Any) -> tuple[Any, ...]:
-    """Return the types of a body, which is one type or a union."""
-    return get_args(body) if isinstance(body, UnionType) else (body,)
+class _Body:
+    """How the body of an endpoint is decoded, and whether its handler is a coroutine function."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        body = endpoint.request
+        kinds = get_args(body) if isinstance(body, UnionType) else (body,)
+        self._may_be_bytes, self._may_be_json = bytes in kinds, kinds[0] not in (None, bytes)
+        self._decoder = msgspec.json.Decoder(endpoint.decoded or kinds[0]) if self._may_be_json else None
+        self.is_async = iscoroutinefunction(endpoint.handler)
+
+    def decode(self, content: bytes, headers: Mapping[bytes, bytes]) -> tuple[Any, ...]:
+        """Return the argument of the handler; no argument if the endpoint has no body."""
+        if self._may_be_bytes and (self._decoder is None or headers.get(b"content-type") == BYTES_TYPE.encode()):
+            return (content,)
+        if self._decoder is None:
+            return ()
+        try:
+            return (self._decoder.decode(content.decode()),)  # checks UTF-8 also in fields that msgspec skips
+        except msgspec.DecodeError as error:
+            if isinstance(error.__cause__, InvalidInput):  # from a check of the type
+                raise error.__cause__ from None
+            text = body_error_text(error, self._decoder.type)
+            raise HttpError(400, "BadRequest", f"the body is invalid: {text}") from None
 
 
 def _as_response(content: Any, status: int) -> Response:
@@ -130,27 +139,17 @@ def _as_response(content: Any, status: int) -> Response:
     return Response(encode_json(content), status, media_type=JSON_TYPE)
 
 
-def _decode(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
-    try:
-        return decoder.decode(body.decode())  # checks UTF-8 also in fields that msgspec skips
-    except msgspec.DecodeError as error:
-        if isinstance(error.__cause__, InvalidInput):  # from a check of the type
-            raise error.__cause__ from None
-        raise HttpError(400, "BadRequest", f"the body is invalid: {body_error_text(error, decoder.type)}") from None
-
-
-def _check_headers(request: Request) -> None:
-    headers: list[tuple[bytes, bytes]] = request.scope["headers"]
-    names = [name for name, _ in headers]
-    if len(set(names)) < len(names):
+def _check_headers(request: Request, headers: Mapping[bytes, bytes]) -> None:
+    if len(headers) < len(request.scope["headers"]):
+        names = [name for name, _ in request.scope["headers"]]
         for name in ONCE:
             if names.count(name) > 1:
                 raise HttpError(400, "BadRequest", f"the header {name.decode()} was sent twice; send it once")
-    if b"host" not in names and request.scope["http_version"] == "1.1":
+    if b"host" not in headers and request.scope["http_version"] == "1.1":
         raise HttpError(400, "BadRequest", "the header host is missing; send it")
     for name, plain in PLAIN:
-        if name in names and (sent := dict(headers)[name].strip().lower()) != plain:
-            text = f"{name.decode()} {sent[:40].decode('latin-1')!r} is not supported"
+        if headers.get(name, plain).strip().lower() != plain:
+            text = f"{name.decode()} {headers[name][:40].decode('latin-1')!r} is not supported"
             raise HttpError(415, "BadRequest", f"{text}; send the body without compression")
 
 
@@ -164,9 +163,9 @@ def _check_query(request: Request, known: Sequence[Parameter]) -> None:
             raise InvalidInput(f"the query parameter {name} was sent twice; send it once")
 
 
-async def _read_body(request: Request, limit: int) -> bytes:
+async def _read_body(request: Request, headers: Mapping[bytes, bytes], limit: int) -> bytes:
     """Read the whole body. Stops and raises a 413 as soon as the body is larger than `limit`."""
-    length = request.headers.get("content-length", "0")
+    length = headers.get(b"content-length", b"0")
     parts, size = list[bytes](), int(length) if length.isdigit() and int(length) > limit else 0
     if size <= limit:
         async for part in request.stream():

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import time
+from functools import cache
 from random import getrandbits
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
@@ -43,6 +44,11 @@ class RequestLog:
             buckets=BOUNDS,
         )
 
+        self._metrics = cache(self._find_metrics)
+
+    def _find_metrics(self, scope: str, status: int) -> tuple[Counter, Histogram]:
+        return self._requests.labels(scope, status, self._process), self._seconds.labels(scope, self._process)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["type"] != "http":
@@ -66,8 +72,9 @@ class RequestLog:
 
         await self._app(scope, receive, send_with_headers)
         seconds = time.perf_counter() - began
-        self._requests.labels(state["scope"], status, self._process).inc()
-        self._seconds.labels(state["scope"], self._process).observe(seconds)
+        requests, durations = self._metrics(state["scope"], status)
+        requests.inc()
+        durations.observe(seconds)
         is_audited = state["scope"] == "admin" or status in (401, 403)
         level = logging.WARNING if status >= 500 else logging.INFO if is_audited else logging.DEBUG
         if log.isEnabledFor(level):
