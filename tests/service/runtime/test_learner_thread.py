@@ -1,12 +1,16 @@
 """When the learner thread updates a loop."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.events import DecisionRequest
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime import service as service_module
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -59,6 +63,26 @@ def test_a_shorter_interval_counts_at_once(started: Start, updates: list[str], m
     wait_until(lambda: updates == ["learn"])
     loop.configure(LoopConfig(width=2, model_update=0.0))
     wait_until(lambda: len(updates) > 2)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_only_the_process_that_learns_relearns(
+    started: Start, updates: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, learns: bool
+) -> None:
+    monkeypatch.setattr(service_module, "LOOK_SECONDS", 0.01)
+    loop = started(learns=learns)
+    wait_until(lambda: len(updates) == 1)
+    request = DecisionRequest(event_id="e", request=np.eye(2).tobytes(), encoding="dense", actions=("a", "b"))
+    with closing(SqliteStore(tmp_path / "events.db")) as store:
+        store.append_blocking([replace(loop.decide(request), timestamp=0)])
+    loop.learn()
+    loop.reconfigure(partial(replace, settings={"link": "identity", "half_life": 9}))
+    assert loop.is_relearning
+    if learns:
+        wait_until(lambda: not loop.is_relearning)
+    else:
+        wait_until(lambda: "refresh" in updates[1:])  # has read the configuration
+        assert loop.is_relearning
 
 
 @pytest.mark.parametrize("learns", [True, False])

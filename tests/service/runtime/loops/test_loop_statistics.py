@@ -1,4 +1,5 @@
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -305,7 +306,7 @@ def test_decisions_learned_twice_are_counted_once(tmp_path: Path, monkeypatch: p
     other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
     store.append_blocking([ask(loop, f"event-{number}", "noon") for number in range(30)])
     clock.wait(11)
-    save, resets = store.save_model, iter([lambda: other.configure(other.configuration, reset_model=True)])
+    save, resets = store.save_model, iter([partial(other.configure, other.configuration, reset_model=True)])
 
     def overtaken(*args: Any, **settings: Any) -> None:
         for reset in resets:
@@ -343,7 +344,7 @@ class TestAfterTheLogWasDeleted:
 
     def test_a_deleted_log_has_no_statistics(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
         deleting, seen, store, clock = loops
-        assert deleting.delete_log() == 100
+        assert deleting.delete_log(clock()) == 100
         seen.refresh()
         for window in Window:
             assert seen.statistics.view(window).total == DecisionTotals()

@@ -77,13 +77,6 @@ def test_retention_does_not_change_the_verdict(new_world: Callable[[], World]) -
     assert world.loop.published.evidence.past.decisions == 200
 
 
-def test_deleting_the_whole_log_resets_the_evidence(new_world: Callable[[], World]) -> None:
-    world = new_world()
-    world.play_rounds(40)
-    world.loop.delete_log()
-    assert world.loop.published.evidence == world.another().published.evidence == LoopEvidence()
-
-
 def test_a_model_reset_resets_the_present(new_world: Callable[[], World], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glbandits.service.domain.evidence.FIRST_SPLIT", 40)
     world = new_world()

@@ -60,8 +60,6 @@ def test_the_count_survives_a_restart_and_a_reset(tmp_path: Path) -> None:
     assert Loop("default", store, clock).published.set_aside == 1
     loop.refresh()
     assert loop.published.set_aside == 1
-    loop.delete_log()
-    assert loop.published.set_aside == 0
 
 
 def test_features_that_the_model_refuses_are_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -86,7 +86,7 @@ def test_decisions_deleted_meanwhile_are_no_differences(
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=8)
     before = play_rounds(loop, store, clock, 60)[30].timestamp
-    with meanwhile(monkeypatch, store, "settled", call, lambda: loop.delete_log(None if all_of_it else before)):
+    with meanwhile(monkeypatch, store, "settled", call, lambda: loop.delete_log(clock() if all_of_it else before)):
         result = verify(store, "default")
     assert (result.sound, result.messages) == (True, ())
     assert result.decisions + result.unchecked <= 60

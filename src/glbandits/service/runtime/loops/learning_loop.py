@@ -17,7 +17,6 @@ from glbandits.service.domain.action_selection import allowed_indices, decide, s
 from glbandits.service.domain.decision_learning import LearningOutcome, has_width_of_model, learn_batch
 from glbandits.service.domain.errors import LeaseLost
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
-from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fits
 from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
@@ -36,7 +35,7 @@ from glbandits.service.runtime.loops.loop_documents import (
 )
 from glbandits.service.runtime.loops.loop_statistics import LoopStatistics
 from glbandits.service.runtime.replay.relearning import BATCH, settled_batches
-from glbandits.service.storage.event_store import MAX_SEQUENCE, EventStore
+from glbandits.service.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
 
@@ -471,41 +470,28 @@ class Loop:
             self.published, self._saved_through, self._invalidating = model, model.learned_through, frozenset()
         return True
 
-    def delete_log(self, before: int | None = None) -> int:
-        """Delete the decisions made before a time, or all, with their rewards.
+    def delete_log(self, before: int) -> int:
+        """Delete the learned decisions made before a time, with their rewards. Returns their number.
 
-        Returns the number of decisions. With `before`, decisions that the model has not learned stay. The model stays,
-        as the base of a new epoch, because it cannot be computed from the rest of the log. Nothing is deleted while a
-        new model learns the log again.
+        The model stays, as the base of a new epoch, because it cannot be computed from the rest of the log. Nothing is
+        deleted while a new model learns the log again.
         """
         with self._lock:
             self._refresh()
-            while not (self._stop.is_set() or self.is_relearning) and (up_to := self._last_deletable(before)):
+            while not (self._stop.is_set() or self.is_relearning):
+                model = self.published
+                up_to = self._store.last_sequence(self.name, before=before, up_to=model.learned_through)
+                if not up_to:
+                    break
+                if model.relearn_after is not None and model.relearn_after < up_to:
+                    model = model._replace(relearn_after=None)
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
-                through = max(self.published.learned_through, up_to)
-                after = self.published.relearn_after
-                after = None if after is None or after < up_to else after
-                model = self.published._replace(learned_through=through, relearn_after=after)
-                if before is None:
-                    model = model._replace(set_aside=0, invalidating=0, evidence=LoopEvidence())
                 if self._commit(model, drops_older_bases=True):
-                    deleted = self._store.delete_log(
-                        self.name,
-                        up_to,
-                        before=MAX_SEQUENCE if before is None else before,
-                        reset_counts=before is None,
-                        stop=self._stop.is_set,
-                    )
+                    deleted = self._store.delete_log(self.name, up_to, before=before, stop=self._stop.is_set)
                     self.statistics.catch_up(self.published.learned_through, self._clock())
                     return deleted
                 self._refresh()
             return 0
-
-    def _last_deletable(self, before: int | None) -> int:
-        """Return the sequence number of the last decision to delete; 0 if there is none."""
-        if before is None:
-            return self._store.last_sequence(self.name)
-        return self._store.last_sequence(self.name, before=before, up_to=self.published.learned_through)
 
     def export_model(self) -> bytes:
         """Return the present model as a model file."""
