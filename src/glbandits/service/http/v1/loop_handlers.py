@@ -17,7 +17,7 @@ from glbandits.service.domain.explanation import explain
 from glbandits.service.domain.loop_config import SECOND, LoopConfig, check_setting
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
-from glbandits.service.http.http_messages import BYTES_TYPE, Request, Response, as_datetime
+from glbandits.service.http.http_messages import BYTES_TYPE, HttpError, Request, Response, as_datetime
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
 from glbandits.service.http.v1.decision_handlers import (
@@ -40,12 +40,28 @@ FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(schemas.LoopConfiguration)}
 SETTINGS = {sent: name for name, sent in NAMES.items()}
 """The names of settings as clients send them, and the reverse."""
-_settings = msgspec.json.Decoder(dict[str, Any])
+_settings, _new_loop = msgspec.json.Decoder(dict[str, Any]), msgspec.json.Decoder(schemas.NewLoop)
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
     """Return the names of all loops."""
     return schemas.Loops(loops=sorted(site.service.loops))
+
+
+def create_loop(site: Site, request: Request) -> schemas.Status:
+    """Create a loop. When the response comes, all processes serve it."""
+    sent = parse_json(_new_loop, request.body)
+    if sent.name in site.service.loops:
+        raise HttpError(409, "LoopExists", f"there is a loop {sent.name!r} already; use another name")
+    with _names_as_sent():
+        site.service.create_loop(sent.name, changed_configuration(site.service.first_configuration, sent.configuration))
+    request.loop_name = sent.name
+    return status(site, request)
+
+
+def delete_loop(site: Site, request: Request) -> None:
+    """Delete a loop with its log, models and settings. A loop of the server's setting `loops` is refused."""
+    site.service.delete_loop(request.loop_name)
 
 
 def status(site: Site, request: Request) -> schemas.Status:

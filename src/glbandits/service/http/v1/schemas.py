@@ -9,6 +9,7 @@ from msgspec import Meta
 from glbandits.service.domain.events import Aggregation, EventStatus, Mode
 from glbandits.service.domain.explanation import Contribution
 from glbandits.service.domain.loop_config import DECLARED, SECONDS, LoopConfig
+from glbandits.service.server_settings import LoopName
 
 LONGEST_ID = 256
 """Characters of the id of an event or an arm, and of the key of a reward, at most."""
@@ -236,6 +237,14 @@ class Status(ApiStruct, frozen=True, kw_only=True):
     first_at: datetime | None
     last_at: datetime | None
     counts: Counts
+
+
+class NewLoop(ApiStruct, frozen=True, kw_only=True):
+    """A loop to create."""
+
+    name: LoopName
+    configuration: dict[str, Any] = {}
+    """Settings as in PATCH /v1/configuration. Omitted ones are those of new loops."""
 
 
 class Loops(ApiStruct, frozen=True, kw_only=True):
