@@ -81,7 +81,7 @@ def test_unknown_names_in_the_file_name_the_file(tmp_path: Path) -> None:
         (
             "reward_window",
             "5 weeks",
-            "reward_window must be a duration of at most P60D: 5s, 2m, .*; got '5 weeks'",
+            "reward_window must be a duration of at most 60d: 5s, 2m, .*; got '5 weeks'",
         ),
         ("rate_limit", "-1", "--rate-limit cannot be '-1': Expected `float` >= 0.0"),
         ("rate_limit", "nan", "--rate-limit cannot be 'nan'"),
