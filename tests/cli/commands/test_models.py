@@ -1,4 +1,4 @@
-"""`glb models`: list, use and relearn."""
+"""`glb models`: list and use."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from glbandits.service.domain.model_snapshots import load_snapshot
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.sqlite_store import SqliteStore
-from tests.service.runtime.loops.damaged_models import damage_base, damage_model, invalid, truncated
+from tests.service.runtime.loops.damaged_models import damage_model, invalid, truncated
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 LOOP = tuple[Loop, SqliteStore, Clock]
@@ -87,44 +87,7 @@ def test_use_refuses_models_of_another_policy_and_damaged_ones(tmp_path: Path, w
     assert "Configure the loop first" in str(glb(tmp_path, "use", str(older)).exception)
 
 
-@pytest.mark.parametrize("option", [[], ["--fresh"]])
-def test_relearn_gives_the_same_model_in_a_new_epoch(tmp_path: Path, world: LOOP, option: list[str]) -> None:
-    loop, store, clock = world
-    before = loop.published
-    result = glb(tmp_path, "relearn", *option)
-    assert result.exit_code == 0, result.output
-    assert f"Learned the log up to decision {before.learned_through} again; 0 decisions set aside." in result.output
-    loop.refresh()
-    assert (loop.published.epoch, loop.published.learned_through) == (before.epoch + 1, before.learned_through)
-    np.testing.assert_array_equal(loop.published.bandit.state, before.bandit.state)
-    play_rounds(loop, store, clock, 20, first=60)
-    assert verify(store, "default").sound
-
-
-def test_relearn_after_use_needs_a_fresh_model(tmp_path: Path, world: LOOP) -> None:
-    loop, store, _ = world
-    before = loop.published.bandit.state
-    glb(tmp_path, "use", str(saved_numbers(store)[1]))
-    glb(tmp_path, "relearn")
-    loop.refresh()
-    assert not np.array_equal(loop.published.bandit.state, before)
-    glb(tmp_path, "relearn", "--fresh")
-    loop.refresh()
-    np.testing.assert_array_equal(loop.published.bandit.state, before)
-
-
-def test_relearn_from_a_damaged_base_is_refused(tmp_path: Path, world: LOOP) -> None:
-    loop, store, _ = world
-    damage_base(store, truncated)
-    assert "Relearn the whole log with --fresh" in str(glb(tmp_path, "relearn").exception)
-    before = loop.published.bandit.state
-    assert glb(tmp_path, "relearn", "--fresh").exit_code == 0
-    loop.refresh()
-    np.testing.assert_array_equal(loop.published.bandit.state, before)
-
-
-def test_commands_create_no_loop(tmp_path: Path, world: LOOP) -> None:
+def test_use_creates_no_loop(tmp_path: Path, world: LOOP) -> None:
     _, store, _ = world
-    for words in (("relearn", "--loop", "shop"), ("use", "3", "--loop", "shop")):
-        assert "unknown loop 'shop'" in str(glb(tmp_path, *words).exception)
+    assert "unknown loop 'shop'" in str(glb(tmp_path, "use", "3", "--loop", "shop").exception)
     assert store.names_with("base") == ["default"]

@@ -13,20 +13,18 @@ from rich.console import Console
 
 from glbandits.cli.common_options import StoreOption
 from glbandits.cli.printed_table import print_table
-from glbandits.cli.progress import work_bar
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, ModelFileError, lookup
-from glbandits.service.domain.model_snapshots import PublishedModel, decode_snapshot, load_snapshot
+from glbandits.service.domain.model_snapshots import decode_snapshot, load_snapshot
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE
-from glbandits.service.runtime.replay.relearning import relearn_loop
 from glbandits.service.runtime.service import DEFAULT_LOOP, microseconds
 from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.event_store import MAX_SEQUENCE, EventStore, SavedModel
 from glbandits.service.storage.open_store import open_existing_store
 
 models_command = typer.Typer(
-    help="List, replace and relearn the models of a service.",
+    help="List and replace the models of a service.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -74,18 +72,18 @@ def _described(timestamp: int, body: bytes) -> tuple[str, str, str, str]:
 
 
 @contextmanager
-def _opened_loop(address: str, name: str) -> Iterator[tuple[EventStore, Loop]]:
+def opened_loop(address: str, name: str) -> Iterator[tuple[EventStore, Loop]]:
+    """Open a store and one of its loops. Raises UnknownName if the store does not have the loop."""
     with closing(open_existing_store(address)) as store:
         known = store.names_with(BASE)
         lookup("loop", name, dict(zip(known, known, strict=True)))  # a Loop would create it
         yield store, Loop(name, store, microseconds)
 
 
-def _print_epoch(loop: Loop, model: PublishedModel) -> None:
-    update = f"{loop.configuration.model_update:g} s"
-    typer.echo(
-        f"Loop {loop.name}: epoch {model.epoch} starts with this model. Running servers adopt it within {update}."
-    )
+def print_epoch(loop: Loop) -> None:
+    """Print which epoch starts, and when servers adopt it."""
+    epoch, update = loop.published.epoch, f"{loop.configuration.model_update:g} s"
+    typer.echo(f"Loop {loop.name}: epoch {epoch} starts with this model. Running servers adopt it within {update}.")
 
 
 @models_command.command("use")
@@ -97,9 +95,9 @@ def use(
     """Replace the model of a loop by an older saved model. A server may run meanwhile.
 
     Decisions between the older and the present model are not learned again: they would give the present model again.
-    `glb models relearn` learns them.
+    `glb relearn` learns them.
     """
-    with _opened_loop(store, loop) as (opened, found):
+    with opened_loop(store, loop) as (opened, found):
         saved = opened.model_at_most(loop, number)
         if saved is None or saved.sequence != number:
             raise InvalidInput(f"loop {loop} has no saved model {number}. `glb models list` shows the numbers")
@@ -107,27 +105,4 @@ def use(
         last = found.published.learned_through
         if last > number:
             typer.echo(f"Decisions {number + 1} to {last} are not learned again; learning continues after {last}.")
-        _print_epoch(found, found.published)
-
-
-@models_command.command("relearn")
-def relearn(
-    store: StoreOption = DEFAULTS["store"],
-    loop: LoopOption = DEFAULT_LOOP,
-    fresh: Annotated[
-        bool,
-        typer.Option(
-            "--fresh",
-            help="Start with a model that has learned nothing, and learn the whole log. By default, the model with "
-            "which the present epoch started learns the decisions after it.",
-        ),
-    ] = False,
-) -> None:
-    """Learn the log of a loop again, and replace its model by the result. A server may run meanwhile."""
-    with _opened_loop(store, loop) as (opened, found), work_bar(Console()) as bar:
-        total = opened.count_after(loop, 0)
-        model = relearn_loop(
-            opened, found, is_fresh=fresh, progress=lambda done: bar("learning decisions", done, total)
-        )
-    typer.echo(f"Learned the log up to decision {model.learned_through} again; {model.set_aside} decisions set aside.")
-    _print_epoch(found, model)
+        print_epoch(found)

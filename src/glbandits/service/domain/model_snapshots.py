@@ -15,7 +15,7 @@ from glbandits.policies.contract import settings_of
 from glbandits.service.domain.decision_learning import LearningOutcome
 from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import DENSE_WIDTH, LoopConfig
-from glbandits.service.domain.request_features import Arms, RequestEncoder
+from glbandits.service.domain.request_features import Arms, RequestEncoder, encoder_of
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -39,6 +39,9 @@ class PublishedModel(NamedTuple):
     """Decisions that were set aside because the model would have become invalid."""
     evidence: LoopEvidence = LoopEvidence()
     """Whether the loop is better than its baseline, from the decisions that the model has learned."""
+    relearn_after: int | None = 0
+    """The model has learned the decisions of the log after this sequence number, and nothing else. None if the log does
+    not have all that it has learned: decisions were deleted, or the model comes from a file or `glb models use`."""
 
     def after(self, bandit: Bandit, outcomes: Sequence[LearningOutcome]) -> "PublishedModel":
         """Return this model with a bandit that has learned more decisions, whose outcomes are counted."""
@@ -57,8 +60,14 @@ class PublishedModel(NamedTuple):
             set_aside=self.set_aside,
             invalidating=self.invalidating,
             evidence=self.evidence,
+            relearn_after=self.relearn_after,
         )
         return encode_snapshot(snapshot)
+
+    def restarted(self, configuration: LoopConfig) -> "PublishedModel":
+        """Return a model for a configuration that has learned nothing. It keeps the feature map if that fits."""
+        bandit = fresh_model(configuration, self.bandit.features)
+        return self._replace(bandit=bandit, encoder=encoder_of(bandit), relearn_after=self.learned_through)
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -72,6 +81,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     invalidating: int = 0
     evidence: LoopEvidence = LoopEvidence()
     """From the decisions that the model has learned."""
+    relearn_after: int | None = 0
+    """See `PublishedModel.relearn_after`."""
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -114,6 +125,12 @@ def fresh_model(configuration: LoopConfig, features: Features | None = None) -> 
     )
 
 
+def fits(bandit: Bandit, configuration: LoopConfig) -> bool:
+    """Return whether a model has the policy, the width and the form of a configuration."""
+    same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
+    return same and bandit.policy == configuration.build_policy()
+
+
 class FirstModel(NamedTuple):
     """A trained model from a file, for new loops."""
 
@@ -124,13 +141,17 @@ class FirstModel(NamedTuple):
     width: int
     sparse: bool | None
     """None if it is the default for the width, as in `LoopConfig`."""
+    trained: bool
+    """Whether the model has learned anything."""
 
     @classmethod
     def load(cls, path: str) -> "FirstModel":
         """Read a model file. Raises ModelFileError or InvalidInput if it cannot be served."""
         bandit = Bandit.load(path)
         sparse = None if bandit.sparse == (bandit.dim > DENSE_WIDTH) else bandit.sparse
-        model = cls(bandit.to_bytes(), bandit.policy.name, settings_of(bandit.policy), bandit.dim, sparse)
+        fresh = Bandit(bandit.policy, bandit.dim, seed=0, sparse=bandit.sparse, features=bandit.features)
+        trained = not np.array_equal(bandit.state, fresh.state)
+        model = cls(bandit.to_bytes(), bandit.policy.name, settings_of(bandit.policy), bandit.dim, sparse, trained)
         check_exact(model.configure(LoopConfig(reward_range=(-1.0, 1.0))))  # a loop sets its range later
         return model
 

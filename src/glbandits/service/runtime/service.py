@@ -259,7 +259,7 @@ class Service:
                 now = time.monotonic()
                 # The present configuration counts: its interval may have become shorter since the last update.
                 is_due = changed or now >= updated[name] + loop.configuration.model_update
-                if is_due or now >= looked[name] + LOOK_SECONDS:
+                if is_due or now >= looked[name] + LOOK_SECONDS or loop.is_relearning:
                     self._learn_loop(_activity(name), loop, is_due=is_due)
                     looked[name] = time.monotonic()
                 if is_due:
@@ -268,15 +268,17 @@ class Service:
     def _learn_loop(self, activity: str, loop: Loop, *, is_due: bool) -> None:
         """Learn one loop, or read its model from the store, if that is due or its configuration has changed.
 
-        After a failure decisions use the present model, and the next look tries again.
+        If its log must be learned again, learn a batch of it. After a failure decisions use the present model, and the
+        next look tries again.
         """
         try:
-            if not is_due and activity not in self._failures.failing and not loop.has_newer_configuration():
-                return
-            if self.learns():
-                loop.learn()
-            else:
-                loop.refresh()
+            if is_due or activity in self._failures.failing or loop.has_newer_configuration():
+                if self.learns():
+                    loop.learn()
+                else:
+                    loop.refresh()
+            if loop.is_relearning and self.learns():
+                loop.relearn()
             self._failures.succeeded(activity)
         except Exception as error:
             self._failures.failed(activity, error)

@@ -102,6 +102,15 @@ def test_a_policy_is_put_and_reset(site: Site) -> None:
     assert configuration(site) == LoopConfig(width=32)
 
 
+def test_another_policy_learns_the_log_first(site: Site) -> None:
+    site.rank(eventId="e")
+    site.ask("POST", f"{V1}/events/e/reward", {"value": 1})
+    site.learn()
+    sent = {"name": "mine", "arguments": "optimist:half_life=100"}
+    assert "learns the log" in site.ask("PUT", POLICY, sent).json()["relearning"]["sentence"]
+    assert site.ask("PUT", POLICY, sent | {"resetModel": True}).json().keys() == {"name", "arguments"}
+
+
 def test_a_read_policy_can_be_put(site: Site) -> None:
     read = site.ask("GET", POLICY).json()
     assert site.ask("PUT", POLICY, read).json() == read

@@ -13,6 +13,12 @@ from glbandits.service.http.v1.schemas import EventRecord
 from tests.service.http.v1.v1_site import Site
 
 
+def learn_something(site: Site) -> None:
+    site.decide(eventId="learned")
+    site.ask("POST", "/v1/reward", {"eventId": "learned", "value": 1})
+    site.learn()
+
+
 class TestAdministration:
     def test_loops_and_their_status_are_listed(self, site: Site) -> None:
         assert site.ask("GET", "/v1/loops").json() == {"loops": ["a/b", "default"]}
@@ -45,6 +51,31 @@ class TestAdministration:
         assert (status, "lin-ucb does not limit outliers" in detail) == (400, True)
         assert "Set rewardRange" in detail
         assert site.ask("PATCH", "/v1/configuration", {"policy": "lin-ucb", "rewardRange": [0, 100]}).is_success
+
+    def test_changed_policy_settings_are_relearned(self, site: Site) -> None:
+        learn_something(site)
+        before = site.decide()["probabilities"]
+        changed = site.ask("PATCH", "/v1/configuration", {"settings": {"link": "identity", "half_life": 100}}).json()
+        relearning = changed["relearning"]
+        loop = site.service.loop("default")
+        assert (relearning["learnedTo"], relearning["of"]) == (0, loop.published.learned_through)
+        assert "The present model decides" in relearning["sentence"]
+        assert site.ask("GET", "/v1/status").json()["relearning"] == relearning
+        assert site.ask("GET", "/v1/configuration").json() == changed
+        assert site.ask("PUT", "/v1/configuration", changed).json() == changed
+        assert site.decide()["probabilities"] == before
+        loop.learn()
+        loop.relearn()
+        assert site.ask("GET", "/v1/status").json()["relearning"] is None
+
+    def test_model_is_given_up_only_if_the_request_says_so(self, site: Site) -> None:
+        learn_something(site)
+        status, detail = site.refusal("PATCH", "/v1/configuration", {"width": 3})
+        assert (status, '"resetModel": true' in detail) == (400, True)
+        assert site.refusal("PATCH", "/v1/configuration", {"width": 3, "resetModel": "yes"})[0] == 400
+        reply = site.ask("PATCH", "/v1/configuration", {"width": 3, "resetModel": True}).json()
+        assert (reply["width"], reply["relearning"], reply["resetModel"]) == (3, None, False)
+        assert site.decide(arms=[[1, 2, 3]])["arm"] == 0
 
     def test_put_replaces_the_configuration(self, site: Site) -> None:
         whole = site.ask("PUT", "/v1/configuration", {"width": 3, "mode": "Apprentice"}).json()

@@ -74,9 +74,7 @@ def test_decision_of_an_earlier_epoch_is_explained_exactly(site: Site) -> None:
     teach(site)
     site.decide(eventId="e")
     before = explanation(site, "e")
-    site.service.loop("default").reset()
-    assert explanation(site, "e") == before
-    site.service.loop("default").configure(LoopConfig(width=3, reward_wait=10.0))
+    site.service.loop("default").configure(LoopConfig(width=3, reward_wait=10.0), reset_model=True)
     assert explanation(site, "e") == before
 
 
@@ -125,7 +123,7 @@ def test_decision_of_another_width_without_its_model_is_400(site: Site) -> None:
     kept_since = site.now
     teach(site)
     loop = site.service.loop("default")
-    loop.configure(LoopConfig(width=3, reward_wait=10.0))
+    loop.configure(LoopConfig(width=3, reward_wait=10.0), reset_model=True)
     loop.delete_log(before=kept_since)
     status, detail = site.refusal("GET", "/v1/events/e/explanation")
     assert (status, "does not have the 3 features" in detail) == (400, True)

@@ -167,7 +167,7 @@ def test_the_loop_learns_and_can_be_replayed(site: ServedSite, tmp_path: Path) -
     assert (verified.decisions, verified.different) == (20, 0)
     assert export_loop(site.service.store, "default", tmp_path / "export").rows == 20
     assert pl.read_parquet(tmp_path / "export/*.parquet")["features"][0][0].len() == loop.published.bandit.dim
-    loop.reset()
+    loop.configure(loop.configuration, reset_model=True)
     assert loop.published.bandit.features is not None
     assert rank(site, "after", 70).status_code in (200, 201)
 

@@ -96,7 +96,7 @@ def test_the_learner_adopts_a_follower_s_configuration(pair: Pair) -> None:
 def test_the_learner_adopts_a_reset_by_a_follower(pair: Pair) -> None:
     """The follower is 60 decisions behind at the reset; the new model still starts after all of them."""
     pair.play_rounds(60, 0)
-    pair.follower.reset()
+    pair.follower.configure(pair.follower.configuration, reset_model=True)
     assert pair.follower.published.learned_through == pair.learner.published.learned_through
     pair.learner.learn()
     assert pair.alike()
@@ -122,8 +122,8 @@ def meanwhile(pair: Pair, monkeypatch: pytest.MonkeyPatch, other: Callable[[], N
 def test_concurrent_configurations_start_two_epochs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.play_rounds(40, 0)
     wide, narrow = (LoopConfig(width=width, reward_wait=10.0) for width in (64, 16))
-    meanwhile(pair, monkeypatch, lambda: pair.learner.configure(wide))
-    pair.follower.configure(narrow)
+    meanwhile(pair, monkeypatch, lambda: pair.learner.configure(wide, reset_model=True))
+    pair.follower.configure(narrow, reset_model=True)
     pair.learner.refresh()
     assert pair.alike()
     assert (pair.learner.configuration, pair.learner.published.bandit.dim) == (narrow, 16)
@@ -135,7 +135,7 @@ def test_concurrent_configurations_start_two_epochs(pair: Pair, monkeypatch: pyt
 
 def test_a_reset_uses_the_newest_width(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     meanwhile(pair, monkeypatch, lambda: pair.learner.configure(LoopConfig(width=16, reward_wait=10.0)))
-    pair.follower.reset()
+    pair.follower.configure(pair.follower.configuration, reset_model=True)
     assert pair.follower.published.bandit.dim == 16
 
 
@@ -163,7 +163,7 @@ def test_configuration_and_model_are_saved_together(tmp_path: Path, pair: Pair) 
 
 
 def test_a_model_of_another_width_is_replaced(pair: Pair) -> None:
-    """As a store may be that was written by hand, or by an older version."""
+    """As a store may be that was written by hand."""
     other = LoopConfig(width=16, reward_wait=10.0)
     pair.store.save_document("default", CONFIGURATION, 0, msgspec.json.encode(other))
     decide_once(Loop("default", pair.store, pair.clock))

@@ -56,7 +56,7 @@ def test_every_decision_can_be_repeated(tmp_path: Path) -> None:
     play_rounds(loop, store, clock, 150)
     loop.configure(LoopConfig(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
     play_rounds(loop, store, clock, 60, first=1000)
-    loop.reset()
+    loop.configure(loop.configuration, reset_model=True)
     play_rounds(loop, store, clock, 60, first=2000)
     loop.close()
     result = verify(store, "default")
@@ -265,7 +265,7 @@ def test_a_model_is_exported_and_imported(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     play_rounds(loop, store, clock, 60)
     exported = loop.export_model()
-    loop.reset()
+    loop.configure(loop.configuration, reset_model=True)
     assert not np.array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
     loop.import_model(exported)
     np.testing.assert_array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
@@ -396,7 +396,7 @@ def test_bases_of_deleted_epochs_are_deleted(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     for first in range(0, 100, 20):
         play_rounds(loop, store, clock, 20, first=first)
-        loop.reset()
+        loop.configure(loop.configuration, reset_model=True)
         assert loop.delete_log() == 20
     assert len(store.documents("default", BASE)) == 1
     assert verify(store, "default").sound

@@ -305,7 +305,7 @@ def test_decisions_learned_twice_are_counted_once(tmp_path: Path, monkeypatch: p
     other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
     store.append_blocking([ask(loop, f"event-{number}", "noon") for number in range(30)])
     clock.wait(11)
-    save, resets = store.save_model, iter([other.reset])
+    save, resets = store.save_model, iter([lambda: other.configure(other.configuration, reset_model=True)])
 
     def overtaken(*args: Any, **settings: Any) -> None:
         for reset in resets:
@@ -374,6 +374,6 @@ class TestAfterTheLogWasDeleted:
 
     def test_another_model_for_the_same_log_changes_nothing(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
         deleting, seen, *_ = loops
-        deleting.reset()
+        deleting.configure(deleting.configuration, reset_model=True)
         seen.refresh()
         assert {seen.statistics.view(window).total.decisions for window in Window} == {100}

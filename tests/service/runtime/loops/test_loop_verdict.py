@@ -89,7 +89,7 @@ def test_a_model_reset_resets_the_present(new_world: Callable[[], World], monkey
     world = new_world()
     world.play_rounds(100)
     assert judge_present(world.loop.published.evidence).decisions == 60
-    world.loop.reset()
+    world.loop.configure(world.loop.configuration, reset_model=True)
     world.play_rounds(20)
     evidence = world.another().published.evidence
     assert judge_present(evidence).decisions == 0

@@ -56,7 +56,7 @@ def test_the_count_survives_a_restart_and_a_reset(tmp_path: Path) -> None:
     loop.learn()
     again = Loop("default", store, clock)
     assert again.published.set_aside == 1
-    again.reset()
+    again.configure(again.configuration, reset_model=True)
     assert Loop("default", store, clock).published.set_aside == 1
     loop.refresh()
     assert loop.published.set_aside == 1

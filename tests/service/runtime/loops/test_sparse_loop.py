@@ -62,12 +62,12 @@ def test_model_is_exported_and_imported(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
     play_rounds(loop, store, clock, 60)
     content, state = loop.export_model(), loop.published.bandit.state.tobytes()
-    loop.reset()
+    loop.configure(loop.configuration, reset_model=True)
     assert loop.published.bandit.state.tobytes() != state
     loop.import_model(content)
     assert loop.published.bandit.state.tobytes() == state
     dense = Bandit(Optimist(link="identity"), 32, seed=0)
-    loop.configure(LoopConfig(width=32, sparse=True))
+    loop.configure(LoopConfig(width=32, sparse=True), reset_model=True)
     with pytest.raises(InvalidInput, match=r"must be like that of the loop, Bandit\(.*sparse=True\); got Bandit\("):
         loop.import_model(dense.to_bytes())
     store.close()
@@ -78,13 +78,13 @@ def test_another_form_starts_a_new_model(tmp_path: Path) -> None:
     play_rounds(loop, store, clock, 40)
     epochs = [loop.published.epoch]
     for sparse in (True, None, False, True):
-        loop.reconfigure(partial(replace, sparse=sparse))
+        loop.reconfigure(partial(replace, sparse=sparse), reset_model=sparse is not False)
         epochs.append(loop.published.epoch)
         assert loop.published.bandit.sparse == bool(sparse)
     assert np.diff(epochs).tolist() == [1, 1, 0, 1]  # None is false for this width
-    loop.reconfigure(partial(replace, width=WIDE, sparse=None))
+    loop.reconfigure(partial(replace, width=WIDE, sparse=None), reset_model=True)
     play_rounds(loop, store, clock, 40, first=100)
-    loop.reconfigure(partial(replace, width=16))
+    loop.reconfigure(partial(replace, width=16), reset_model=True)
     play_rounds(loop, store, clock, 40, first=200)
     result = verify(store, "default")
     assert result.sound, result.messages

@@ -68,7 +68,7 @@ def test_a_new_epoch_during_verification_is_ignored(
     play_rounds(loop, store, clock, 40)
 
     def start_new_epoch() -> None:
-        loop.reset()
+        loop.configure(loop.configuration, reset_model=True)
         play_rounds(loop, store, clock, 20, first=1000)
 
     with meanwhile(monkeypatch, store, read, call, start_new_epoch):

@@ -68,6 +68,7 @@ const limits = ({ proposedRewardRange: range }) => range && `[${range.join(", ")
 function remarks(statistics, status) {
   const { past, unlimited } = statistics, range = limits(status);
   const texts = status.warnings.map((warning) => `${warning[0].toUpperCase()}${warning.slice(1)}.`);
+  if (status.relearning) texts.push(status.relearning.sentence);
   if (range && leading(statistics).verdict !== "unlimited") texts.push(`Rewards of this loop have no limits. Set rewardRange, for example to ${range}.`);
   if (past.unsupported) texts.push(`In ${percent(past.unsupported / past.decisions)} of the decisions the baseline had probability 0, so its reward there is unknown. More exploration helps.`);
   if (unlimited && past.decisions) texts.push(`${decisions(unlimited)} had no reward limits and do not count.`);

@@ -13,6 +13,7 @@ from glbandits.service.domain.policy_arguments import parse_arguments
 from glbandits.service.http.http_messages import Request, as_datetime
 from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.service.http.site import Site
+from glbandits.service.http.v1.loop_handlers import relearning_of
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
 
@@ -77,11 +78,11 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
 
 def get_policy(site: Site, request: Request) -> PolicyContract:
     """Return the policy of the loop."""
-    return policy_contract(site.service.loop(request.loop_name).configuration)
+    return _policy_contract(site.service.loop(request.loop_name))
 
 
 def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
-    """Replace the policy of the loop, and start a new model.
+    """Replace the policy of the loop. Its new model learns the log first.
 
     A Vowpal Wabbit command line cannot be run, and changes nothing. The response is the policy that runs instead, so
     that programs which send their old policy at every start still work.
@@ -89,22 +90,24 @@ def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyCont
     loop = site.service.loop(request.loop_name)
     if sent.arguments.lstrip().startswith(VW_ARGUMENT):
         log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
-        return policy_contract(loop.configuration)
-    return run_policy(loop, *parse_arguments(sent.arguments))
+        return _policy_contract(loop)
+    return _run_policy(loop, *parse_arguments(sent.arguments), sent.reset_model)
 
 
 def delete_policy(site: Site, request: Request) -> PolicyContract:
-    """Replace the policy of the loop by the default policy, and start a new model."""
+    """Replace the policy of the loop by the default policy."""
     default = LoopConfig()
-    return run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
+    return _run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
 
 
-def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
-    """Replace the policy of a loop, and start a new model."""
-    changed = loop.reconfigure(lambda current: msgspec.structs.replace(current, policy=policy, settings=settings))
-    return policy_contract(changed)
+def _run_policy(loop: Loop, policy: str, settings: dict[str, Any], reset_model: bool = False) -> PolicyContract:
+    loop.reconfigure(
+        lambda current: msgspec.structs.replace(current, policy=policy, settings=settings), reset_model=reset_model
+    )
+    return _policy_contract(loop)
 
 
-def policy_contract(configuration: LoopConfig) -> PolicyContract:
-    """Return the policy of a configuration as a text for `parse_arguments`."""
-    return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")
+def _policy_contract(loop: Loop) -> PolicyContract:
+    """Return the policy of a loop as a text for `parse_arguments`."""
+    policy, settings = loop.configuration.policy, json.dumps(loop.configuration.settings)
+    return PolicyContract(policy, f"{policy}:{settings}", relearning=relearning_of(loop))

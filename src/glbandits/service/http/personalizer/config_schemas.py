@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from glbandits.service.domain.events import Aggregation, Mode
+from glbandits.service.http.v1.schemas import Relearning
 
 
 class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -29,8 +30,15 @@ class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     is_inference_explainability_enabled: bool | None = None
 
 
-class PolicyContract(msgspec.Struct, frozen=True):
-    """Learning settings: a name, and the policy with its settings, see `parse_arguments`."""
+class PolicyContract(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Learning settings: a name, and the policy with its settings, see `parse_arguments`.
+
+    Personalizer has no `resetModel` and no `relearning`.
+    """
 
     name: str
     arguments: str
+    reset_model: bool = False
+    """In a request, see `LoopConfiguration`."""
+    relearning: Relearning | None = None
+    """In a response: whether a new model learns the log."""

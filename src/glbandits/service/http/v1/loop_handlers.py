@@ -14,7 +14,7 @@ from glbandits.policies import POLICIES, Optimist
 from glbandits.policies.contract import settings_of
 from glbandits.service.domain.events import Decision, LoggedDecision
 from glbandits.service.domain.explanation import explain
-from glbandits.service.domain.loop_config import SECOND, LoopConfig, check_setting
+from glbandits.service.domain.loop_config import DECLARED, SECOND, LoopConfig, check_setting
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.http_messages import BYTES_TYPE, HttpError, Request, Response, as_datetime
@@ -27,6 +27,7 @@ from glbandits.service.http.v1.decision_handlers import (
     parse_json,
     unknown_event,
 )
+from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.relearning import model_that_decided
 
 PAGE, LARGEST_PAGE = 50, 500
@@ -40,6 +41,10 @@ FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(schemas.LoopConfiguration)}
 SETTINGS = {sent: name for name, sent in NAMES.items()}
 """The names of settings as clients send them, and the reverse."""
+SENTENCE = (
+    "A new model learns the log under the changed settings. The present model decides, and goes on learning, until the "
+    "new one has learned all."
+)
 _settings, _new_loop = msgspec.json.Decoder(dict[str, Any]), msgspec.json.Decoder(schemas.NewLoop)
 
 
@@ -83,12 +88,20 @@ def status(site: Site, request: Request) -> schemas.Status:
         first_at=None if summary.first_at is None else as_datetime(summary.first_at),
         last_at=None if summary.last_at is None else as_datetime(summary.last_at),
         counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
+        relearning=relearning_of(loop),
     )
 
 
-async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
+def relearning_of(loop: Loop) -> schemas.Relearning | None:
+    """Return the progress of a model that learns the log again; None if there is none."""
+    progress = loop.relearning_progress()
+    return None if progress is None else schemas.Relearning(sentence=SENTENCE, learned_to=progress[0], of=progress[1])
+
+
+def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
     """Return the configuration of a loop."""
-    return _as_schema(site.service.loop(request.loop_name).configuration)
+    loop = site.service.loop(request.loop_name)
+    return _as_schema(loop.configuration, relearning_of(loop))
 
 
 def configure(site: Site, request: Request) -> schemas.LoopConfiguration:
@@ -108,7 +121,8 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
         return changed_configuration(current, sent, keep=keep)
 
     with _names_as_sent():
-        return _as_schema(loop.reconfigure(changed))
+        loop.reconfigure(changed, reset_model=sent.get("resetModel") is True)
+    return _as_schema(loop.configuration, relearning_of(loop))
 
 
 def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep: bool = True) -> LoopConfig:
@@ -124,7 +138,10 @@ def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep:
     nested = sent.get("settings")
     for name in nested.keys() & SETTINGS.keys() - policy.keys() if isinstance(nested, dict) else ():
         raise InvalidInput(f'{name} is a setting of the loop, not of its policy: send {{"{name}": ...}}')
-    checked = {name: check_setting(SETTINGS[name], value, name) for name, value in sent.items()}
+    checked = {
+        name: check_setting(SETTINGS[name], value, name) if SETTINGS[name] in DECLARED else value
+        for name, value in sent.items()
+    }
     settings = checked
     if keep:
         settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | checked
@@ -132,7 +149,7 @@ def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep:
         configuration = msgspec.convert(settings, schemas.LoopConfiguration)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"the configuration is invalid: {error}") from None
-    return LoopConfig(**msgspec.structs.asdict(configuration))
+    return LoopConfig(**{name: getattr(configuration, name) for name in LoopConfig.__struct_fields__})
 
 
 @contextmanager
@@ -154,8 +171,8 @@ def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, 
     return {"settings": {"link": current.settings["link"]} if has_link else {}}
 
 
-def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
-    return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration))
+def _as_schema(configuration: LoopConfig, relearning: schemas.Relearning | None = None) -> schemas.LoopConfiguration:
+    return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration), relearning=relearning)
 
 
 def event(site: Site, request: Request) -> schemas.EventRecord:

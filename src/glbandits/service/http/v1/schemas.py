@@ -214,6 +214,16 @@ class Counts(ApiStruct, frozen=True, kw_only=True):
     activations: dict[EventStatus, int]
 
 
+class Relearning(ApiStruct, frozen=True, kw_only=True):
+    """A new model learns the log under changed settings, and replaces the present model when it has learned all."""
+
+    sentence: str
+    learned_to: int
+    """The sequence number of the last decision that the new model has learned, as of some seconds ago."""
+    of: int
+    """The sequence number of the last decision that the present model has learned."""
+
+
 class Status(ApiStruct, frozen=True, kw_only=True):
     """The status of a loop."""
 
@@ -237,6 +247,8 @@ class Status(ApiStruct, frozen=True, kw_only=True):
     first_at: datetime | None
     last_at: datetime | None
     counts: Counts
+    relearning: Relearning | None
+    """None if the model fits the settings."""
 
 
 class NewLoop(ApiStruct, frozen=True, kw_only=True):
@@ -271,10 +283,12 @@ LoopConfiguration: Any = msgspec.defstruct(
             msgspec.field(default=field.default, default_factory=field.default_factory),  # type: ignore[call-overload]
         )
         for field in msgspec.structs.fields(LoopConfig)
-    ],
+    ]
+    + [("reset_model", bool, False), ("relearning", Relearning | None, None)],
     bases=(ApiStruct,),
     namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
     frozen=True,
     kw_only=True,
 )
-"""`LoopConfig` in camelCase."""
+"""`LoopConfig` in camelCase. With `resetModel` in a request, a model that has learned nothing replaces the present one
+at once. Without, if the settings need another model, it learns the log again first: `relearning` in the response."""

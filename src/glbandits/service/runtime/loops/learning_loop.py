@@ -1,6 +1,7 @@
 """A loop: its decisions, its model, and learning from the log."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from threading import Event, Lock
@@ -12,11 +13,11 @@ from glbandits.common.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
-from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
+from glbandits.service.domain.decision_learning import LearningOutcome, has_width_of_model, learn_batch
 from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.service.domain.evidence import LoopEvidence
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
-from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
+from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fits
 from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
 from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.first_rewards import FirstRewards
@@ -32,12 +33,16 @@ from glbandits.service.runtime.loops.loop_documents import (
     read_invalidating,
 )
 from glbandits.service.runtime.loops.loop_statistics import LoopStatistics
+from glbandits.service.runtime.replay.relearning import BATCH, settled_batches
 from glbandits.service.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
 
-BATCH = 1000
-"""Decisions that are read from the store and learned at a time."""
+PROGRESS_SECONDS = 2.0
+"""Seconds after which the progress of relearning is saved."""
+CHECKED_DECISIONS = 20
+"""The newest learned decisions, which a new model must be able to read too."""
+MORE_THAN_LOG = "its log does not have all that it has learned (old decisions are deleted, or it comes from a file)"
 
 
 class Loop:
@@ -67,12 +72,15 @@ class Loop:
         stop: Event | None = None,
     ) -> None:
         self.name, self._store, self._clock = name, store, clock
-        self._watermarks = LogWatermarks(monotonic)
+        self._monotonic, self._watermarks = monotonic, LogWatermarks(monotonic)
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
         self._first_rewards = FirstRewards(store, name)
         self._unreadable: Unreadable | None = None
+        self._relearning: PublishedModel | None = None
+        """The model of a changed configuration, as far as it has learned the log."""
+        self._progress_saved = -math.inf
         self.salt = self._documents.salt()
         self._read(None)
         self.learned_at: int | None = None
@@ -102,6 +110,7 @@ class Loop:
             snapshot.set_aside,
             snapshot.invalidating,
             snapshot.evidence,
+            snapshot.relearn_after,
         )
         self._saved_through = snapshot.learned_through
         self._invalidating = read_invalidating(self._store, self.name, snapshot.epoch)
@@ -286,37 +295,132 @@ class Loop:
         self._store.save_model(self.name, model.learned_through, self._clock(), model.encoded(), keep=2)
         self._saved_through = model.learned_through
 
-    def configure(self, configuration: LoopConfig) -> None:
-        """Replace the configuration.
+    def configure(self, configuration: LoopConfig, *, reset_model: bool = False) -> None:
+        """Replace the configuration, see `reconfigure`."""
+        self.reconfigure(lambda _: configuration, reset_model=reset_model)
 
-        A change of `policy`, `settings`, `width` or `sparse` starts a new model.
-        """
-        self.reconfigure(lambda _: configuration)
-
-    def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
+    def reconfigure(self, change: Callable[[LoopConfig], LoopConfig], *, reset_model: bool = False) -> LoopConfig:
         """Replace the configuration by `change` of the one in the store, and return the new one.
 
         If another process changes the configuration at the same time, `change` is called again, so no change is lost.
+        If the present model does not fit the new configuration, it decides until `relearn` has replaced it. Raises
+        InvalidInput if the log cannot be learned again. With `reset_model`, a model that has learned nothing replaces
+        it at once.
         """
         with self._lock:
             while True:
                 self._refresh()
                 changed = change(self.configuration)
-                if self._commit(self._model_for(changed), configuration=changed):
+                if self._commit(self._model_for(changed, reset_model), configuration=changed):
                     return changed
 
-    def _model_for(self, configuration: LoopConfig) -> PublishedModel | None:
-        """Return a new model; None if the present one fits the configuration."""
-        bandit = self.published.bandit
-        same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
-        if same and bandit.policy == configuration.build_policy():
+    def _model_for(self, configuration: LoopConfig, reset_model: bool) -> PublishedModel | None:
+        """Return the model with which a changed configuration starts; None if the present one goes on deciding."""
+        present = self.published
+        if not reset_model and fits(present.bandit, configuration):
             return None
         check_exact(configuration)
-        return self.published._replace(bandit=fresh_model(configuration, bandit.features))
+        restarted = present.restarted(configuration)
+        if reset_model or present.learned_through == present.relearn_after:  # the present one has learned nothing
+            return restarted
+        self._check_relearnable(restarted)
+        return None
 
-    def reset(self) -> None:
-        """Start a new model that has learned nothing. It keeps the feature map."""
-        self._replace(lambda: fresh_model(self.configuration, self.published.bandit.features))
+    def _check_relearnable(self, new: PublishedModel) -> None:
+        """Raise InvalidInput if a model cannot learn what the present one has learned."""
+        present = self.published
+        logged = self._store.search(self.name, "", CHECKED_DECISIONS, before=present.learned_through + 1)
+        lost = [
+            each
+            for each in logged
+            if has_width_of_model(each.decision, present.bandit, present.encoder)
+            and not has_width_of_model(each.decision, new.bandit, new.encoder)
+        ]
+        if present.relearn_after is None:
+            why = MORE_THAN_LOG
+        elif lost or (present.bandit.features is not None and new.bandit.features is None):
+            why = f"its decisions have {present.bandit.dim} features, and these settings need {new.bandit.dim}"
+        else:
+            return
+        raise InvalidInput(
+            f'the model of loop {self.name} cannot be learned again: {why}. Send "resetModel": true to start a model '
+            "that has learned nothing"
+        )
+
+    @property
+    def is_relearning(self) -> bool:
+        """Whether another model is to replace the present one, which does not fit the configuration."""
+        return self.published.relearn_after is not None and not fits(self.published.bandit, self.configuration)
+
+    def relearning_progress(self) -> tuple[int, int] | None:
+        """Return which decisions of how many the new model has learned, as sequence numbers; None without relearning.
+
+        Reads the store.
+        """
+        return (self._documents.progress(), self.published.learned_through) if self.is_relearning else None
+
+    def relearn(self) -> None:
+        """Let the model of a changed configuration learn a batch of the log, and adopt it when it has learned all.
+
+        For the process that learns, which calls this until `is_relearning` is False. After a restart, or another change
+        of the configuration, relearning begins again.
+        """
+        with self._lock:
+            if not self.is_relearning:
+                return
+            new, present = self._relearning, self.published
+            if new is None or new.epoch != present.epoch or not fits(new.bandit, self.configuration):
+                log.info("Loop %s learns its log again, because its settings were changed.", self.name)
+                new = self._started(after=present.relearn_after or 0)
+            self._relearning = new = self._continued(new)
+            if new.learned_through < present.learned_through:
+                if self._monotonic() - self._progress_saved > PROGRESS_SECONDS:
+                    self._documents.save_progress(new.learned_through)
+                    self._progress_saved = self._monotonic()
+            elif self._commit(new._replace(evidence=present.evidence)):
+                log.info(
+                    "Loop %s has learned its log again up to decision %d (%d decisions set aside). Epoch %d starts.",
+                    *(self.name, new.learned_through, new.set_aside, self.published.epoch),
+                )
+                self._relearning = None
+            else:  # another process has changed the configuration or the model
+                self._refresh()
+
+    def relearn_whole_log(self, *, reset_model: bool, progress: Callable[[int], object]) -> None:
+        """Start a new epoch with a model that has learned all decisions of the log again. Blocks until it has.
+
+        A server may use the store meanwhile, and adopts the epoch. Raises InvalidInput if the present model has learned
+        more than the log has, unless `reset_model`. `progress` is called with the sequence number of the last decision.
+        """
+        with self._lock:
+            while True:
+                self._refresh()
+                if self.published.relearn_after is None and not reset_model:
+                    raise InvalidInput(
+                        f"the model of loop {self.name} cannot be learned again: {MORE_THAN_LOG}. Set reset_model to "
+                        "learn what is left of the log",
+                        field="reset_model",
+                    )
+                new = self._started(after=0)
+                while new.learned_through < self.published.learned_through:
+                    new = self._continued(new)
+                    progress(new.learned_through)
+                if self._commit(new._replace(evidence=self.published.evidence)):
+                    return
+
+    def _started(self, after: int) -> PublishedModel:
+        """Return a model of the configuration that has learned nothing, and is to learn the decisions after `after`."""
+        new = self.published.restarted(self.configuration)
+        return new._replace(learned_through=after, relearn_after=after, set_aside=0, invalidating=0)
+
+    def _continued(self, new: PublishedModel) -> PublishedModel:
+        """Let a model learn the next batch of the decisions that the present model has learned."""
+        last = self.published.learned_through
+        batch = next(settled_batches(self._store, self.name, new.learned_through, last), [])
+        if not batch:
+            return new._replace(learned_through=last)
+        bandit, outcomes = learn_batch(new.bandit, batch, new.encoder)
+        return new.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence)
 
     def import_model(self, content: bytes) -> None:
         """Replace the model by one from a model file.
@@ -324,30 +428,16 @@ class Loop:
         Raises InvalidInput if the loop is configured for another one.
         """
         bandit = Bandit.from_bytes(content)
-
-        def checked() -> Bandit:
-            present = self.published.bandit
-            same = bandit.dim == present.dim and bandit.sparse == present.sparse
-            if not same or bandit.policy != present.policy:
-                raise InvalidInput(
-                    f"the model must be like that of the loop, {present}; got {bandit}. Configure the loop first"
-                )
-            return bandit
-
-        self._replace(checked)
-
-    def retrain(self, train: Callable[[PublishedModel], PublishedModel]) -> None:
-        """Start a new epoch with the model that `train` returns for the present one.
-
-        `train` is called again if another process starts a new epoch or changes the configuration meanwhile.
-        """
         with self._lock:
-            self._refresh()
-            while not self._commit(train(self.published)):
+            while True:
                 self._refresh()
-
-    def _replace(self, make: Callable[[], Bandit]) -> None:
-        self.retrain(lambda present: present._replace(bandit=make()))
+                if not fits(bandit, self.configuration):
+                    present = self.published.bandit
+                    raise InvalidInput(
+                        f"the model must be like that of the loop, {present}; got {bandit}. Configure the loop first"
+                    )
+                if self._commit(self.published._replace(bandit=bandit, relearn_after=None)):
+                    return
 
     def _commit(
         self,
@@ -391,13 +481,17 @@ class Loop:
         """Delete the decisions made before a time, or all, with their rewards.
 
         Returns the number of decisions. With `before`, decisions that the model has not learned stay. The model stays,
-        as the base of a new epoch, because it cannot be computed from the rest of the log.
+        as the base of a new epoch, because it cannot be computed from the rest of the log. Nothing is deleted while a
+        new model learns the log again.
         """
         with self._lock:
             self._refresh()
-            while not self._stop.is_set() and (up_to := self._last_deletable(before)):
+            while not (self._stop.is_set() or self.is_relearning) and (up_to := self._last_deletable(before)):
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
-                model = self.published._replace(learned_through=max(self.published.learned_through, up_to))
+                through = max(self.published.learned_through, up_to)
+                after = self.published.relearn_after
+                after = None if after is None or after < up_to else after
+                model = self.published._replace(learned_through=through, relearn_after=after)
                 if before is None:
                     model = model._replace(set_aside=0, invalidating=0, evidence=LoopEvidence())
                 if self._commit(model, drops_older_bases=True):

@@ -22,10 +22,11 @@ from glbandits.service.domain.model_snapshots import (
 from glbandits.service.storage.event_store import Document, EventStore
 
 IDENTITY, CONFIGURATION, BASE, INVALIDATING = "loop", "configuration", "base", "invalidating"
+RELEARNING = "relearning"
 """Kinds of documents. A base is the model that starts an epoch: version 1 starts epoch 0, version 2 epoch 1. The log is
 complete since the oldest base: when a part of the log is deleted, a new epoch starts, and older bases are deleted.
 Decisions of deleted epochs cannot be reproduced. A version of INVALIDATING has decisions that would
-have made models of an epoch invalid, so that they were set aside."""
+have made models of an epoch invalid, so that they were set aside. RELEARNING is the progress of `Loop.relearn`."""
 
 
 class Invalidating(msgspec.Struct, frozen=True):
@@ -43,6 +44,14 @@ def read_invalidating(store: EventStore, loop_name: str, epoch: int) -> frozense
             decisions = msgspec.json.decode(document.body, type=Invalidating)
             found.update(decisions.sequences if decisions.epoch == epoch else ())
     return frozenset(found)
+
+
+class RelearningProgress(msgspec.Struct, frozen=True):
+    """How much of the log the model of a changed configuration has learned."""
+
+    configuration: int
+    """The version of the configuration."""
+    learned_through: int
 
 
 class Unreadable(NamedTuple):
@@ -119,6 +128,19 @@ class LoopDocuments:
         """The epoch that starts with the next base."""
         return self._versions[BASE]
 
+    def save_progress(self, learned_through: int) -> None:
+        """Save how far the model of the present configuration has learned the log, for the status in all processes."""
+        body = msgspec.json.encode(RelearningProgress(self._versions[CONFIGURATION], learned_through))
+        self.save({RELEARNING: body}, latest_only=[RELEARNING])
+
+    def progress(self) -> int:
+        """Return how far the model of the present configuration has learned the log; 0 if that is not known."""
+        document = self._store.latest_document(self._name, RELEARNING)
+        if document is None:
+            return 0
+        progress = msgspec.json.decode(document.body, type=RelearningProgress)
+        return progress.learned_through if progress.configuration == self._versions[CONFIGURATION] else 0
+
     def read(self, present: tuple[int, int] | None = None) -> SavedLoop:
         """Read the configuration and the newest model that can be loaded; remember their versions for `save`.
 
@@ -130,13 +152,13 @@ class LoopDocuments:
         configuration = msgspec.json.decode(document.body, type=LoopConfig)
         if document.version != self._versions.get(CONFIGURATION):
             self._window_since = self._window_changed_at(configuration)
-        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._first_model_of(configuration))))
+        base = self._document(BASE, lambda: encode_snapshot(self._first_snapshot(configuration)))
         self._versions = {CONFIGURATION: document.version, BASE: base.version}
         unreadable: list[Unreadable] = []
         model = self._newest_model(base, present, unreadable)
         if model is None and present is None:
-            first = self._first_model_of(configuration)
-            self.save({BASE: encode_snapshot(Snapshot(self.next_epoch, 0, first))})  # unless another process does so
+            first = msgspec.structs.replace(self._first_snapshot(configuration), epoch=self.next_epoch)
+            self.save({BASE: encode_snapshot(first)})  # unless another process does so
             return self.read()._replace(unreadable=unreadable[0])
         return SavedLoop(configuration, self._window_since, model, unreadable[0] if unreadable else None)
 
@@ -170,13 +192,13 @@ class LoopDocuments:
         document = self._store.latest_document(self._name, CONFIGURATION)
         return document is not None and document.version != self._versions.get(CONFIGURATION)
 
-    def _first_model_of(self, configuration: LoopConfig) -> bytes:
+    def _first_snapshot(self, configuration: LoopConfig) -> Snapshot:
         """Return the model of a loop that is new in the store."""
         first = self._first_model
         if first is not None and first.configure(configuration) == configuration:
-            return first.content
+            return Snapshot(0, 0, first.content, relearn_after=None if first.trained else 0)
         base = latest_base(self._store, self._name)
-        return fresh_model(configuration, None if base is None else base.features).to_bytes()
+        return Snapshot(0, 0, fresh_model(configuration, None if base is None else base.features).to_bytes())
 
     def _window_changed_at(self, configuration: LoopConfig) -> int:
         """Return the timestamp since which the reward window has its present length."""

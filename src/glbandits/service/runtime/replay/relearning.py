@@ -1,18 +1,18 @@
 """Compute earlier models of a loop again from the log."""
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 
 from glbandits.bandit import Bandit
-from glbandits.common.errors import InvalidInput
-from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch, repeat_batch
+from glbandits.service.domain.decision_learning import LearningOutcome, repeat_batch
 from glbandits.service.domain.events import Decision, SettledDecision
-from glbandits.service.domain.model_snapshots import PublishedModel, Snapshot, fresh_model, loadable_snapshot
+from glbandits.service.domain.model_snapshots import Snapshot, loadable_snapshot
 from glbandits.service.domain.request_features import RequestEncoder, encoder_of
-from glbandits.service.runtime.loops.learning_loop import BATCH, Loop
 from glbandits.service.runtime.loops.loop_documents import BASE, read_invalidating
 from glbandits.service.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.service.storage.event_store import EventStore
 
+BATCH = 1000
+"""Decisions that are read from the store and learned at a time."""
 EVENTS_PER_DECISION = 10
 """Sequence numbers from one decision of a loop to the next, at most, by assumption: rewards and other loops use numbers
 too. If the log would have too many decisions by this estimate, `model_that_decided` does not read it."""
@@ -33,67 +33,16 @@ def relearn(
     after: int,
     last: int,
     *,
-    invalidating: Container[int] | None = None,
+    invalidating: Container[int],
 ) -> Iterator[tuple[Bandit, list[LearningOutcome]]]:
     """Let a model learn the decisions after a sequence number, up to and including `last`. Does not change `model`.
 
-    Yields the model after each batch, and the outcomes of the batch. With `invalidating` of an epoch, the model is that
-    of the loop. Without, the decisions that make a model invalid are found, for a model that the loop did not have.
+    Yields the model after each batch, and the outcomes of the batch. `invalidating` are the decisions that the loop set
+    aside in the epoch, see `read_invalidating`.
     """
     for batch in settled_batches(store, loop_name, after, last):
-        if invalidating is None:
-            model, outcomes = learn_batch(model, batch, encoder)
-        else:
-            model, outcomes = repeat_batch(model, batch, encoder, invalidating)
+        model, outcomes = repeat_batch(model, batch, encoder, invalidating)
         yield model, outcomes
-
-
-def relearned(
-    store: EventStore, loop_name: str, model: Bandit, encoder: RequestEncoder, after: int, last: int
-) -> Bandit:
-    """Return a model that has learned the decisions after a sequence number, up to and including `last`."""
-    for learned, _ in relearn(store, loop_name, model, encoder, after, last):
-        model = learned
-    return model
-
-
-def relearn_loop(
-    store: EventStore, loop: Loop, *, is_fresh: bool, progress: Callable[[int], None] = lambda _: None
-) -> PublishedModel:
-    """Let a loop learn the decisions of its model again, start a new epoch with the result, and return it.
-
-    Other processes adopt the new epoch at their next update. Raises InvalidInput if the base cannot be loaded.
-
-    Args:
-        store: the store of the loop.
-        loop: the loop.
-        is_fresh: whether to start with a model that has learned nothing, and learn the whole log. Otherwise the base of
-            the present epoch learns the decisions after it, which is exact if earlier decisions were deleted.
-        progress: called with the number of decisions learned so far.
-    """
-
-    def train(present: PublishedModel) -> PublishedModel:
-        start = Snapshot(0, 0, fresh_model(loop.configuration, present.bandit.features).to_bytes())
-        if not is_fresh:
-            base = store.latest_document(loop.name, BASE)
-            snapshot = None if base is None else loadable_snapshot(base.body)
-            if snapshot is None:
-                raise InvalidInput(
-                    f"the model that started epoch {present.epoch} of loop {loop.name} cannot be loaded. Relearn the "
-                    "whole log with --fresh"
-                )
-            start = snapshot
-        model = present._replace(
-            bandit=Bandit.from_bytes(start.bandit), set_aside=start.set_aside, invalidating=start.invalidating
-        )
-        done, span = 0, (start.learned_through, present.learned_through)
-        for bandit, outcomes in relearn(store, loop.name, model.bandit, model.encoder, *span):
-            model, done = model.after(bandit, outcomes), done + len(outcomes)
-            progress(done)
-        return model
-
-    loop.retrain(train)
-    return loop.published
 
 
 def model_that_decided(store: EventStore, decision: Decision, max_decisions: int) -> Bandit | None:
