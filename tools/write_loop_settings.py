@@ -17,6 +17,8 @@ def settings_table() -> str:
     lines = ["| setting | meaning | unit | default | range |", "|---|---|---|---|---|"]
     defaults = msgspec.to_builtins(LoopConfig())
     for field in msgspec.structs.fields(LoopConfiguration):
+        if field.name not in DECLARED:  # only in requests or responses
+            continue
         unit = (DECLARED[field.name].extra or {}).get("unit", "")
         default = "" if field.name == "settings" else f"`{msgspec.json.encode(defaults[field.name]).decode()}`"
         meaning = DECLARED[field.name].description

@@ -61,9 +61,9 @@ def test_mounted_application_without_lifespan_is_503(tmp_path: Path) -> None:
     ask = """
 from starlette.testclient import TestClient
 reply = TestClient(app).get("/bandit/v1/status", headers=KEY)
-print(reply.status_code, reply.json()["code"])
+print(reply.status_code, reply.json()["code"], "Run its lifespan" in reply.json()["detail"])
 """
-    assert run_program(program + ask, tmp_path) == "503 NotStarted\n"
+    assert run_program(program + ask, tmp_path) == "503 NotStarted True\n"
 
 
 WATCHED = """

@@ -89,7 +89,7 @@ def test_wrong_settings_are_one_error_line(
     ("words", "message"),
     [
         (("--model", "missing.safetensors"), "there is no file missing.safetensors"),
-        (("--reward-window", "90d"), "reward_wait must be"),
+        (("--reward-window", "90d"), "reward_window must be"),
     ],
 )
 def test_a_failed_start_creates_no_store_and_no_key(

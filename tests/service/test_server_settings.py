@@ -72,7 +72,7 @@ def test_unknown_names_in_the_file_name_the_file(tmp_path: Path) -> None:
         ("durability", "none", "--durability cannot be 'none': Invalid enum value 'none'. What an acknowledged event"),
         ("loops", "", "--loops cannot be \\[\\]: Expected `array` of length >= 1"),
         ("loops", "a,b,a", "loops has the name 'a' twice"),
-        ("loops", "a/b", "--loops cannot be \\['a/b'\\]. The names of the loops, of up to 64 letters, digits"),
+        ("loops", "a/b", "--loops cannot be \\['a/b'\\]. Loops to create, with names of up to 64 letters, digits"),
         (
             "cors_origins",
             "*",
@@ -81,7 +81,7 @@ def test_unknown_names_in_the_file_name_the_file(tmp_path: Path) -> None:
         (
             "reward_window",
             "5 weeks",
-            "reward_window must be a duration of at most P60D: 5s, 2m, .*; got '5 weeks'",
+            "reward_window must be a duration of at most 60d: 5s, 2m, .*; got '5 weeks'",
         ),
         ("rate_limit", "-1", "--rate-limit cannot be '-1': Expected `float` >= 0.0"),
         ("rate_limit", "nan", "--rate-limit cannot be 'nan'"),

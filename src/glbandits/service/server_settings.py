@@ -4,13 +4,15 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
 from glbandits.common.errors import InvalidInput, UnknownName, lookup
 from glbandits.service.domain.durations import LONGEST_WINDOW, parse_duration
+
+LoopName: TypeAlias = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._-]{1,64}$")]
 
 PREFIX = "GLB_SERVE_"
 """Prefix of the environment variables: GLB_SERVE_PORT for `port`."""
@@ -38,10 +40,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="What an acknowledged event survives: process (end of the process) or power (power failure)."),
     ] = "process"
     loops: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...],
+        tuple[LoopName, ...],
         Meta(
             min_length=1,
-            description="The names of the loops, of up to 64 letters, digits, dots, dashes and underscores.",
+            description="Loops to create, with names of up to 64 letters, digits, dots, dashes and underscores.",
         ),
     ] = ("default",)
     processes: Annotated[

@@ -51,6 +51,6 @@ def test_durations_have_units(value: float | str, seconds: float) -> None:
     ],
 )
 def test_other_values_are_refused_as_they_were_sent(value: float | str) -> None:
-    with pytest.raises(InvalidInput, match="rewardWait must be a duration of at most P10D") as refused:
+    with pytest.raises(InvalidInput, match="rewardWait must be a duration of at most 10d") as refused:
         parse_duration("rewardWait", value, at_most=864_000)
     assert str(refused.value).endswith(f"; got {value!r}"[:46])

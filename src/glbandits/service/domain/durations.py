@@ -36,7 +36,7 @@ def parse_duration(name: str, value: float | str, *, at_most: float) -> float:
         seconds = float(value) if abs(value) < 2**53 else math.inf
     if not 0 <= seconds <= at_most:
         raise InvalidInput(
-            f"{name} must be a duration of at most {duration_text(at_most)}: 5s, 2m, 1h, 1d, ISO 8601 such as PT5M, or "
+            f"{name} must be a duration of at most {at_most / 86400:g}d: 5s, 2m, 1h, 1d, ISO 8601 such as PT5M, or "
             f"a number of seconds; got {value_text(value, 40)}",
             field=name,
         )

@@ -73,6 +73,8 @@ V1 = (
     Endpoint("GET", "/v1/status", READ, loop_handlers.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),
     Endpoint("GET", "/v1/loops", READ, loop_handlers.loops, None, v1.Loops, per_loop=False),
+    Endpoint("POST", "/v1/loops", ADMIN, loop_handlers.create_loop, v1.NewLoop, v1.Status, 201, per_loop=False),
+    Endpoint("DELETE", "/v1/loops/{loop}", ADMIN, loop_handlers.delete_loop, status=204, per_loop=False),
     Endpoint("GET", "/v1/loops/{loop}", READ, loop_handlers.status, None, v1.Status, per_loop=False),
 )
 

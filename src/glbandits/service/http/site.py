@@ -8,15 +8,13 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros
-from glbandits.service.domain.request_features import row_of
+from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.http.auth import Authenticator, RateLimit
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.runtime.maintenance import Maintenance
-from glbandits.service.runtime.service import Service
+from glbandits.service.runtime.service import Service, warm_up
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.open_store import open_store
@@ -103,7 +101,8 @@ class Site:
             first_model=first_model,
         )
         self._opened.push_async_callback(service.close)
-        warm_up(service)
+        for loop in service.loops.values():
+            warm_up(loop)
         rate_limit = RateLimit(settings.rate_limit / settings.processes) if settings.rate_limit else None
         self.service = service
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
@@ -127,12 +126,3 @@ def new_loop_start(settings: Settings) -> tuple[LoopConfig, FirstModel | None]:
     """
     configuration = LoopConfig(reward_wait=settings.reward_window_seconds)
     return configuration, FirstModel.load(settings.model) if settings.model else None
-
-
-def warm_up(service: Service) -> None:
-    """Decide and learn once without storing anything, to load or compile the code."""
-    for loop in service.loops.values():
-        bandit = loop.published.bandit
-        arms = arms_of_zeros(bandit, 2)
-        decide(bandit, arms, allowed_indices(2, ()), loop.configuration.exploration, seed=0)
-        bandit.copy().learn(row_of(arms, 0), 0.0)

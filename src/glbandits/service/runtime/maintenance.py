@@ -8,7 +8,7 @@ from functools import partial
 
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.runtime.failure_log import FailureLog
-from glbandits.service.runtime.service import Service
+from glbandits.service.runtime.service import LOOPS_EVERY, Service
 from glbandits.service.storage.api_keys import KEYS_EVERY
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ class Maintenance:
             ("store maintenance", MAINTAIN_EVERY, service.store.maintain),
             ("keeping the learner's lease", LEASE_EVERY, service.store.lease.keep),
             ("reading API keys", KEYS_EVERY, refresh_keys),
+            ("reading loops", LOOPS_EVERY, service.refresh_loops),
             ("deleting old events", DELETE_EVERY, partial(delete_old_events, service)),
         ]
         self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]

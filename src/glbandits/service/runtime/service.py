@@ -5,11 +5,13 @@ import logging
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
 from glbandits.service.domain.events import (
     Activation,
@@ -21,10 +23,12 @@ from glbandits.service.domain.events import (
     Reward,
 )
 from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.domain.model_snapshots import FirstModel
+from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros, check_exact
+from glbandits.service.domain.request_features import row_of
 from glbandits.service.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.service.runtime.failure_log import FailureLog
 from glbandits.service.runtime.loops.learning_loop import Loop
+from glbandits.service.runtime.loops.loop_documents import IDENTITY
 from glbandits.service.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
@@ -36,6 +40,8 @@ REWARD_TIMEOUT = 10.0
 """Seconds that a reward waits for its commit. After that it is refused, and not written."""
 LEARNER_TICK = 0.05
 """Seconds between two checks of the learner which loops are due."""
+LOOPS_EVERY = 0.25
+"""Seconds between two looks of a process for loops that another process has created or deleted."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for a configuration of another process: not every store has notifications."""
 REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
@@ -62,7 +68,7 @@ class Service:
 
     Args:
         store: the store of all loops. The service closes it.
-        loop_names: the names of the loops.
+        loop_names: loops to create if the store does not have them. All other loops of the store are served too.
         queue: the largest number of events that wait to be written; more are refused.
         queue_bytes: the largest total size of the decisions that wait; more are refused.
         clock: microseconds since 1970.
@@ -87,17 +93,15 @@ class Service:
         self.store, self.clock, self.learns = store, clock, learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
         self._stop = threading.Event()
-        self.loops = {
-            name: Loop(
-                name,
-                store,
-                clock,
-                first_configuration=first_configuration,
-                first_model=first_model,
-                stop=self._stop,
-            )
-            for name in loop_names
-        }
+        self._named, self._first_model = tuple(loop_names), first_model
+        self.first_configuration = first_configuration or LoopConfig()
+        """The configuration of new loops."""
+        if first_model is not None:
+            self.first_configuration = first_model.configure(self.first_configuration)
+        self._changing_loops = threading.Lock()
+        names = dict.fromkeys([*self._named, *store.names_with(IDENTITY)])
+        self.loops = {name: self._open_loop(name, self.first_configuration) for name in names}
+        """By name. Replaced, not changed, when loops are created and deleted."""
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
@@ -121,6 +125,60 @@ class Service:
         if name not in self.loops:
             raise UnknownLoop(f"there is no loop {name!r}; the loops are {', '.join(sorted(self.loops))}")
         return self.loops[name]
+
+    def _open_loop(self, name: str, configuration: LoopConfig) -> Loop:
+        """Open a loop of the store. `configuration` is that of a loop that is new in the store."""
+        model = self._first_model
+        is_used = model is not None and model.configure(configuration) == configuration
+        return Loop(
+            name,
+            self.store,
+            self.clock,
+            first_configuration=configuration,
+            first_model=model if is_used else None,
+            stop=self._stop,
+        )
+
+    def refresh_loops(self) -> None:
+        """Open loops that another process has created, and drop those that were deleted."""
+        with self._changing_loops:
+            names = dict.fromkeys([*self._named, *self.store.names_with(IDENTITY)])
+            if names.keys() == self.loops.keys():
+                return
+            for name in self.loops.keys() - names.keys():
+                self._failures.failing.pop(_activity(name), None)
+            for name in names.keys() - self.loops.keys():
+                warm_up(opened := self._open_loop(name, self.first_configuration))
+                self.loops = {**self.loops, name: opened}
+            self.loops = {name: loop for name, loop in self.loops.items() if name in names}
+
+    def create_loop(self, name: str, configuration: LoopConfig) -> None:
+        """Create a loop. Returns when all processes know it. Raises InvalidInput if there is one of this name."""
+        check_exact(configuration)
+        with self._changing_loops:
+            if name in self.store.names_with(IDENTITY):
+                raise InvalidInput(f"there is a loop {name!r} already")
+            self.store.delete_loop(name)  # the rest of a deletion that was interrupted
+            warm_up(opened := self._open_loop(name, configuration))
+            self.loops = {**self.loops, name: opened}
+        time.sleep(2 * LOOPS_EVERY)
+
+    def delete_loop(self, name: str) -> None:
+        """Delete a loop with its log, models and settings. Returns when no process serves it.
+
+        Raises InvalidInput if the server was started with this loop.
+        """
+        self.loop(name)
+        if name in self._named:
+            raise InvalidInput(
+                f"loop {name!r} is in the server's setting loops, so the next start would create it again. Remove it "
+                "there, restart, and delete it then"
+            )
+        self.store.delete_loop(name)
+        self.refresh_loops()
+        time.sleep(2 * LOOPS_EVERY)
+        if name not in self.store.names_with(IDENTITY):
+            self.store.delete_loop(name)  # what other processes have written meanwhile
 
     async def decide(self, loop_name: str, request: DecisionRequest) -> DecisionResult:
         """Choose an action, and write the decision.
@@ -194,7 +252,7 @@ class Service:
             raise StoreError(f"The store took longer than {REWARD_TIMEOUT:g} s. Nothing was written; retry.") from None
 
     def _learn(self) -> None:
-        updated, looked = (dict.fromkeys(self.loops, -math.inf) for _ in range(2))
+        updated, looked = (defaultdict[str, float](lambda: -math.inf) for _ in range(2))
         while not self._stop.is_set():
             changed = self.store.wait_for_change(LEARNER_TICK)
             for name, loop in self.loops.items():
@@ -202,7 +260,7 @@ class Service:
                 # The present configuration counts: its interval may have become shorter since the last update.
                 is_due = changed or now >= updated[name] + loop.configuration.model_update
                 if is_due or now >= looked[name] + LOOK_SECONDS or loop.is_relearning:
-                    self._learn_loop(f"learning of loop {name}", loop, is_due=is_due)
+                    self._learn_loop(_activity(name), loop, is_due=is_due)
                     looked[name] = time.monotonic()
                 if is_due:
                     updated[name] = time.monotonic()
@@ -242,6 +300,19 @@ class Service:
         for loop in self.loops.values():
             loop.close()
         self.store.close()
+
+
+def warm_up(loop: Loop) -> None:
+    """Decide and learn once without storing anything, to load or compile the code."""
+    bandit = loop.published.bandit
+    arms = arms_of_zeros(bandit, 2)
+    decide(bandit, arms, allowed_indices(2, ()), loop.configuration.exploration, seed=0)
+    bandit.copy().learn(row_of(arms, 0), 0.0)
+
+
+def _activity(loop_name: str) -> str:
+    """Return the name of learning a loop in the log of failures."""
+    return f"learning of loop {loop_name}"
 
 
 def _same_decision(first: Decision, repeated: Decision) -> Decision:

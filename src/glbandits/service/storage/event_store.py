@@ -315,6 +315,13 @@ class EventStore(ABC):
             self._execute(connection, delete, *sequences)
         return len(sequences)
 
+    def delete_loop(self, loop_name: str) -> None:
+        """Delete the documents and models of a loop in one transaction, then its log and counts."""
+        with self._changing("documents") as connection:
+            for table in ("documents", "models"):
+                self._execute(connection, f"DELETE FROM {table} WHERE loop_name = %s", loop_name)
+        self.delete_log(loop_name, reset_counts=True)
+
     def save_document(self, loop_name: str, kind: str, timestamp: int, body: bytes) -> None:
         """Save a new version of a document. Older versions stay."""
         self.save_documents(loop_name, timestamp, {kind: body}, expected_versions={})

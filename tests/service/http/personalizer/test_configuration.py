@@ -68,8 +68,8 @@ def test_a_read_configuration_can_be_put(site: Site) -> None:
 @pytest.mark.parametrize(
     ("sent", "wanted"),
     [
-        ({"rewardWaitTime": "10 minutes"}, "rewardWaitTime must be a duration of at most P60D"),
-        ({"rewardWaitTime": "-PT5M"}, "rewardWaitTime must be a duration of at most P60D"),
+        ({"rewardWaitTime": "10 minutes"}, "rewardWaitTime must be a duration of at most 60d"),
+        ({"rewardWaitTime": "-PT5M"}, "rewardWaitTime must be a duration of at most 60d"),
         ({"rewardWaitTime": [600]}, "Expected `float | str | null`, got `array`"),
         ({"defaultReward": 2}, "defaultReward must be a finite number at least -1 and at most 1"),
         ({"explorationPercentage": 20}, "explorationPercentage must be a finite number at least 0 and at most 1"),

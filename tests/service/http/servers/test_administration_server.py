@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.in_process import glb
-from tests.service.http.servers.server_process import Running, running
+from tests.service.http.servers.server_process import ACTIONS, Running, running
 
 pytestmark = [
     pytest.mark.system,
@@ -38,3 +38,16 @@ def test_all_processes_know_a_key_when_the_command_ends(server: Running, address
     key_id = next(line.split()[0] for line in listed.splitlines() if " new " in line)
     assert glb("keys", "revoke", key_id, "--store", address, folder=tmp_path).returncode == 0
     assert statuses(server, "/v1/statistics", key) == {401}
+
+
+def test_all_processes_know_a_new_and_a_deleted_loop(server: Running) -> None:
+    assert server.ask("POST", "/v1/loops", {"name": "shop", "configuration": {"rewardWait": "5s"}}).status == 201
+    assert statuses(server, "/loops/shop/v1/statistics") == {200}
+    for number in range(20):
+        sent = {"eventId": f"{number}", "contextFeatures": [], "actions": ACTIONS}
+        assert server.ask("POST", "/loops/shop/personalizer/v1.0/rank", sent).status == 201
+    assert server.ask("DELETE", "/v1/loops/shop").status == 204
+    assert statuses(server, "/loops/shop/v1/statistics") == {404}
+    assert server.ask("POST", "/v1/loops", {"name": "shop"}).json["counts"]["decisions"]["accepted"] == 0
+    assert statuses(server, "/loops/shop/v1/events/3") == {404}
+    assert server.ask("DELETE", "/v1/loops/shop").status == 204

@@ -89,7 +89,7 @@ class TestAdministration:
             ({"mode": "online"}, "Invalid enum value"),
             ({"reward_wait": 2}, "unknown setting 'reward_wait'; did you mean 'rewardWait'"),
             ({"link": "logistic"}, 'link belongs into settings: send {"settings": {"link": ...}}'),
-            ({"rewardWait": "90d"}, "rewardWait must be a duration of at most P60D: 5s, 2m,"),
+            ({"rewardWait": "90d"}, "rewardWait must be a duration of at most 60d: 5s, 2m,"),
             ({"modelUpdate": "soon"}, "; got 'soon'"),
             ({"retentionDays": 0}, "retentionDays must be a whole number of at least 1; got 0"),
             ({"rewardRange": [0.5, 1]}, "defaultReward must be in rewardRange (0.5, 1.0); got 0.0"),

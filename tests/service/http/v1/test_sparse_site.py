@@ -9,7 +9,7 @@ import pytest
 
 from glbandits import Bandit
 from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.http.site import warm_up
+from glbandits.service.runtime.service import warm_up
 from tests.service.http.served_site import ServedSite
 
 WIDE = 2**24
@@ -106,5 +106,5 @@ def test_many_slots_are_ranked(site: ServedSite) -> None:
 
 def test_warm_up_costs_nothing_for_the_width(site: ServedSite) -> None:
     before = site.service.loops["default"].published.bandit.state.tobytes()
-    warm_up(site.service)
+    warm_up(site.service.loops["default"])
     assert site.service.loops["default"].published.bandit.state.tobytes() == before

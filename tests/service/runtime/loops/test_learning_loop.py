@@ -292,7 +292,7 @@ def test_rewards_are_aggregated_in_any_order() -> None:
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
-        ({"reward_wait": -1.0}, "reward_wait must be a duration of at most P60D"),
+        ({"reward_wait": -1.0}, "reward_wait must be a duration of at most 60d"),
         ({"default_reward": 2.0}, "default_reward must be"),
         ({"exploration": 1.5}, "exploration must be"),
         ({"policy": "optimits"}, "unknown policy 'optimits'; did you mean 'optimist'"),

@@ -3,8 +3,10 @@
 import pytest
 
 from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.events import EventStatus
 from glbandits.service.storage import event_store
 from glbandits.service.storage.event_store import Document, EventStore, SavedModel
+from tests.service.helpers import decision, reward
 
 
 def test_documents_keep_their_history(store: EventStore) -> None:
@@ -64,3 +66,19 @@ def test_older_models_are_kept_at_intervals(store: EventStore, monkeypatch: pyte
         store.save_model("shop", number, timestamp=0, body=b"m", keep=2)
     models = {model.sequence for n in range(1, 100) if (model := store.model_at_most("shop", n))}
     assert sorted(models) == [1, 70, 82, 91, 94, 97]
+
+
+def test_a_deleted_loop_leaves_nothing_and_others_stay(store: EventStore) -> None:
+    for name in ("shop", "garden"):
+        store.append_blocking([decision("a", loop=name), reward("a", loop=name)])
+        store.save_document(name, "base", 1, b"a")
+        store.save_model(name, 1, 1, b"model")
+    store.delete_loop("shop")
+    assert (store.names_with("base"), store.latest_model("shop"), store.decision("shop", "a")) == (
+        ["garden"],
+        None,
+        None,
+    )
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == 0
+    assert store.latest_model("garden") is not None
+    assert store.decision("garden", "a") is not None

@@ -71,13 +71,13 @@ def configure(site: Site, request: Request, sent: dict[str, Any]) -> LoopConfigu
 
 
 def change(site: Site, request: Request, sent: dict[str, Any]) -> LoopConfiguration:
-    """Change the settings of a loop that are sent. Others stay."""
+    """Change the settings of a loop that are sent. Others stay, also those of its policy."""
     return _configure(site, request, sent, keep=True)
 
 
 def _configure(site: Site, request: Request, sent: dict[str, Any], *, keep: bool) -> LoopConfiguration:
     loop = site.service.loop(loop_name(request))
-    with _names_as_sent():
+    with names_as_sent():
         loop.reconfigure(
             lambda current: changed_configuration(current, sent, keep=keep), reset_model=sent.get("resetModel") is True
         )
@@ -112,7 +112,7 @@ def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep:
 
 
 @contextmanager
-def _names_as_sent() -> Iterator[None]:
+def names_as_sent() -> Iterator[None]:
     """Write the names of settings in error messages as clients send them."""
     try:
         yield
@@ -122,7 +122,7 @@ def _names_as_sent() -> Iterator[None]:
 
 
 def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for a policy that is sent without: its defaults, with the present link."""
+    """Return the settings with which another policy starts: its defaults, with the present link."""
     name = sent.get("policy")
     if not isinstance(name, str) or name == current.policy or name not in POLICIES:
         return {}

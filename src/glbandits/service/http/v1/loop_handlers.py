@@ -13,9 +13,10 @@ from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json, loop_name
+from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
-from glbandits.service.http.v1.configuration_handlers import relearning_of
+from glbandits.service.http.v1.configuration_handlers import changed_configuration, names_as_sent, relearning_of
 from glbandits.service.http.v1.decision_handlers import (
     model_version,
     page_limit,
@@ -39,9 +40,27 @@ async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 
     return schemas.Loops(loops=sorted(site.service.loops))
 
 
+def create_loop(site: Site, request: Request, sent: schemas.NewLoop) -> schemas.Status:  # noqa: ARG001
+    """Create a loop. When the response comes, all processes serve it."""
+    if sent.name in site.service.loops:
+        raise HttpError(409, "LoopExists", f"there is a loop {sent.name!r} already; use another name")
+    with names_as_sent():
+        site.service.create_loop(sent.name, changed_configuration(site.service.first_configuration, sent.configuration))
+    return _status(site, sent.name)
+
+
+def delete_loop(site: Site, request: Request) -> None:
+    """Delete a loop with its log, models and settings. A loop of the server's setting `loops` is refused."""
+    site.service.delete_loop(loop_name(request))
+
+
 def status(site: Site, request: Request) -> schemas.Status:
     """Return the status of a loop."""
-    loop = site.service.loop(loop_name(request))
+    return _status(site, loop_name(request))
+
+
+def _status(site: Site, name: str) -> schemas.Status:
+    loop = site.service.loop(name)
     summary, model, configuration = site.service.store.summary(loop.name), loop.published, loop.configuration
     return schemas.Status(
         loop=loop.name,

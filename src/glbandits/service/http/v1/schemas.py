@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from glbandits.service.domain.contribution import Contribution
 from glbandits.service.domain.events import Aggregation, EventStatus, Mode
+from glbandits.service.server_settings import LoopName
 
 LONGEST_ID = 256
 """Characters of the id of an event or an arm, and of the key of a reward, at most."""
@@ -250,6 +251,14 @@ class Status(ApiStruct, frozen=True, kw_only=True):
     counts: Counts
     relearning: Relearning | None
     """None if the model fits the settings."""
+
+
+class NewLoop(ApiStruct, frozen=True, kw_only=True):
+    """A loop to create."""
+
+    name: LoopName
+    configuration: dict[str, Any] = {}
+    """Settings as in PATCH /v1/configuration. Omitted ones are those of new loops."""
 
 
 class Loops(ApiStruct, frozen=True, kw_only=True):
