@@ -31,6 +31,7 @@ NAMES = (
     "coverage_differences",
     "sparse",
     "service",
+    "production",
 )
 
 if __name__ == "__main__":

@@ -70,10 +70,10 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
         running(*UVICORN, "benchmarks.service_baselines:app", workers) as fastapi,
         running(*GLB, *options, key=key) as ours,
     ):
-        cases = _cases(empty, fastapi, ours)
+        cases = cases_of(empty, fastapi, ours)
         for _ in range(TURNS + 1):
             for case in cases:
-                turns.setdefault(case.name, []).append(_measure([case.server], case.requests, CONNECTIONS, database))
+                turns.setdefault(case.name, []).append(measure([case.server], case.requests, CONNECTIONS, database))
     print(f"{title}, processes: {processes} ({CONNECTIONS} connections, {TURNS} turns)")
     print(f"  {'':30s}  CPU us  best / bare  median / bare  database us  requests/s  p50 ms  p99 ms")
     for name, measured in turns.items():
@@ -87,7 +87,9 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
     print(f"  limits for SQLite, durability process, 1 process: {WANTED}\n")
 
 
-def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:
+def measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:
+    """Send requests to all servers for some seconds."""
+
     def used() -> Any:
         return np.array(
             [sum(cpu_seconds(server.pid) for server in servers), cpu_seconds(database) if database else 0.0]
@@ -102,14 +104,15 @@ def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: 
     return Measured(cpu, database_cpu, rate, max(load.p50 for load in results), max(load.p99 for load in results))
 
 
-def _cases(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
+def cases_of(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
+    """Teach both loops of our server, and return all cases."""
     rng = np.random.default_rng(0)
     vectors = [arms.tolist() for arms in rng.uniform(-1, 1, (64, ACTIONS, FEATURES)).round(6)]
     described = [_described(arms) for arms in vectors]
     _teach(ours, vectors, described)
-    numbers, objects = [_json({"arms": arms}) for arms in vectors], [_json(question) for question in described]
+    numbers, objects = [as_json({"arms": arms}) for arms in vectors], [as_json(question) for question in described]
     floats = [np.array(arms, "<f4").tobytes() for arms in vectors]
-    rewards = [_json({"eventId": f"event-{i}", "value": i % 2, "key": UNIQUE.decode()}) for i in range(EVENTS)]
+    rewards = [as_json({"eventId": f"event-{i}", "value": i % 2, "key": UNIQUE.decode()}) for i in range(EVENTS)]
     decide, key, octets = "/loops/dense/v1/decide", ours.key, "application/octet-stream"
     return [
         Case(BARE, bare, [post("/", body) for body in numbers]),
@@ -132,7 +135,8 @@ def _described(arms: list[list[float]]) -> dict[str, Any]:
     return {"contextFeatures": [{"hour": "morning", "device": {"mobile": True}}], "actions": actions}
 
 
-def _json(content: Any) -> bytes:
+def as_json(content: Any) -> bytes:
+    """Return the content as the body of a request."""
     return json.dumps(content).encode()
 
 
@@ -159,11 +163,11 @@ def _report_rankers(store: str, database: int) -> None:
     """Print the durable decisions per second of one ranker and of two."""
     command, key = [*GLB, f"--store={store}", "--loops=default,dense"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
-        for name, _, requests in [case for case in _cases(first, first, first) if case.name in WANTED]:
+        for name, _, requests in [case for case in cases_of(first, first, first) if case.name in WANTED]:
             degraded, turns = _degraded(first, second), dict[int, list[Measured]]({1: [], 2: []})
             for _ in range(TURNS):
                 for count, measured in turns.items():
-                    measured.append(_measure([first, second][:count], requests, RANKER_CONNECTIONS, database))
+                    measured.append(measure([first, second][:count], requests, RANKER_CONNECTIONS, database))
             for count, measured in turns.items():
                 best, median = max(measured, key=lambda run: run.rate), np.median([run.rate for run in measured])
                 cpu = min(run.cpu + run.database for run in measured)

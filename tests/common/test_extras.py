@@ -77,7 +77,7 @@ def last_line_without(module: str, code: str) -> str:
         ("glbandits.lab", "joblib", "lab"),
         ("glbandits.common.parallel", "joblib", "lab"),
         ("glbandits.service.client", "msgspec", "client"),
-        ("glbandits.service.client", "httpx", "client"),
+        ("glbandits.service.client", "httpx2", "client"),
     ],
 )
 def test_package_without_its_dependency_names_the_extra(package: str, module: str, extra: str) -> None:

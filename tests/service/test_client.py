@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import httpx
+import httpx2
 import msgspec
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def server_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with live_server(app) as address:
         for loop in ("default", "other"):
             changed = {"width": WIDTH, "exploration": 0.3}
-            reply = httpx.patch(
+            reply = httpx2.patch(
                 f"{address}/loops/{loop}/v1/configuration", json=changed, headers={"authorization": f"Bearer {key}"}
             )
             assert reply.status_code == 200
@@ -238,10 +238,10 @@ def test_the_error_without_a_response_names_the_address(client_of: Any) -> None:
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
-        (httpx.Response(503), Pause(1.0)),
-        (httpx.Response(503, headers={"retry-after": "3"}), Pause(3.0)),
-        (httpx.Response(429, headers={"retry-after": "9999"}), Pause(10.0)),
-        (httpx.ConnectTimeout("slow"), Pause(0.1)),
+        (httpx2.Response(503), Pause(1.0)),
+        (httpx2.Response(503, headers={"retry-after": "3"}), Pause(3.0)),
+        (httpx2.Response(429, headers={"retry-after": "9999"}), Pause(10.0)),
+        (httpx2.ConnectTimeout("slow"), Pause(0.1)),
     ],
 )
 def test_pause_before_the_next_attempt(response: Any, expected: Pause) -> None:
@@ -252,7 +252,7 @@ def test_pause_before_the_next_attempt(response: Any, expected: Pause) -> None:
 def test_page_of_a_proxy_is_an_error(status: int) -> None:
     target = Target("http://a", "key", "shop", 2)
     with pytest.raises(ServiceError, match=f"responded with {status}: <html>") as refused:
-        target.result(calls.status(), httpx.Response(status, text="<html>" * 100), 1)
+        target.result(calls.status(), httpx2.Response(status, text="<html>" * 100), 1)
     assert (refused.value.status, refused.value.code, len(str(refused.value)) < 300) == (status, "Unknown", True)
 
 

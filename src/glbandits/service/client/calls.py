@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-import httpx
+import httpx2
 import msgspec
 from msgspec.structs import replace
 
@@ -96,21 +96,21 @@ class Target:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._tries = check_int("tries", tries, at_least=1)
 
-    def request(self, call: Call[Any]) -> httpx.Request:
+    def request(self, call: Call[Any]) -> httpx2.Request:
         """Return the request of a call. It can be sent again."""
-        return httpx.Request(
+        return httpx2.Request(
             call.method, self._prefix + call.path, content=call.body, headers=self._headers | call.headers
         )
 
     def result(
-        self, call: Call[Content], outcome: httpx.Response | httpx.TransportError, attempt: int
+        self, call: Call[Content], outcome: httpx2.Response | httpx2.TransportError, attempt: int
     ) -> Content | Pause:
         """Return the content of the response to a call, or a pause until the next attempt.
 
         Attempts are counted from 1. Raises ServiceError for an error response, or if the last attempt got no response.
         """
         is_last = attempt == self._tries
-        if isinstance(outcome, httpx.TransportError):
+        if isinstance(outcome, httpx2.TransportError):
             if is_last:
                 message = f"the service at {self._address} did not respond: {outcome!r}"
                 raise ServiceError(0, "Unreachable", message) from outcome

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Self, TypeVar
 
-import httpx
+import httpx2
 
 from glbandits.service.client import calls
 from glbandits.service.client.calls import Arms, Call, Pause, Target
@@ -40,7 +40,7 @@ class Client:
 
     def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
         self._target = Target(address, key, loop, tries)
-        self._http = httpx.Client(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
+        self._http = httpx2.Client(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
     def decide(
         self,
@@ -118,10 +118,10 @@ class Client:
         request = self._target.request(call)
         attempts = count(1)
         while True:
-            outcome: httpx.Response | httpx.TransportError
+            outcome: httpx2.Response | httpx2.TransportError
             try:
                 outcome = self._http.send(request)
-            except httpx.TransportError as error:
+            except httpx2.TransportError as error:
                 outcome = error
             result = self._target.result(call, outcome, next(attempts))
             if not isinstance(result, Pause):
@@ -134,7 +134,7 @@ class AsyncClient:
 
     def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
         self._target = Target(address, key, loop, tries)
-        self._http = httpx.AsyncClient(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
+        self._http = httpx2.AsyncClient(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
     async def decide(
         self,
@@ -183,10 +183,10 @@ class AsyncClient:
         request = self._target.request(call)
         attempts = count(1)
         while True:
-            outcome: httpx.Response | httpx.TransportError
+            outcome: httpx2.Response | httpx2.TransportError
             try:
                 outcome = await self._http.send(request)
-            except httpx.TransportError as error:
+            except httpx2.TransportError as error:
                 outcome = error
             result = self._target.result(call, outcome, next(attempts))
             if not isinstance(result, Pause):
