@@ -34,6 +34,7 @@ COMMANDS = {
     "export": Entry("serve", "Write the log of a service to Parquet files."),
     "keys": Entry("serve", "Create, list and revoke the API keys of a service."),
     "models": Entry("serve", "List and replace the models of a service."),
+    "move": Entry("serve", "Move the store of a service to another database."),
     "paper": Entry("lab", "Reproduce the figures, tables and claims of the SGD-TS paper.", "experiments"),
     "policies": Entry("lab", "List all policies with their settings and defaults."),
     "relearn": Entry("serve", "Learn the log of a loop again, and replace its model."),

@@ -86,7 +86,7 @@ class ServiceMetrics(Collector):
             summary.add_metric((self._process,), count_value=counts.batches, sum_value=total)
             yield summary
         for name, meaning, value in (
-            ("glb_write_errors", "Events that the store refused or failed to write.", counts.failed_events),
+            ("glb_write_errors", "Events that the store failed to write.", counts.failed_events),
             (
                 "glb_write_retries",
                 "Batches whose decisions were retried after a failure of the store.",

@@ -89,6 +89,8 @@ class EventStore(ABC):
     The tables are those of `schema.TABLES`. The SQL in this class is for all databases, with %s for a parameter.
     """
 
+    parameter_mark = "%s"
+    """How the database writes a parameter of a statement."""
     lease: LearnerLease
     """The right to learn. `close` gives it back."""
 
@@ -100,9 +102,10 @@ class EventStore(ABC):
     def _changing(self, table: str, /) -> AbstractContextManager[Any]:
         """A connection in a write transaction. Others wait until it ends to write to the table."""
 
-    @abstractmethod
     def _execute(self, connection: Any, statement: str, *parameters: object) -> Rows:
         """Execute a statement. Read the rows before the transaction ends."""
+        rows: Rows = connection.execute(statement.replace("%s", self.parameter_mark), parameters)
+        return rows
 
     @contextmanager
     def _changing_as_learner(self, table: str) -> Iterator[Any]:
@@ -265,6 +268,12 @@ class EventStore(ABC):
         with self._reading() as connection:
             ((sequence,),) = self._execute(connection, query, loop_name, *parameters)
         return int(sequence or 0)
+
+    def last_event(self) -> int:
+        """Return the sequence number of the last event of all loops; 0 if there was none."""
+        with self._reading() as connection:
+            ((sequence,),) = self._execute(connection, SELECT_LAST_SEQUENCE)
+        return int(sequence)
 
     def count_after(self, loop_name: str, sequence: int) -> int:
         """Return the number of decisions after a sequence number."""

@@ -16,7 +16,7 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import check_events
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import postgres_log
-from glbandits.service.storage.event_store import EventStore, Rows
+from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import LearnerLease
 from glbandits.service.storage.postgres_connections import (
     ChangeListener,
@@ -154,9 +154,6 @@ class PostgresStore(EventStore):
             yield connection
             if table in ("documents", "models"):
                 connection.execute("SELECT pg_notify(%s, %s)", (self._channel, self._id))
-
-    def _execute(self, connection: Connection, statement: str, *parameters: object) -> Rows:
-        return connection.execute(statement.encode(), parameters)
 
     def wait_for_change(self, timeout: float) -> bool:
         """See `EventStore.wait_for_change`.

@@ -55,6 +55,8 @@ class SqliteStore(EventStore):
     (None, None)
     """
 
+    parameter_mark = "?"
+
     def __init__(self, path: str | PathLike[str], *, durability: str = "process") -> None:
         self._synchronous = lookup("durability", durability, DURABILITIES)
         self._path = Path(path)
@@ -247,9 +249,6 @@ class SqliteStore(EventStore):
                 raise
         with self._transaction(connection):
             return sqlite_log.append(connection, events, assume_new=False)
-
-    def _execute(self, connection: sqlite3.Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
-        return connection.execute(statement.replace("%s", "?"), parameters)
 
     def wait_for_change(self, timeout: float) -> bool:
         """See `EventStore.wait_for_change`. SQLite has no notifications between processes."""

@@ -33,8 +33,12 @@ def statements() -> list[str]:
     return [statement.strip() for statement in block.split(";") if statement.strip()]
 
 
-def test_commands_of_the_page_set_up_back_up_and_restore_a_store(postgres: PostgresServer, tmp_path: Path) -> None:
-    create_user, create_shop, serve, dump, restore, replay = commands()
+def test_commands_of_the_page_move_back_up_and_restore_a_store(postgres: PostgresServer, tmp_path: Path) -> None:
+    create_user, create_shop, move, serve, dump, restore, replay = commands()
+    with running(tmp_path, store=str(tmp_path / "glb.db")) as server:
+        assert server.ask("POST", "/personalizer/v1.0/rank", {"eventId": "moved", "actions": ACTIONS}).status == 201
+        server.signal()
+        assert server.wait() == 0
     host = Path(postgres.socket_path).parent
     shop, restored = f"postgresql://glb@/shop?host={host}", f"postgresql://postgres@/restored?host={host}"
     programs = Path(postgres.program("psql")).parent
@@ -42,12 +46,13 @@ def test_commands_of_the_page_set_up_back_up_and_restore_a_store(postgres: Postg
 
     def run(command: str) -> None:
         command = command.replace(DOCUMENTED_ADDRESS, f"'{shop}'").replace("postgresql:///restored", f"'{restored}'")
-        command = command.replace("glb replay", shlex.join(GLB) + " replay")
+        command = re.sub("^glb ", f"{shlex.join(GLB)} ", command)
         done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}: {done.stderr}"
 
     run(create_user.replace("--pwprompt", ""))  # it would ask for the password at a terminal
     run(create_shop)
+    run(move)
     assert serve.split()[:3] == ["glb", "serve", "--store"]
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
@@ -55,13 +60,13 @@ def test_commands_of_the_page_set_up_back_up_and_restore_a_store(postgres: Postg
     with running(folders[0], store=shop) as first, running(folders[1], store=shop) as second:
         for number, ranker in enumerate([first, second] * 5):
             asked = {"eventId": f"event-{number}", "actions": ACTIONS}
-            assert ranker.ask("POST", "/personalizer/v1.0/rank", asked, first.key).status == 201
+            assert ranker.ask("POST", "/personalizer/v1.0/rank", asked, server.key).status == 201
             other = second if ranker is first else first
             path = f"/personalizer/v1.0/events/event-{number}/reward"
-            assert other.ask("POST", path, {"value": 1.0}, first.key).status == 204
+            assert other.ask("POST", path, {"value": 1.0}, server.key).status == 204
         with psycopg.connect(shop) as connection:
             found = [connection.execute(statement.encode()).fetchall() for statement in statements()]
-        assert ("default", "decision", "accepted", 10) in found[0]
+        assert ("default", "decision", "accepted", 11) in found[0]
         assert len(found[2]) == 1  # one process learns
     for command in (dump, restore, replay):
         run(command)

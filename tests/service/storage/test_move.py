@@ -1,0 +1,128 @@
+"""Moving stores: SQLite to PostgreSQL, back, and to another file."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.runtime.replay.replay_verification import verify
+from glbandits.service.runtime.service import microseconds
+from glbandits.service.storage import move as moving
+from glbandits.service.storage.api_keys import Keys
+from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.move import move
+from glbandits.service.storage.open_store import open_store
+from tests.cli.in_process import glb
+from tests.service.helpers import activation, decision, reward
+from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
+from tests.service.storage.postgres.postgres_server import PostgresServer
+
+
+@pytest.fixture(name="source")
+def source_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EventStore]:
+    """A store with a loop that has learned, events of every kind, and a key."""
+    monkeypatch.setattr(moving, "BATCH", 7)
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made = play_rounds(loop, store, clock, 40)
+    assert loop.delete_log(made[5].timestamp) == 5
+    store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("f", slot="\u0416"), decision("g")])
+    store.append_blocking([reward("e", value=1 / 3, key="k"), reward("f", slot="\u0416"), activation("g"), reward("?")])
+    Keys(store, microseconds).create("shop")
+    with closing(store):
+        yield store
+
+
+@pytest.fixture(name="target")
+def target_fixture(new_address: Callable[[], str]) -> Iterator[EventStore]:
+    with closing(open_store(new_address(), durability="process")) as target:
+        yield target
+
+
+def test_all_data_is_moved(source: EventStore, target: EventStore) -> None:
+    contents = move(source, target)
+    assert contents["decisions"].rows == 38
+    assert contents["activations"].rows == 1
+    assert target.check() == []
+    for loop_name in ("default", "shop"):
+        assert target.summary(loop_name) == source.summary(loop_name)
+        assert target.search(loop_name, "", 100) == source.search(loop_name, "", 100)
+        assert target.latest_model(loop_name) == source.latest_model(loop_name)
+    assert verify(target, "default").sound
+    assert Keys(target, microseconds).live() == Keys(source, microseconds).live()
+    late = [reward("e", value=0.1, key="k"), decision("new")]
+    assert target.append_blocking(late) == source.append_blocking(late)
+
+
+def test_a_moved_store_is_moved_back(source: EventStore, target: EventStore, tmp_path: Path) -> None:
+    there = move(source, target)
+    with closing(open_store(str(tmp_path / "back.db"), durability="process")) as back:
+        assert move(target, back) == there
+
+
+@pytest.mark.parametrize("batches", [0, 1, 5, 7, 12])
+def test_an_interrupted_move_continues(
+    source: EventStore, target: EventStore, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    insert, done = moving._insert, 0
+
+    def interrupted(*args: object) -> None:
+        nonlocal done
+        if done == batches:
+            raise KeyboardInterrupt
+        done += 1
+        insert(*args)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "_insert", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            move(source, target)
+    copied: list[str] = []
+    contents = move(source, target, lambda what, _: copied.append(what))
+    assert copied.count("copying decisions") == 6 - min(batches, 6)
+    assert move(source, target) == contents  # a complete one only compares
+
+
+def test_a_changed_source_is_noticed(source: EventStore, target: EventStore) -> None:
+    def change(what: str, done: int) -> None:
+        if what == "copying rewards" and done == 7:
+            source.append_blocking([decision("meanwhile")])
+
+    with pytest.raises(StoreError, match="decisions has 39 rows, and the copy 38"):
+        move(source, target, change)
+
+
+def test_other_data_is_not_overwritten(source: EventStore, target: EventStore) -> None:
+    target.append_blocking([decision("other")])
+    with pytest.raises(InvalidInput, match="has other data"):
+        move(source, target)
+    assert target.decision("shop", "other") is not None
+
+
+def test_an_empty_store_is_not_moved(target: EventStore, tmp_path: Path) -> None:
+    with (
+        closing(open_store(str(tmp_path / "empty.db"), durability="process")) as empty,
+        pytest.raises(InvalidInput, match="is empty"),
+    ):
+        move(empty, target)
+
+
+def test_a_store_in_use_is_not_moved(source: EventStore, target: EventStore, tmp_path: Path) -> None:
+    with closing(open_store(str(tmp_path / "events.sqlite"), durability="process")) as server:
+        assert server.lease.keep()
+        with pytest.raises(InvalidInput, match="a server uses the store"):
+            move(source, target)
+
+
+def test_the_command_moves_a_file_to_postgres(source: EventStore, postgres: PostgresServer, tmp_path: Path) -> None:
+    source.close()
+    address = postgres.new_address()
+    for _ in range(2):
+        run = glb("move", "--from", "events.sqlite", "--to", address, folder=tmp_path)
+        assert run.returncode == 0, run.stderr
+        assert "decisions: 38 rows" in run.stdout
+    run = glb("replay", address, folder=tmp_path)
+    assert run.returncode == 0, run.stdout
+    assert "no difference" in run.stdout
