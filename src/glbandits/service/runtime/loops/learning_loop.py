@@ -19,7 +19,6 @@ from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
 from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
 from glbandits.service.domain.reward_aggregation import proposed_range
-from glbandits.service.runtime.loops.first_rewards import FirstRewards
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.service.runtime.loops.loop_documents import (
@@ -71,7 +70,6 @@ class Loop:
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
-        self._first_rewards = FirstRewards(store, name)
         self._unreadable: Unreadable | None = None
         self.salt = self._documents.salt()
         self._read(None)
@@ -258,7 +256,7 @@ class Loop:
         """
         if self.configuration.reward_limits() is not None:
             return None
-        return proposed_range(self._first_rewards.values(self._clock()), self.configuration.default_reward)
+        return proposed_range(self.statistics.first_rewards(self._clock()), self.configuration.default_reward)
 
     def learning_lag(self) -> float:
         """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.
