@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.policies import POLICIES
+from glbandits.policies.contract import settings_of
+from glbandits.policies.parsing import split_policy
 from glbandits.service.domain.durations import duration_text
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import LoopConfig, check_setting
-from glbandits.service.domain.policy_arguments import parse_arguments
 from glbandits.service.http.endpoint import loop_name
-from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
+from glbandits.service.http.personalizer.schemas import PolicyContract, ServiceConfiguration
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
@@ -79,34 +81,37 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
 
 def get_policy(site: Site, request: Request) -> PolicyContract:
     """Return the policy of the loop."""
-    return policy_contract(site.service.loop(loop_name(request)).configuration)
+    return _policy_contract(site.service.loop(loop_name(request)).configuration)
 
 
 def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
     """Replace the policy of the loop, and start a new model.
 
     A Vowpal Wabbit command line cannot be run, and changes nothing. The response is the policy that runs instead, so
-    that programs which send their old policy at every start still work.
+    that programs which send their old policy at every start still work. The link is the identity if none is sent.
     """
     loop = site.service.loop(loop_name(request))
     if sent.arguments.lstrip().startswith(VW_ARGUMENT):
         log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
-        return policy_contract(loop.configuration)
-    return run_policy(loop, *parse_arguments(sent.arguments))
+        return _policy_contract(loop.configuration)
+    policy, settings = split_policy(sent.arguments)
+    if "link" in settings_of(lookup("policy", policy, POLICIES)()):
+        settings = {"link": "identity"} | settings
+    return _run_policy(loop, policy, settings)
 
 
 def delete_policy(site: Site, request: Request) -> PolicyContract:
     """Replace the policy of the loop by the default policy, and start a new model."""
     default = LoopConfig()
-    return run_policy(site.service.loop(loop_name(request)), default.policy, default.settings)
+    return _run_policy(site.service.loop(loop_name(request)), default.policy, default.settings)
 
 
-def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
-    """Replace the policy of a loop, and start a new model."""
+def _run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
     changed = loop.reconfigure(lambda current: msgspec.structs.replace(current, policy=policy, settings=settings))
-    return policy_contract(changed)
+    return _policy_contract(changed)
 
 
-def policy_contract(configuration: LoopConfig) -> PolicyContract:
-    """Return the policy of a configuration as a text for `parse_arguments`."""
-    return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")
+def _policy_contract(configuration: LoopConfig) -> PolicyContract:
+    """Return the policy of a configuration as a text for `split_policy`."""
+    settings = settings_of(configuration.build_policy())
+    return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(settings)}")
