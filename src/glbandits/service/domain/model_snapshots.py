@@ -50,8 +50,15 @@ class PublishedModel(NamedTuple):
 
     def encoded(self) -> bytes:
         """Return the snapshot of the model for the store. Raises ModelFileError if the model is not valid."""
-        counts = (self.set_aside, self.invalidating, self.evidence)
-        return encode_snapshot(Snapshot(self.epoch, self.learned_through, self.bandit.to_bytes(), *counts))
+        snapshot = Snapshot(
+            self.epoch,
+            self.learned_through,
+            self.bandit.to_bytes(),
+            set_aside=self.set_aside,
+            invalidating=self.invalidating,
+            evidence=self.evidence,
+        )
+        return encode_snapshot(snapshot)
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -112,22 +119,25 @@ class FirstModel(NamedTuple):
 
     content: bytes
     """The model file."""
+    policy: str
     settings: dict[str, Any]
-    """The settings of `LoopConfig` that the model determines."""
+    width: int
+    sparse: bool | None
+    """None if it is the default for the width, as in `LoopConfig`."""
 
     @classmethod
     def load(cls, path: str) -> "FirstModel":
         """Read a model file. Raises ModelFileError or InvalidInput if it cannot be served."""
         bandit = Bandit.load(path)
         sparse = None if bandit.sparse == (bandit.dim > DENSE_WIDTH) else bandit.sparse
-        policy = {"policy": bandit.policy.name, "settings": settings_of(bandit.policy)}
-        model = cls(bandit.to_bytes(), policy | {"width": bandit.dim, "sparse": sparse})
+        model = cls(bandit.to_bytes(), bandit.policy.name, settings_of(bandit.policy), bandit.dim, sparse)
         check_exact(model.configure(LoopConfig(reward_range=(-1.0, 1.0))))  # a loop sets its range later
         return model
 
     def configure(self, configuration: LoopConfig) -> LoopConfig:
         """Return a configuration with the policy, the settings and the width of this model."""
-        return msgspec.structs.replace(configuration, **self.settings)
+        own = {"policy": self.policy, "settings": self.settings, "width": self.width, "sparse": self.sparse}
+        return msgspec.structs.replace(configuration, **own)
 
 
 def arms_of_zeros(model: Bandit, count: int) -> Arms:

@@ -15,7 +15,7 @@ from glbandits.service.http.dashboard.schemas import Statistics
 from glbandits.service.http.endpoint import Endpoint, Parameter
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
-from glbandits.service.http.personalizer import rank_handlers, schemas
+from glbandits.service.http.personalizer import config_schemas, rank_handlers, schemas
 from glbandits.service.http.personalizer.contract import (
     ANY_PREVIEW,
     ANY_VERSION,
@@ -76,7 +76,7 @@ V1 = (
     Endpoint("GET", "/v1/loops/{loop}", READ, loop_handlers.status, None, v1.Status, per_loop=False),
 )
 
-SERVICE, POLICY = schemas.ServiceConfiguration, schemas.PolicyContract
+SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract
 SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
 SLOTS_REWARD = schemas.MultiSlotRewardRequest
 EVENT, SLOTS_EVENT = "/events/{event:path}", "/multislot/events/{event:path}"

@@ -17,7 +17,7 @@ from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import decode_snapshot, load_snapshot
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import INVALIDATING
-from glbandits.service.runtime.replay.relearning import relearn
+from glbandits.service.runtime.replay.relearning import relearned
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_store
@@ -98,7 +98,7 @@ def test_lasting_defects_are_found_in_any_batches(tmp_path: Path, monkeypatch: p
     bad = int(np.isin(rewards, [POISON, TRAP]).sum())
     assert loop.published.invalidating == bad
     monkeypatch.setattr("glbandits.service.runtime.replay.relearning.BATCH", 11)
-    *_, (model, _) = relearn(store, "default", start, encoder, 0, loop.published.learned_through)
+    model = relearned(store, "default", start, encoder, 0, loop.published.learned_through)
     np.testing.assert_array_equal(model.state, loop.published.bandit.state)
     decide_and_reward(loop, store, clock, [1.0] * 3, first=2000)
     loop.learn()

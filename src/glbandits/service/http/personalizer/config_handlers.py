@@ -15,7 +15,7 @@ from glbandits.service.domain.durations import duration_text
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import LoopConfig, check_setting
 from glbandits.service.http.endpoint import loop_name
-from glbandits.service.http.personalizer.schemas import PolicyContract, ServiceConfiguration
+from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
@@ -79,39 +79,47 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
     return msgspec.structs.replace(configuration, **checked)
 
 
+def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of a policy and all its settings. The link is the identity if the text gives none.
+
+    User-defined policies are refused, because a client must not have the server import a module.
+    """
+    name, settings = split_policy(text)
+    if "link" in settings_of(lookup("policy", name, POLICIES)()):
+        settings = {"link": "identity"} | settings
+    return name, settings_of(LoopConfig(policy=name, settings=settings, width=1).build_policy())
+
+
 def get_policy(site: Site, request: Request) -> PolicyContract:
     """Return the policy of the loop."""
-    return _policy_contract(site.service.loop(loop_name(request)).configuration)
+    return policy_contract(site.service.loop(loop_name(request)).configuration)
 
 
 def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
     """Replace the policy of the loop, and start a new model.
 
     A Vowpal Wabbit command line cannot be run, and changes nothing. The response is the policy that runs instead, so
-    that programs which send their old policy at every start still work. The link is the identity if none is sent.
+    that programs which send their old policy at every start still work.
     """
     loop = site.service.loop(loop_name(request))
     if sent.arguments.lstrip().startswith(VW_ARGUMENT):
         log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
-        return _policy_contract(loop.configuration)
-    policy, settings = split_policy(sent.arguments)
-    if "link" in settings_of(lookup("policy", policy, POLICIES)()):
-        settings = {"link": "identity"} | settings
-    return _run_policy(loop, policy, settings)
+        return policy_contract(loop.configuration)
+    return run_policy(loop, *parse_arguments(sent.arguments))
 
 
 def delete_policy(site: Site, request: Request) -> PolicyContract:
     """Replace the policy of the loop by the default policy, and start a new model."""
     default = LoopConfig()
-    return _run_policy(site.service.loop(loop_name(request)), default.policy, default.settings)
+    return run_policy(site.service.loop(loop_name(request)), default.policy, default.settings)
 
 
-def _run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
+def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
+    """Replace the policy of a loop, and start a new model."""
     changed = loop.reconfigure(lambda current: msgspec.structs.replace(current, policy=policy, settings=settings))
-    return _policy_contract(changed)
+    return policy_contract(changed)
 
 
-def _policy_contract(configuration: LoopConfig) -> PolicyContract:
-    """Return the policy of a configuration as a text for `split_policy`."""
-    settings = settings_of(configuration.build_policy())
-    return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(settings)}")
+def policy_contract(configuration: LoopConfig) -> PolicyContract:
+    """Return the policy of a configuration as a text for `parse_arguments`."""
+    return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")

@@ -1,13 +1,11 @@
-"""Requests and responses of Personalizer's API: rank, reward, configurations and policies."""
+"""Requests and responses of rank, reward and activate, with one slot and with several."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, TypeAlias
 
 import msgspec
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.domain.events import Aggregation, Mode
 
 LONGEST_ID = 256
 
@@ -127,35 +125,6 @@ class MultiSlotRewardRequest(msgspec.Struct, frozen=True):
         if not self.reward:
             raise InvalidInput("Reward should have at least one slot.")
         check_ids("Slot", [reward.slot_id for reward in self.reward])
-
-
-class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Settings of a loop, with all fields of v1.0 and of the previews.
-
-    In a request None means no change.
-    """
-
-    # Fields of `LoopConfig` have its names here, and Personalizer's in JSON.
-    reward_wait: str | float | None = msgspec.field(name="rewardWaitTime", default=None)
-    default_reward: float | None = None
-    aggregation: Aggregation | None = msgspec.field(name="rewardAggregation", default=None)
-    exploration: float | None = msgspec.field(name="explorationPercentage", default=None)
-    model_update: str | float | None = msgspec.field(name="modelExportFrequency", default=None)
-    log_mirror_enabled: bool | None = None
-    log_mirror_sas_uri: str | None = None
-    retention_days: int | None = msgspec.field(name="logRetentionDays", default=None)
-    last_configuration_edit_date: datetime | None = None
-    mode: Mode | None = msgspec.field(name="learningMode", default=None)
-    is_auto_optimization_enabled: bool | None = None
-    model_retrain_days: int | None = None
-    is_inference_explainability_enabled: bool | None = None
-
-
-class PolicyContract(msgspec.Struct, frozen=True):
-    """Learning settings: a name, and the policy with its settings, see `split_policy`."""
-
-    name: str
-    arguments: str
 
 
 def check_event(event_id: str | None) -> None:

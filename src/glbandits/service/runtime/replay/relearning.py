@@ -48,6 +48,15 @@ def relearn(
         yield model, outcomes
 
 
+def relearned(
+    store: EventStore, loop_name: str, model: Bandit, encoder: RequestEncoder, after: int, last: int
+) -> Bandit:
+    """Return a model that has learned the decisions after a sequence number, up to and including `last`."""
+    for learned, _ in relearn(store, loop_name, model, encoder, after, last):
+        model = learned
+    return model
+
+
 def relearn_loop(
     store: EventStore, loop: Loop, *, is_fresh: bool, progress: Callable[[int], None] = lambda _: None
 ) -> PublishedModel:
