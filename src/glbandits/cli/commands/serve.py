@@ -15,7 +15,6 @@ from glbandits.service.http.start_message import (
     example_request,
     loop_address,
     no_key_line,
-    reward_lines,
     start_lines,
 )
 from glbandits.service.runtime.logging_setup import set_up_logging
@@ -56,7 +55,7 @@ def serve_command(**options: str | None) -> None:
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
         os.environ.update(as_environment(settings))  # each server process reads its settings from there
         lines = [] if key is not None else [no_key_line(settings.store)]
-        lines += [*start_lines(settings), *reward_lines(settings)]
+        lines += start_lines(settings)
         on_start = partial(print_start, address_of(listening), settings.loops[0], key, lines, example_request(settings))
         is_complete = run_server(settings, listening, on_start)
     with suppress(OSError):  # the reader of the output may have ended

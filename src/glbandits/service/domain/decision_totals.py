@@ -9,19 +9,20 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from itertools import accumulate
-from typing import NamedTuple
+
+import msgspec
 
 from glbandits.service.domain.events import Decision, SettledDecision
-from glbandits.service.domain.reward_aggregation import aggregated_reward, is_usable
+from glbandits.service.domain.reward_aggregation import reward_of
 
 MAX_NAMES = 64
-"""Actions that are counted by name. With more than twice as many, the rarest are merged into `others`."""
+"""Actions that are counted by name. With more than twice as many, the rarest are no longer counted."""
 STEPS_PER_DOUBLING = 8
 """Resolution of the logarithmic scale of delays: a quantile is within 5 % of the exact one."""
 
 
-class MeanWithError(NamedTuple):
-    """A number and its standard error."""
+class MeanWithError(msgspec.Struct, frozen=True):
+    """A mean and its standard error."""
 
     value: float
     error: float
@@ -47,8 +48,6 @@ class DecisionTotals:
     agreed: int = 0
     """Decisions in which the drawn action was the baseline."""
     learned: int = 0
-    set_aside: int = 0
-    """Decisions that cannot be learned, because their aggregated reward is too large."""
     missing: int = 0
     """Learned decisions that got the default reward, because no reward came in time."""
     baseline_shown: int = 0
@@ -62,8 +61,6 @@ class DecisionTotals:
     wwrr: float = 0.0
     """Sums over learned decisions of products of the reward r and the weight w: `wwr` is the sum of w^2 r. The weight
     is 1 / probability if the baseline was shown, else 0."""
-    others: int = 0
-    """Decisions that showed an action which is no longer counted by name."""
     actions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Decisions by the id of the shown action."""
     delays: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -79,8 +76,7 @@ class DecisionTotals:
         for step, count in other.delays.items():
             self.delays[step] += count
         if len(self.actions) > 2 * MAX_NAMES:
-            for name, count in self.frequent()[MAX_NAMES:]:
-                self.others += count
+            for name, _ in self.frequent()[MAX_NAMES:]:
                 del self.actions[name]
 
     def frequent(self) -> list[tuple[str, int]]:
@@ -101,7 +97,8 @@ class DecisionTotals:
         if not self.baseline_shown:
             return None
         mean = self.wr / self.w
-        return MeanWithError(mean, _root(self._baseline_spread(mean)) / self.w)
+        spread = self.wwrr - mean * (2.0 * self.wwr - mean * self.ww)  # the sum of w^2 (r - mean)^2
+        return MeanWithError(mean, _root(spread) / self.w)
 
     @property
     def baseline_sample_size(self) -> float:
@@ -110,10 +107,6 @@ class DecisionTotals:
         If it is small, the standard error is unreliable, because a single large weight dominates the mean.
         """
         return self.w * self.w / self.ww if self.ww else 0.0
-
-    def _baseline_spread(self, mean: float) -> float:
-        """The sum of w^2 (r - mean)^2."""
-        return self.wwrr - mean * (2.0 * self.wwr - mean * self.ww)
 
     def delay(self, share: float) -> float | None:
         """Return a quantile of the delay of first rewards, in microseconds; None without rewards."""
@@ -139,9 +132,8 @@ def totals_of(settled: SettledDecision) -> DecisionTotals:
     if settled.rewards:
         delay = max(0, min(settled.rewards)[0] - decision.timestamp)
         totals.delays[round(STEPS_PER_DOUBLING * math.log2(1 + delay))] = 1
-    r = aggregated_reward(settled)
-    if r is None or not is_usable(r):
-        totals.set_aside = int(r is not None)
+    r = reward_of(settled)
+    if r is None:
         return totals
     totals.learned, totals.missing = 1, int(not settled.rewards)
     totals.r, totals.rr = r, r * r
@@ -154,8 +146,5 @@ def totals_of(settled: SettledDecision) -> DecisionTotals:
 
 
 def _root(square: float) -> float:
-    """Return the square root, 0 for a negative number.
-
-    Rounding may make a sum slightly negative.
-    """
+    """Return the square root; 0 for a negative number, because rounding may make a sum slightly negative."""
     return math.sqrt(max(0.0, square))

@@ -6,10 +6,15 @@ of the 5 % goes to the verdict on all decisions, half to the verdicts on the pre
 """
 
 import math
+from collections.abc import Callable
+from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any
+
+import msgspec
 
 from glbandits.maths.online_statistics.confidence_sequence import PRIOR_ROWS, rows_to_exclude_zero
+from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.evidence import FIRST_SPLIT, LoopEvidence, Segment
 from glbandits.service.domain.loop_config import SECOND
 
@@ -46,46 +51,53 @@ class LoopVerdict(StrEnum):
     WORSE = "worse"
 
 
-class LoopJudgement(NamedTuple):
-    """A verdict and its evidence. Differences are in units of the reward."""
+class Judgement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A verdict and its evidence. The interval holds at every number of decisions at once."""
 
     verdict: LoopVerdict
-    decisions: int = 0
-    since: int | None = None
-    """Timestamp of the first decision."""
-    difference: float | None = None
-    low: float | None = None
-    high: float | None = None
-    unsupported: int = 0
-    """Decisions in which the baseline had probability 0."""
-    decisions_needed: int | None = None
-    """Forecast of the further decisions that an answer needs, if the estimate is right. None if there is an answer, or
+    decisions: int
+    """The number of decisions that count."""
+    since: datetime | None
+    """The time of the first of these decisions."""
+    difference: float | None
+    """The mean reward of the shown actions minus the baseline's. None without decisions, like its bounds."""
+    low: float | None
+    high: float | None
+    unsupported: int
+    """Decisions in which the baseline had probability 0, which say nothing about it."""
+    decisions_needed: int | None
+    """Forecast of the further decisions that an answer needs, if the difference stays. None if there is an answer, or
     no forecast."""
-    expected_at: int | None = None
-    """Forecast of the timestamp of the answer, at the present rate of decisions. None if it is over ten years away."""
+    expected_at: datetime | None
+    """Forecast of the time of the answer, at the present rate of decisions. None if it is over ten years away."""
 
 
-def judge_past(evidence: LoopEvidence) -> LoopJudgement:
+def judge_past(evidence: LoopEvidence) -> Judgement:
     """Return the verdict on all decisions of the loop so far."""
     if not evidence.past.decisions:
-        return LoopJudgement(_verdict_without_evidence(evidence))
-    judged = _judge(evidence, evidence.past, ALPHA / 2.0)
-    needed = _rows_needed(judged)
-    return _with_forecast(judged, needed - judged.decisions, evidence)
+        return _judgement(_verdict_without_evidence(evidence))
+    return _judge(evidence, evidence.past, ALPHA / 2.0, lambda needed: needed - evidence.past.decisions)
 
 
-def judge_present(evidence: LoopEvidence) -> LoopJudgement:
+def judge_present(evidence: LoopEvidence) -> Judgement:
     """Return the verdict on the present model, from its last decisions."""
     if not evidence.past.decisions:
-        return LoopJudgement(_verdict_without_evidence(evidence))
-    present = evidence.present
+        return _judgement(_verdict_without_evidence(evidence))
+    present, total = evidence.present, evidence.decisions_of_model
     if present is None:
-        return _with_forecast(LoopJudgement(LoopVerdict.EARLY), 2 * FIRST_SPLIT - evidence.decisions_of_model, evidence)
-    judged = _judge(evidence, present, ALPHA / 2.0 / ((present.index + 1) * (present.index + 2)))
-    needed, before = _rows_needed(judged), evidence.decisions_of_model - judged.decisions
-    # The next segment replaces this one when this one has three times as many decisions as came before it.
-    more = needed - judged.decisions if needed <= 3 * before else 2 * needed - evidence.decisions_of_model
-    return _with_forecast(judged, more, evidence)
+        return _judgement(LoopVerdict.EARLY, **_forecast(2 * FIRST_SPLIT - total, evidence))
+    count = present.decisions
+
+    def more(needed: float) -> float:
+        # The next segment replaces this one when this one has three times as many decisions as came before it.
+        return needed - count if needed <= 3 * (total - count) else 2 * needed - total
+
+    return _judge(evidence, present, ALPHA / 2.0 / ((present.index + 1) * (present.index + 2)), more)
+
+
+def _judgement(verdict: LoopVerdict, **known: Any) -> Judgement:
+    nothing = dict.fromkeys(("since", "difference", "low", "high", "decisions_needed", "expected_at"))
+    return Judgement(verdict=verdict, **{"decisions": 0, "unsupported": 0} | nothing | known)
 
 
 def _verdict_without_evidence(evidence: LoopEvidence) -> LoopVerdict:
@@ -94,19 +106,25 @@ def _verdict_without_evidence(evidence: LoopEvidence) -> LoopVerdict:
     return LoopVerdict.APPRENTICE if evidence.apprentice else LoopVerdict.EARLY
 
 
-def _judge(evidence: LoopEvidence, segment: Segment, alpha: float) -> LoopJudgement:
+def _judge(evidence: LoopEvidence, segment: Segment, alpha: float, more: Callable[[float], float]) -> Judgement:
+    """Judge a segment. `more` returns the further decisions of the loop until the segment has as many as it needs."""
     sequence = segment.sequence()
-    low, high = sequence.interval(1.0 - alpha)
+    interval = (sequence.mean, *sequence.interval(1.0 - alpha))
     assert evidence.limits is not None
     scale = evidence.limits[1] - evidence.limits[0]
-    return LoopJudgement(
-        verdict=_verdict(segment, sequence.mean, low, high),
+    difference, low, high = (scale * bound for bound in interval)
+    verdict, forecast = _verdict(segment, *interval), {}
+    if verdict in (LoopVerdict.EARLY, LoopVerdict.SAME) and segment.decisions >= MIN_DECISIONS:
+        forecast = _forecast(more(rows_to_exclude_zero(segment.decisions, difference, low, high)), evidence)
+    return _judgement(
+        verdict,
         decisions=segment.decisions,
-        since=segment.first,
-        difference=scale * sequence.mean,
-        low=scale * low,
-        high=scale * high,
+        since=as_datetime(segment.first),
+        difference=difference,
+        low=low,
+        high=high,
         unsupported=segment.unsupported,
+        **forecast,
     )
 
 
@@ -123,28 +141,16 @@ def _verdict(segment: Segment, mean: float, low: float, high: float) -> LoopVerd
 
 
 def _deviation(segment: Segment) -> float:
-    """Return the standard deviation of rewards.
-
-    It is regularized, so that a few equal rewards do not make it 0.
-    """
+    """Return the standard deviation of rewards, regularized so that a few equal rewards do not make it 0."""
     squares = segment.square_sum - segment.reward_sum**2 / segment.decisions
     return math.sqrt((max(0.0, squares) + PRIOR_ROWS / 4.0) / (segment.decisions + PRIOR_ROWS))
 
 
-def _rows_needed(judged: LoopJudgement) -> float:
-    if judged.verdict not in (LoopVerdict.EARLY, LoopVerdict.SAME) or judged.decisions < MIN_DECISIONS:
-        return math.nan
-    assert judged.difference is not None
-    assert judged.low is not None
-    assert judged.high is not None
-    return rows_to_exclude_zero(judged.decisions, judged.difference, judged.low, judged.high)
-
-
-def _with_forecast(judged: LoopJudgement, more: float, evidence: LoopEvidence) -> LoopJudgement:
-    """Add the forecast of the answer, at the rate of the newest decisions."""
+def _forecast(more: float, evidence: LoopEvidence) -> dict[str, Any]:
+    """Return the forecast of the answer after `more` decisions, at the rate of the newest decisions."""
     if not math.isfinite(more):
-        return judged
+        return {}
     recent = evidence.present or evidence.past
     wait = round(math.ceil(more) * (recent.last - recent.first) / max(1, recent.decisions - 1))
-    expected_at = evidence.past.last + wait if 0 < wait < LONGEST_FORECAST else None
-    return judged._replace(decisions_needed=math.ceil(more), expected_at=expected_at)
+    expected_at = as_datetime(evidence.past.last + wait) if 0 < wait < LONGEST_FORECAST else None
+    return {"decisions_needed": math.ceil(more), "expected_at": expected_at}

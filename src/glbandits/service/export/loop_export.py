@@ -1,34 +1,65 @@
-"""Export the decisions of a loop, with their features, to Parquet files."""
+"""Export the decisions of a loop, with their features, to Parquet files: for off-policy evaluation and other tools."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
-from glbandits.common.export_manifest import Manifest, RunningPolicy
+from glbandits.common.arrays import Floats
+from glbandits.common.atomic_files import atomic_path
+from glbandits.common.errors import InvalidInput
+from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest, RunningPolicy
+from glbandits.common.extras import needed_for
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import settings_of
-from glbandits.service.domain.events import Decision, Mode, SettledDecision
+from glbandits.service.domain.decision_totals import baseline_of
+from glbandits.service.domain.events import Mode, SettledDecision
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.request_features import (
     Arms,
+    RequestEncoder,
     RequestHashing,
     RequestMap,
     arms_of,
     encoder_of,
     fields_of,
+    rows_of,
     width_of,
 )
 from glbandits.service.domain.reward_aggregation import reward_of
-from glbandits.service.export.parquet_export import export_parquet
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION, latest_base
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.event_store import EventStore
 
+if TYPE_CHECKING:
+    import polars as pl
+
 LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
 """Modes whose decisions the model learns."""
+BATCH = 1_000
+"""Decisions that are read from the store at once."""
+VALUES_PER_FILE = 2**23
+"""Approximate number of feature values per file: 67 MB before compression. The log may be larger than memory."""
+
+
+class _Row(NamedTuple):
+    columns: dict[str, Any]
+    """The columns other than the next two."""
+    probabilities: Floats
+    features: Arms
+
+    @property
+    def size(self) -> int:
+        """The number of feature values, and the bytes of all fields as such numbers."""
+        values = self.features.values if isinstance(self.features, SparseRows) else self.features
+        texts = [self.columns["context"] or "", *(self.columns["action_fields"] or [])]
+        return int(values.size) + sum(map(len, texts)) // 8
 
 
 def export_loop(
@@ -39,7 +70,10 @@ def export_loop(
     *,
     with_fields: bool = True,
 ) -> Manifest:
-    """Export the decisions of a loop, with the features that the present model of the loop uses.
+    """Export the settled decisions of a loop, with the features that the present model of the loop uses.
+
+    `glbandits.evaluation.read_export(folder)` reads the files. They are written atomically, the manifest last.
+    docs/service.md describes the columns.
 
     Args:
         store: the event store.
@@ -49,27 +83,43 @@ def export_loop(
             baseline, so importance-weighted estimators cannot use them. A reward model can.
         with_fields: whether to export the fields of the requests. They may contain personal data.
     """
-    base = latest_base(store, loop)
+    with needed_for("an export to Parquet files", "lab"):
+        import polars  # noqa: F401
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInput(
+            f"an export needs a new or empty folder; {folder} is a file or has files. Name another folder"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    base, now = latest_base(store, loop), microseconds()
     encoder = RequestHashing(Hashing()) if base is None else encoder_of(base)
-
-    def features_of(decision: Decision) -> Arms | None:
-        has_features = width_of(decision, encoder) == encoder.width
-        if not has_features or decision.mode not in modes:
-            return None
-        return arms_of(decision, encoder)
-
-    return export_parquet(
-        store,
-        loop,
-        folder,
-        now=microseconds(),
-        features_of=features_of,
-        reward_of=_final_reward,
-        fields_of=fields_of if with_fields else lambda _: None,
+    files, part, size, count, last = list[ExportedFile](), list[_Row](), 0, 0, 0
+    while batch := store.settled(loop, last, now, BATCH):
+        for settled in batch:
+            row = _row(settled, encoder, modes, with_fields=with_fields)
+            if row is not None:
+                part.append(row)
+                size += row.size
+            if size >= VALUES_PER_FILE:
+                files.append(_write_rows(folder, part))
+                part, size = [], 0
+        count, last = count + len(batch), batch[-1].sequence
+    if part:
+        files.append(_write_rows(folder, part))
+    written = sum(file.rows for file in files)
+    manifest = Manifest(
+        loop=loop,
+        rows=written,
+        left_out=count - written,
+        last_sequence=last,
+        open=store.count_after(loop, last),
+        files=files,
         sparse_width=encoder.width if encoder.sparse else None,
         feature_map=encoder.features.document() if isinstance(encoder, RequestMap) else None,
         running=_running_policy(store, loop),
     )
+    content = msgspec.json.format(msgspec.json.encode(manifest))
+    _write_atomically(folder / MANIFEST, lambda path: path.write_bytes(content))
+    return manifest
 
 
 def _running_policy(store: EventStore, loop: str) -> RunningPolicy | None:
@@ -89,6 +139,75 @@ def _running_policy(store: EventStore, loop: str) -> RunningPolicy | None:
     )
 
 
-def _final_reward(settled: SettledDecision) -> float | None:
-    """Return the final reward of a decision, in any mode; None if it has none."""
-    return reward_of(replace(settled, decision=replace(settled.decision, mode=Mode.ONLINE)))
+def _row(
+    settled: SettledDecision, encoder: RequestEncoder, modes: Collection[Mode], *, with_fields: bool
+) -> _Row | None:
+    """Return the row of a decision; None if it has no final reward, another mode or another number of features."""
+    decision, baseline = settled.decision, baseline_of(settled.decision)
+    reward = reward_of(replace(settled, decision=replace(decision, mode=Mode.ONLINE)))  # in any mode
+    if reward is None or decision.mode not in modes or width_of(decision, encoder) != encoder.width:
+        return None
+    # An excluded action is no arm of the row, because another policy could not have chosen it either.
+    allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
+    allowed.sort(key=lambda index: index != baseline)
+    # Modes other than Online always show the baseline.
+    online = decision.mode is Mode.ONLINE
+    probabilities = [decision.probabilities[i] if online else float(i == decision.shown) for i in allowed]
+    fields = fields_of(decision) if with_fields else None
+    columns = {
+        "number": settled.sequence,
+        "event_id": decision.event_id,
+        "slot": decision.slot,
+        "at": decision.timestamp,
+        "mode": decision.mode.value,
+        "model": decision.learned_through,
+        "actions": [decision.actions[i] for i in allowed],
+        "arm": allowed.index(decision.shown),
+        "propensity": decision.probability,
+        "reward": reward,
+        "context": None if fields is None else fields[0],
+        "action_fields": None if fields is None else [fields[1][i] for i in allowed],
+    }
+    return _Row(columns, np.array(probabilities), rows_of(arms_of(decision, encoder), np.array(allowed)))
+
+
+def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
+    path, frame = folder / f"decisions-{rows[0].columns['number']:015d}.parquet", _frame(rows)
+    digest = _write_atomically(path, lambda temporary: frame.write_parquet(temporary, compression="zstd"))
+    return ExportedFile(path.name, len(rows), digest)
+
+
+def _frame(rows: list[_Row]) -> "pl.DataFrame":
+    import polars as pl
+
+    # The first row shows the types of the other columns.
+    kinds = {"reward": pl.Float64, "propensity": pl.Float64, "context": pl.String, "action_fields": pl.List(pl.String)}
+    plain = pl.DataFrame([row.columns for row in rows], schema_overrides=kinds, infer_schema_length=1)
+    sparse = [row.features for row in rows if isinstance(row.features, SparseRows)]
+    if sparse:
+        columns = {
+            "probabilities": [row.probabilities for row in rows],
+            "feature_counts": [np.diff(features.indptr) for features in sparse],
+            "feature_indices": [features.indices for features in sparse],
+            "feature_values": [features.values for features in sparse],
+        }
+        types = [pl.List(pl.Float64), pl.List(pl.Int64), pl.List(pl.Int64), pl.List(pl.Float64)]
+        typed = zip(columns.items(), types, strict=True)
+        return plain.with_columns(pl.Series(name, arrays).cast(kind) for (name, arrays), kind in typed)
+    # Built from arrays, because lists of lists of Python numbers take twenty times as long.
+    arms = pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(len(rows)), [len(row.probabilities) for row in rows]),
+            "probabilities": np.concatenate([row.probabilities for row in rows]),
+            "features": np.concatenate([row.features for row in rows]),
+        }
+    )
+    lists = arms.group_by("row", maintain_order=True).agg("probabilities", pl.col("features").cast(pl.List(pl.Float64)))
+    return plain.with_columns(lists["probabilities"], lists["features"])
+
+
+def _write_atomically(path: Path, write: Callable[[Path], Any]) -> str:
+    """Write a file atomically; return the SHA-256 of its content."""
+    with atomic_path(path) as temporary:
+        write(temporary)
+        return sha256(temporary.read_bytes()).hexdigest()

@@ -74,23 +74,6 @@ def _first_model(settings: Settings) -> "Bandit | None":
     return Bandit.load(settings.model) if model is None and settings.model else model
 
 
-def reward_lines(settings: Settings) -> list[str]:
-    """Return a line on the limits of Personalizer's rewards, if the model has a feature map and larger rewards."""
-    from glbandits.features import FeatureMap
-    from glbandits.maths.links import find_link
-
-    model = _first_model(settings)
-    if model is None or not isinstance(model.features, FeatureMap):
-        return []
-    link = find_link(model.policy.link)
-    if link.lowest_reward >= -1.0 and link.highest_reward <= 1.0:
-        return []
-    return [
-        "Rewards of the Personalizer API are between -1 and 1. For others, such as amounts, use /v1/decide and "
-        "/v1/reward."
-    ]
-
-
 def no_key_line(store: str) -> str:
     """Return the line for a start that creates no key. It omits a database address, which may have a password."""
     address = "ADDRESS" if "://" in store else shlex.quote(store)
@@ -112,19 +95,16 @@ def start_lines(settings: Settings) -> list[str]:
     name, window = settings.loops[0], settings.reward_window_seconds
     with closing(open_store(settings.store, durability=settings.durability)) as store:
         stored = store.latest_document(name, CONFIGURATION)
-    lines = []
-    if settings.model:
-        lines = [f"Loops start with the model of {settings.model}."]
+    model = f"Loops start with the model of {settings.model}."
     if stored is not None:
         window = msgspec.json.decode(stored.body, type=LoopConfig).reward_wait
-        if settings.model:
-            lines = [f"Loop {name} is in the store and continues with its own model: --model applies to new loops."]
-    duration = f"{window / 60:g} min" if window >= 60 else f"{window:g} s"
-    line = f"Rewards are accepted for {duration}, then learned."
+        model = f"Loop {name} is in the store and continues with its own model: --model applies to new loops."
+    line = f"Rewards are accepted for {f'{window / 60:g} min' if window >= 60 else f'{window:g} s'}, then learned."
     if window != settings.reward_window_seconds:
-        return [
-            *lines,
-            f"{line} Loop {name} is in the store with this reward window, not {settings.reward_window}: "
-            "--reward-window applies to new loops. Change it with PATCH /v1/configuration.",
-        ]
-    return [*lines, f"{line} For a trial: glb serve --reward-window 5s" if window >= 60 else line]
+        line += (
+            f" Loop {name} is in the store with this reward window, not {settings.reward_window}: "
+            "--reward-window applies to new loops. Change it with PATCH /v1/configuration."
+        )
+    elif window >= 60:
+        line += " For a trial: glb serve --reward-window 5s"
+    return [model, line] if settings.model else [line]

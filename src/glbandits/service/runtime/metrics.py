@@ -7,16 +7,20 @@ restarts and processes. Metrics of one process have its process id as the label 
 import os
 from collections.abc import Iterator
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    Metric,
-    SummaryMetricFamily,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from glbandits.common.version import __version__
 from glbandits.service.runtime.service import Service
+
+MODEL_GAUGES = {
+    "glb_model_epoch": "The number of times that the model was replaced.",
+    "glb_model_number": "The sequence number of the last decision that the model has learned.",
+    "glb_learning_lag_seconds": "For how long the oldest settled decision has not been learned.",
+    "glb_set_aside": "Decisions that cannot be learned: unusable rewards or features, or an invalid model.",
+    "glb_outlying_rewards": "Rewards that the model has limited, because they were far from all others.",
+    "glb_outlying_values": "Feature values that the model has limited, for the same reason.",
+}
 
 
 class ServiceMetrics(Collector):
@@ -48,53 +52,35 @@ class ServiceMetrics(Collector):
             yield family
 
     def _of_models(self) -> Iterator[Metric]:
-        epochs, numbers, lags, set_aside, rewards, values = families = tuple(
-            GaugeMetricFamily(name, meaning, labels=("loop", "process"))
-            for name, meaning in (
-                ("glb_model_epoch", "The number of times that the model was replaced."),
-                ("glb_model_number", "The sequence number of the last decision that the model has learned."),
-                ("glb_learning_lag_seconds", "For how long the oldest settled decision has not been learned."),
-                (
-                    "glb_set_aside",
-                    "Decisions that cannot be learned: unusable rewards or features, or an invalid model.",
-                ),
-                ("glb_outlying_rewards", "Rewards that the model has limited, because they were far from all others."),
-                ("glb_outlying_values", "Feature values that the model has limited, for the same reason."),
-            )
-        )
+        families = [
+            GaugeMetricFamily(name, meaning, labels=("loop", "process")) for name, meaning in MODEL_GAUGES.items()
+        ]
         for name, loop in self._service.loops.items():
-            labels, model = (name, self._process), loop.published
-            outliers = model.bandit.outliers
-            epochs.add_metric(labels, model.epoch)
-            numbers.add_metric(labels, model.learned_through)
-            lags.add_metric(labels, loop.learning_lag())
-            set_aside.add_metric(labels, model.set_aside)
-            rewards.add_metric(labels, outliers.rewards)
-            values.add_metric(labels, outliers.values)
+            model, outliers = loop.published, loop.published.bandit.outliers
+            of_model = (model.epoch, model.learned_through, loop.learning_lag(), model.set_aside)
+            for family, value in zip(families, (*of_model, outliers.rewards, outliers.values), strict=True):
+                family.add_metric((name, self._process), value)
         yield from families
 
     def _of_writer(self) -> Iterator[Metric]:
-        counts = self._service.writer.counts
+        service, counts, label = self._service, self._service.writer.counts, (self._process,)
         depth = GaugeMetricFamily("glb_queue_depth", "Events that wait to be written.", labels=("process",))
-        depth.add_metric((self._process,), self._service.writer.depth)
+        depth.add_metric(label, service.writer.depth)
         yield depth
         for name, meaning, total in (
             ("glb_commit_seconds", "Duration of a commit, in seconds.", counts.seconds),
             ("glb_batch_size", "Events in a commit.", counts.events + counts.failed_events),
         ):
             summary = SummaryMetricFamily(name, meaning, labels=("process",))
-            summary.add_metric((self._process,), count_value=counts.batches, sum_value=total)
+            summary.add_metric(label, count_value=counts.batches, sum_value=total)
             yield summary
+        retries = "Batches whose decisions were retried after a failure of the store."
         for name, meaning, value in (
             ("glb_write_errors", "Events that the store failed to write.", counts.failed_events),
-            (
-                "glb_write_retries",
-                "Batches whose decisions were retried after a failure of the store.",
-                counts.retried_batches,
-            ),
-            ("glb_degraded", "Decisions returned before they were durable.", self._service.degraded),
-            ("glb_learning_failures", "Failures of learning.", self._service.learning_failures),
+            ("glb_write_retries", retries, counts.retried_batches),
+            ("glb_degraded", "Decisions returned before they were durable.", service.degraded),
+            ("glb_learning_failures", "Failures of learning.", service.learning_failures),
         ):
             counter = CounterMetricFamily(name, meaning, labels=("process",))
-            counter.add_metric((self._process,), value)
+            counter.add_metric(label, value)
             yield counter

@@ -13,7 +13,7 @@ from glbandits.evaluation import Columns, open_log, train
 from glbandits.features import Category, FeatureMap, Hashed
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.export.loop_export import export_loop
-from glbandits.service.http.start_message import EXAMPLE, curl_line, example_request, reward_lines
+from glbandits.service.http.start_message import EXAMPLE, curl_line, example_request
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.server_settings import Settings
 from tests.service.http.served_site import ServedSite
@@ -238,11 +238,3 @@ def test_printed_example_of_a_stored_loop_ignores_the_setting_model(tmp_path: Pa
     with ServedSite(tmp_path):
         assert example_request(Settings(store=str(tmp_path / "events.db"), model=str(path))) == EXAMPLE
     assert example_request(Settings(store=str(tmp_path / "new.db"))) == EXAMPLE
-
-
-def test_start_names_the_limits_of_rewards_only_if_a_model_exceeds_them(tmp_path: Path, path: Path) -> None:
-    store = str(tmp_path / "new.db")
-    assert reward_lines(Settings(store=store)) == reward_lines(Settings(store=store, model=str(path))) == []
-    Bandit(Optimist(link="identity"), features=log().feature_map).save(tmp_path / "amounts.safetensors")
-    (line,) = reward_lines(Settings(store=store, model=str(tmp_path / "amounts.safetensors")))
-    assert line.startswith("Rewards of the Personalizer API are between -1 and 1.")

@@ -2,11 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-import msgspec
 import pytest
 
-from glbandits.service.domain.evidence import LoopEvidence
-from glbandits.service.domain.model_snapshots import decode_snapshot, encode_snapshot
 from glbandits.service.domain.verdict import LoopVerdict, judge_past, judge_present
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.replay_verification import verify
@@ -87,21 +84,3 @@ def test_a_model_reset_resets_the_present(new_world: Callable[[], World], monkey
     evidence = world.another().published.evidence
     assert judge_present(evidence).decisions == 0
     assert judge_past(evidence).decisions == 120
-
-
-def test_a_snapshot_without_evidence_starts_empty(new_world: Callable[[], World]) -> None:
-    """As an older version wrote it. The evidence says since when."""
-    world = new_world()
-    world.play_rounds(40)
-    saved = world.store.latest_model("default")
-    assert saved is not None
-    old = msgspec.msgpack.decode(encode_snapshot(decode_snapshot(saved.body)))
-    del old["evidence"]
-    world.store.save_model("default", saved.sequence, world.clock(), msgspec.msgpack.encode(old))
-    again, since = world.another(), world.clock.now
-    assert again.published.evidence == LoopEvidence()
-    world.play_rounds(20, again)
-    judged = judge_past(again.published.evidence)
-    assert judged.decisions == 20
-    assert judged.since is not None
-    assert judged.since > since

@@ -5,14 +5,9 @@ const Z95 = 1.96;
 const byId = (id) => document.getElementById(id);
 
 /** An element with attributes, and with children that are elements or text. */
-function element(name, attributes = {}, ...children) {
-  return build(document.createElement(name), attributes, children);
-}
-
+const element = (name, attributes, ...children) => build(document.createElement(name), attributes, children);
 /** The same for SVG. */
-function shape(name, attributes = {}, ...children) {
-  return build(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
-}
+const shape = (name, attributes, ...children) => build(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 
 function build(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -45,19 +40,15 @@ const decisions = (number) => plural(number, "decision");
 const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %` : "–");
 
 /** Number of decimals so that the half-width of an interval has two digits. */
-function decimals(half) {
-  return half > 0 ? Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 3;
-}
+const decimals = (half) => (half > 0 ? Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 3);
 
 function plain(number, digits) {
   if (Math.abs(number) >= 1e6) return number.toExponential(2);
   return number.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−");
 }
 
-/** Numbers with as many decimals as their 95 % interval needs. */
-const rounded = ({ error }, ...numbers) => numbers.map((number) => plain(number, decimals(Z95 * error)));
-/** A number with its 95 % interval. */
-const estimate = (of) => rounded(of, of.value, Z95 * of.error).join(" ± ");
+/** A number with its 95 % interval, and with as many decimals as the interval needs. */
+const estimate = ({ value, error }) => [value, Z95 * error].map((number) => plain(number, decimals(Z95 * error))).join(" ± ");
 
 /** A signed number with the ends of its interval. */
 function between(value, low, high) {

@@ -2,39 +2,32 @@
 
 const PAGE = 20;
 
-class EventSearch {
-  /** @param fetchPath returns the JSON of a path of this loop. */
-  constructor(fetchPath) {
-    this.fetchPath = fetchPath;
-    byId("search").addEventListener("submit", (event) => { event.preventDefault(); this.search(); });
-    byId("prefix").addEventListener("input", () => { clearTimeout(this.soon); this.soon = setTimeout(() => this.search(), 300); });
-    byId("more").addEventListener("click", () => this.page({ before: this.before }));
-  }
+let latestSearch, searchSoon, nextBefore;
 
-  search() {
-    clearTimeout(this.soon);
-    return this.page({});
-  }
-
-  async page(where) {
-    const latest = this.latest = {}; // a response is dropped if a newer search has started
-    try {
-      const { events, before } = await this.fetchPath(`/v1/events?${new URLSearchParams({ prefix: byId("prefix").value, limit: PAGE, ...where })}`);
-      if (latest !== this.latest) return;
-      if (!("before" in where)) byId("events").replaceChildren();
-      byId("events").append(...events.map((event) => eventDetails(event, this.fetchPath)));
-      this.before = before;
-      byId("more").hidden = before === null;
-      const shown = byId("events").childElementCount;
-      byId("found").textContent = shown ? `The newest ${shown}${before === null ? " (all)" : ""}` : "No event id begins with this";
-    } catch (problem) {
-      if (latest === this.latest) byId("found").textContent = problem.message;
-    }
+/** Show the newest events, or with `before` the ones before a sequence number below them. */
+async function searchEvents(where = {}) {
+  clearTimeout(searchSoon);
+  const current = latestSearch = {}; // a response is dropped if a newer search has started
+  try {
+    const { events, before } = await fetchLoop(`/v1/events?${new URLSearchParams({ prefix: byId("prefix").value, limit: PAGE, ...where })}`);
+    if (current !== latestSearch) return;
+    if (!("before" in where)) byId("events").replaceChildren();
+    byId("events").append(...events.map(eventDetails));
+    nextBefore = before;
+    byId("more").hidden = before === null;
+    const shown = byId("events").childElementCount;
+    byId("found").textContent = shown ? `The newest ${shown}${before === null ? " (all)" : ""}` : "No event id begins with this";
+  } catch (problem) {
+    if (current === latestSearch) byId("found").textContent = problem.message;
   }
 }
 
+byId("search").addEventListener("submit", (event) => { event.preventDefault(); searchEvents(); });
+byId("prefix").addEventListener("input", () => { clearTimeout(searchSoon); searchSoon = setTimeout(searchEvents, 300); });
+byId("more").addEventListener("click", () => searchEvents({ before: nextBefore }));
+
 /** A line for an event, which opens to its details. */
-function eventDetails(event, fetchPath) {
+function eventDetails(event) {
   const rewards = event.rewards.length ? `reward ${event.rewards.map(({ value }) => plain(value, 3) * 1).join(", ")}` : "no reward";
   const details = element("details", { class: "event" },
     element("summary", {},
@@ -42,11 +35,11 @@ function eventDetails(event, fetchPath) {
       clipped(event.actions[event.shown]),
       element("span", { class: "what" }, rewards),
       element("span", { class: "what when" }, timeText(Date.parse(event.at), true))));
-  details.addEventListener("toggle", () => details.append(...eventParts(event, fetchPath)), { once: true });
+  details.addEventListener("toggle", () => details.append(...eventParts(event)), { once: true });
   return details;
 }
 
-function eventParts(event, fetchPath) {
+function eventParts(event) {
   const known = {
     "Sequence number": count(event.number), Model: event.modelVersion, Mode: event.mode, Probability: percent(event.probability),
     "Reward window": duration(event.wait), "Default reward": `${event.defaultReward}`, Aggregation: event.aggregation,
@@ -56,7 +49,7 @@ function eventParts(event, fetchPath) {
   const features = element("details", {}, element("summary", {}, "Features"), element("pre", {}, JSON.stringify(event.features, null, 1)));
   return [
     element("dl", { class: "pairs" }, ...Object.entries(known).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
-    element("h3", {}, "Actions"), element("div", { class: "scroll" }, actionTable(event)), whySection(event, fetchPath),
+    element("h3", {}, "Actions"), element("div", { class: "scroll" }, actionTable(event)), whySection(event),
     element("h3", {}, "Rewards"), rewardTable(event), features,
   ];
 }

@@ -1,31 +1,26 @@
 """Handlers of the dashboard: the page, and the statistics that it shows."""
 
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from glbandits.common.errors import lookup
-from glbandits.service.domain import verdict
-from glbandits.service.domain.decision_totals import DecisionTotals, MeanWithError
+from glbandits.service.domain.decision_totals import DecisionTotals
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import SECOND
-from glbandits.service.http.dashboard.page import page_response
-from glbandits.service.http.dashboard.schemas import (
-    ActionShare,
-    Delays,
-    Estimated,
-    Judgement,
-    Learner,
-    Point,
-    Statistics,
-)
+from glbandits.service.domain.verdict import judge_past, judge_present
+from glbandits.service.http.dashboard.schemas import ActionShare, Delays, Learner, Point, Statistics
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.site import Site
-from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_statistics import Window
-from glbandits.service.runtime.service import Service
 
+STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "why.js", "events.js", "answer.js", "page.js")
 WINDOWS = {window.value: window for window in Window}
 MAX_ACTIONS = 20
 """Actions that are listed by id; the others are summed."""
@@ -36,20 +31,31 @@ MIN_SAMPLE_SIZE = 10
 
 async def page(site: Site, request: Request) -> Response:  # noqa: ARG001 - all handlers have this parameter
     """Return the page. It needs no key, because it has no data; its requests for data do."""
-    return page_response()
+    return _page()
+
+
+@cache
+def _page() -> Response:
+    """Return the page with its style and scripts. Its policy allows only these, and requests to its server."""
+    folder = files(__package__)
+    style = folder.joinpath(STYLE).read_text(encoding="utf-8")
+    script = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
+    digests = [b64encode(sha256(content.encode()).digest()).decode() for content in (style, script)]
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    content = Template(folder.joinpath("page.html").read_text(encoding="utf-8")).substitute(style=style, script=script)
+    headers = {"content-security-policy": policy, "referrer-policy": "no-referrer", "cache-control": "no-cache"}
+    return Response(content, headers=headers, media_type="text/html")
 
 
 def statistics(site: Site, request: Request) -> Statistics:
     """Return the statistics of a loop: verdicts, rewards, actions, exploration, delays."""
-    loop = site.service.loop(loop_name(request))
+    service, loop = site.service, site.service.loop(loop_name(request))
     window = lookup("window", request.query_params.get("window", Window.HOUR), WINDOWS)
-    return _statistics(site.service, loop, window)
-
-
-def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
-    learned_at, view, evidence = loop.learned_at, loop.statistics.view(window), loop.published.evidence
-    outliers = loop.published.bandit.outliers
-    frequent = view.total.frequent()[:MAX_ACTIONS]
+    learned_at, view, model = loop.learned_at, loop.statistics.view(window), loop.published
+    outliers, frequent = model.bandit.outliers, view.total.frequent()[:MAX_ACTIONS]
     names = [name for name, _ in frequent]
     return Statistics(
         **_counted(Statistics, view.total),
@@ -63,22 +69,17 @@ def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
             learned_at=None if learned_at is None else as_datetime(learned_at),
             lag=loop.learning_lag(),
             failures=service.learning_failures,
-            set_aside=loop.published.set_aside,
+            set_aside=model.set_aside,
             outlying_rewards=outliers.rewards,
             outlying_values=outliers.values,
         ),
-        past=_judgement(verdict.judge_past(evidence)),
-        present=_judgement(verdict.judge_present(evidence)),
-        unlimited=evidence.unlimited,
+        past=judge_past(model.evidence),
+        present=judge_present(model.evidence),
+        unlimited=model.evidence.unlimited,
         actions=[ActionShare(id=name, decisions=count) for name, count in frequent],
         width=view.width / SECOND,
         points=[_point(start, totals, names) for start, totals in view.points.items()],
     )
-
-
-def _judgement(judged: verdict.LoopJudgement) -> Judgement:
-    since, expected_at = (None if at is None else as_datetime(at) for at in (judged.since, judged.expected_at))
-    return Judgement(**judged._asdict() | {"since": since, "expected_at": expected_at})
 
 
 def _point(start: int, totals: DecisionTotals, names: list[str]) -> Point:
@@ -91,8 +92,6 @@ def _point(start: int, totals: DecisionTotals, names: list[str]) -> Point:
 def _counted(kind: type[Point] | type[Statistics], totals: DecisionTotals) -> dict[str, Any]:
     """Return the fields of a schema that totals have with the same name, and the delays."""
     names = [name for name in kind.__struct_fields__ if hasattr(totals, name) and name not in ("actions", "delays")]
-    counted = {name: getattr(totals, name) for name in names}
-    estimates = {name: value._asdict() for name, value in counted.items() if isinstance(value, MeanWithError)}
     median, p90, p99 = ((totals.delay(share) or 0.0) / SECOND for share in (0.5, 0.9, 0.99))
     delays = Delays(median=median, p90=p90, p99=p99) if totals.delays else None
-    return counted | {name: Estimated(**value) for name, value in estimates.items()} | {"delays": delays}
+    return {name: getattr(totals, name) for name in names} | {"delays": delays}

@@ -10,24 +10,23 @@ function setText(id, text) {
   if (byId(id).textContent !== text) byId(id).textContent = text;
 }
 
-class Problem extends Error {
-  constructor(status, message) { super(message); this.status = status; }
-}
+const problemOf = (status, message) => Object.assign(new Error(message), { status });
 
-/** Return the JSON at an address. Throws a Problem with the message of the server. */
+/** Return the JSON at an address. Throws an error with the status and the message of the server. */
 async function fetchJson(address) {
   const headers = { "ocp-apim-subscription-key": sessionStorage.getItem(KEY) ?? "" }; // a proxy may use the header Authorization
   let reply;
   try {
     reply = await fetch(address, { headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
   } catch {
-    throw new Problem(0, "The server does not respond");
+    throw problemOf(0, "The server does not respond");
   }
   const body = await reply.json().catch(() => ({}));
-  if (!reply.ok) throw new Problem(reply.status, body.detail ?? `The server responded with status ${reply.status}`);
+  if (!reply.ok) throw problemOf(reply.status, body.detail ?? `The server responded with status ${reply.status}`);
   return body;
 }
 
+const fetchLoop = (path) => fetchJson(HERE + path);
 const share = (point) => point.explored / point.decisions;
 const estimated = (key) => ({ value: (point) => point[key]?.value ?? null, half: (point) => Z95 * (point[key]?.error ?? 0), text: (point) => estimate(point[key]) });
 const delayed = (key) => ({ value: (point) => point.delays?.[key] ?? null, text: (point) => duration(point.delays[key]) });
@@ -114,12 +113,12 @@ function renderAll(statistics, status) {
   byId("statuses").replaceChildren(table(["", "Accepted", "Late", "Duplicate", "Unknown", "Out of range"], rows));
 }
 
+/** Show the state of the connection: live, waiting or lost. */
 function showConnection(state, text) {
   byId("live").dataset.state = state;
   setText("live-text", text);
 }
 
-const events = new EventSearch((path) => fetchJson(HERE + path));
 let timer, latestRefresh, loaded = false;
 
 function askForKey(problem) {
@@ -137,7 +136,7 @@ async function refresh() {
   if (sessionStorage.getItem(KEY) === null) return askForKey("");
   const range = document.querySelector("[name=window]:checked").value;
   try {
-    const [statistics, status] = await Promise.all([fetchJson(`${HERE}/v1/statistics?window=${range}`), fetchJson(`${HERE}/v1/status`)]);
+    const [statistics, status] = await Promise.all([fetchLoop(`/v1/statistics?window=${range}`), fetchLoop("/v1/status")]);
     if (current !== latestRefresh) return;
     byId("key-form").hidden = byId("notice").hidden = true;
     byId("board").hidden = false;
@@ -145,7 +144,7 @@ async function refresh() {
     showConnection("live", `live, ${timeText(Date.parse(statistics.at), true)}`);
     if (!loaded) {
       loaded = true;
-      events.search();
+      searchEvents();
       const { loops } = await fetchJson(`${ROOT}/v1/loops`);
       byId("loop").replaceChildren(...loops.map((name) => element("option", { value: name, selected: name === statistics.loop }, name)));
     }

@@ -4,16 +4,10 @@ from datetime import datetime
 
 import msgspec
 
-from glbandits.service.domain.verdict import LoopVerdict
+from glbandits.service.domain.decision_totals import MeanWithError
+from glbandits.service.domain.verdict import Judgement
 from glbandits.service.http.v1.schemas import ApiStruct
 from glbandits.service.runtime.loops.loop_statistics import Window
-
-
-class Estimated(ApiStruct, frozen=True, kw_only=True):
-    """A number and its standard error."""
-
-    value: float
-    error: float
 
 
 class ActionShare(ApiStruct, frozen=True, kw_only=True):
@@ -38,8 +32,8 @@ class Point(ApiStruct, frozen=True, kw_only=True):
     """The start of the bucket."""
     decisions: int
     explored: int
-    reward: Estimated | None
-    baseline: Estimated | None
+    reward: MeanWithError | None
+    baseline: MeanWithError | None
     delays: Delays | None
     actions: tuple[int, ...]
     """The number of decisions that showed each of `Statistics.actions`."""
@@ -62,27 +56,6 @@ class Learner(ApiStruct, frozen=True, kw_only=True):
     """Rewards that the model has limited, because they were far outside everything seen before."""
     outlying_values: int
     """Feature values that the model has limited, for the same reason."""
-
-
-class Judgement(ApiStruct, frozen=True, kw_only=True):
-    """A verdict and its evidence. The interval holds at every number of decisions at once."""
-
-    verdict: LoopVerdict
-    decisions: int
-    """The number of decisions that count."""
-    since: datetime | None
-    """The time of the first of these decisions."""
-    difference: float | None
-    """The mean reward of the shown actions minus the baseline's. None without decisions, like its bounds."""
-    low: float | None
-    high: float | None
-    unsupported: int
-    """Decisions in which the baseline had probability 0, which say nothing about it."""
-    decisions_needed: int | None
-    """Forecast of the further decisions that an answer needs, if the difference stays. None if there is an answer, or
-    no forecast."""
-    expected_at: datetime | None
-    """Forecast of the time of the answer, at the present rate of decisions."""
 
 
 class Statistics(ApiStruct, frozen=True, kw_only=True):
@@ -115,8 +88,8 @@ class Statistics(ApiStruct, frozen=True, kw_only=True):
     agreed: int
     baseline_shown: int
     baseline_sample_size: float = msgspec.field(name="baselineWorth")
-    reward: Estimated | None
-    baseline: Estimated | None
+    reward: MeanWithError | None
+    baseline: MeanWithError | None
     """The estimated mean reward of the baseline, by self-normalised inverse propensity weights."""
     delays: Delays | None
     actions: list[ActionShare]

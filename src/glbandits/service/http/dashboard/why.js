@@ -3,7 +3,7 @@
 const MOST_FEATURES = 8, MOST_EXPLAINED = 10;
 
 /** A section that loads the explanation when it is opened, and again after an error. */
-function whySection(event, fetchPath) {
+function whySection(event) {
   const body = element("div", { "aria-live": "polite" });
   const section = element("details", { class: "why" }, element("summary", {}, "Why"), body);
   let state = "closed";
@@ -13,7 +13,7 @@ function whySection(event, fetchPath) {
     body.replaceChildren(element("p", { class: "muted" }, "Loading. An old decision may take some seconds."));
     try {
       const path = `/v1/events/${encodeURIComponent(event.eventId)}/explanation?limit=${MOST_FEATURES}`;
-      body.replaceChildren(...explanationParts(await fetchPath(path), event));
+      body.replaceChildren(...explanationParts(await fetchLoop(path), event));
       state = "loaded";
     } catch (problem) {
       body.replaceChildren(element("p", { class: "problem" }, problem.message));

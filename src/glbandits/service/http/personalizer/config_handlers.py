@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.policies import POLICIES
+from glbandits.policies.contract import settings_of
+from glbandits.policies.parsing import split_policy
 from glbandits.service.domain.durations import duration_text
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import LoopConfig, check_setting
-from glbandits.service.domain.policy_arguments import parse_arguments
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.service.http.site import Site
@@ -76,6 +78,17 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
     changed = {name: getattr(sent, name) for name in SHARED if getattr(sent, name) is not None}
     checked = {name: check_setting(name, value, NAMES[name]) for name, value in changed.items()}
     return msgspec.structs.replace(configuration, **checked)
+
+
+def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of a policy and all its settings. The link is the identity if the text gives none.
+
+    User-defined policies are refused, because a client must not have the server import a module.
+    """
+    name, settings = split_policy(text)
+    if "link" in settings_of(lookup("policy", name, POLICIES)()):
+        settings = {"link": "identity"} | settings
+    return name, settings_of(LoopConfig(policy=name, settings=settings, width=1).build_policy())
 
 
 def get_policy(site: Site, request: Request) -> PolicyContract:

@@ -38,6 +38,7 @@ from glbandits.service.http.personalizer.schemas import (
 )
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
+from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.service import DecisionResult
 
 REWARD_RANGE = (-1.0, 1.0)
@@ -46,12 +47,8 @@ REWARD_RANGE = (-1.0, 1.0)
 
 async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
     """Choose one of several actions."""
-    _check_count(sent.actions, site.settings.max_actions)
-    loop = site.service.loop(loop_name(request))
-    _check_names(sent.actions, loop.published.encoder)
-    event_id = sent.event_id or new_event_id()
-    decision_request = _decision_request(sent, event_id, sent.excluded_actions)
-    decision, degraded = await site.service.decide(loop.name, decision_request)
+    loop, event_id = _loop_of(site, request, sent.actions), sent.event_id or new_event_id()
+    decision, degraded = await site.service.decide(loop.name, _decision_request(sent, event_id, sent.excluded_actions))
     version = model_version(decision.epoch, decision.learned_through)
     return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
 
@@ -62,11 +59,8 @@ async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -
     The decisions are written one after the other. After a failure the request can be sent again: slots that were
     decided keep their actions.
     """
-    _check_count(sent.actions, site.settings.max_actions)
-    loop = site.service.loop(loop_name(request))
-    encoder = loop.published.encoder
-    _check_names(sent.actions, encoder)
-    _check_slots(sent, encoder)
+    loop = _loop_of(site, request, sent.actions)
+    _check_slots(sent, loop.published.encoder)
     event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[DecisionResult]()
     for slot in sent.slots:
         decision_request = _decision_request(sent, event_id, slot.excluded_actions, slot, taken)
@@ -79,6 +73,15 @@ async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -
         model_version(first.epoch, first.learned_through),
         any(result.degraded for result in results),
     )
+
+
+def _loop_of(site: Site, request: Request, actions: Sequence[RankableAction]) -> Loop:
+    """Return the loop of a rank request. Raises InvalidInput if it cannot choose among the actions."""
+    if not 1 <= len(actions) <= site.settings.max_actions:
+        raise InvalidInput(f"Action count should be between 1 and {site.settings.max_actions}.")
+    loop, features = site.service.loop(loop_name(request)), [feature_objects(action.features) for action in actions]
+    check_arm_names(features, [action.id for action in actions], loop.published.encoder)
+    return loop
 
 
 def _decision_request(
@@ -161,17 +164,6 @@ def _check_known(event: str, status: EventStatus) -> None:
         raise HttpError(
             404, "ResourceNotFound", f"there is no event {event!r}; send a rank request with this eventId first"
         )
-
-
-def _check_count(actions: Sequence[RankableAction], most: int) -> None:
-    if not 1 <= len(actions) <= most:
-        raise InvalidInput(f"Action count should be between 1 and {most}.")
-
-
-def _check_names(actions: Sequence[RankableAction], encoder: RequestEncoder) -> None:
-    check_arm_names(
-        [feature_objects(action.features) for action in actions], [action.id for action in actions], encoder
-    )
 
 
 def _check_slots(sent: MultiSlotRankRequest, encoder: RequestEncoder) -> None:

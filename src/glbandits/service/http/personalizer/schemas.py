@@ -149,7 +149,7 @@ def check_actions(actions: Sequence[RankableAction]) -> None:
     """Raise InvalidInput unless the actions have valid ids, and each has a feature."""
     check_ids("Action", [action.id for action in actions])
     for action in actions:
-        if not _has_value(action.features):
+        if all(value is None for part in feature_objects(action.features) for value in part.values()):
             raise InvalidInput("Every action should have at least one non-null action feature.")
 
 
@@ -172,11 +172,3 @@ def feature_objects(features: Features) -> list[Any]:
     if features and None in features:
         return [part for part in features if part is not None]
     return features or []
-
-
-def _has_value(features: Features) -> bool:
-    for part in feature_objects(features):
-        for value in part.values():
-            if value is not None:
-                return True
-    return False

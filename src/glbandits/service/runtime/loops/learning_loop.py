@@ -21,7 +21,6 @@ from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fits
 from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
 from glbandits.service.domain.reward_aggregation import proposed_range
-from glbandits.service.runtime.loops.first_rewards import FirstRewards
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.service.runtime.loops.loop_documents import (
@@ -77,7 +76,6 @@ class Loop:
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
-        self._first_rewards = FirstRewards(store, name)
         self._unreadable: Unreadable | None = None
         self._relearning: PublishedModel | None = None
         """The model of a changed configuration, as far as it has learned the log."""
@@ -268,7 +266,7 @@ class Loop:
         """
         if self.configuration.reward_limits() is not None:
             return None
-        return proposed_range(self._first_rewards.values(self._clock()), self.configuration.default_reward)
+        return proposed_range(self.statistics.first_rewards(self._clock()), self.configuration.default_reward)
 
     def learning_lag(self) -> float:
         """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.
