@@ -23,25 +23,25 @@ def site_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Si
 
 
 def test_a_created_loop_decides_and_is_in_the_store(site: Site, tmp_path: Path) -> None:
-    sent = {"name": "shop", "configuration": {"width": 2, "rewardWait": "2m", "settings": {"link": "logistic"}}}
+    sent = {"name": "news", "configuration": {"width": 2, "rewardWait": "2m", "settings": {"link": "logistic"}}}
     reply = site.ask("POST", LOOPS, sent)
-    assert (reply.status_code, reply.json()["loop"], reply.json()["width"]) == (201, "shop", 2)
-    assert site.ask("GET", "/loops/shop/v1/configuration").json()["rewardWait"] == 120.0
-    assert site.ask("POST", "/loops/shop/v1/decide", {"arms": [[1, 0], [0, 1]]}).status_code == 200
-    assert site.ask("GET", LOOPS).json() == {"loops": ["a/b", "default", "shop"]}
+    assert (reply.status_code, reply.json()["loop"], reply.json()["width"]) == (201, "news", 2)
+    assert site.ask("GET", "/loops/news/v1/configuration").json()["rewardWait"] == 120.0
+    assert site.ask("POST", "/loops/news/v1/decide", {"arms": [[1, 0], [0, 1]]}).status_code == 200
+    assert site.ask("GET", LOOPS).json() == {"loops": ["default", "news", "shop"]}
     later = Service(SqliteStore(tmp_path / "events.db"))
-    assert sorted(later.loops) == ["a/b", "default", "shop"]
+    assert sorted(later.loops) == ["default", "news", "shop"]
     run(later.close())
 
 
 def test_a_deleted_loop_leaves_nothing(site: Site) -> None:
-    site.ask("POST", LOOPS, {"name": "shop", "configuration": {"width": 2}})
-    site.ask("POST", "/loops/shop/v1/decide", {"eventId": "a", "arms": [[1, 0], [0, 1]]})
-    assert site.ask("DELETE", LOOPS + "/shop").status_code == 204
-    assert site.refusal("GET", LOOPS + "/shop")[0] == 404
+    site.ask("POST", LOOPS, {"name": "news", "configuration": {"width": 2}})
+    site.ask("POST", "/loops/news/v1/decide", {"eventId": "a", "arms": [[1, 0], [0, 1]]})
+    assert site.ask("DELETE", LOOPS + "/news").status_code == 204
+    assert site.refusal("GET", LOOPS + "/news")[0] == 404
     store = site.service.store
-    assert store.names_with("loop") == ["a/b", "default"]
-    assert (store.decision("shop", "a"), store.latest_model("shop")) == (None, None)
+    assert store.names_with("loop") == ["default", "shop"]
+    assert (store.decision("news", "a"), store.latest_model("news")) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_deleted_loop_leaves_nothing(site: Site) -> None:
 def test_an_invalid_loop_is_not_created(site: Site, sent: Any, status: int, message: str) -> None:
     found, detail = site.refusal("POST", LOOPS, sent)
     assert (found, message in detail) == (status, True), detail
-    assert site.ask("GET", LOOPS).json() == {"loops": ["a/b", "default"]}
+    assert site.ask("GET", LOOPS).json() == {"loops": ["default", "shop"]}
 
 
 def test_a_loop_of_the_setting_loops_is_not_deleted(site: Site) -> None:
@@ -67,10 +67,10 @@ def test_a_loop_of_the_setting_loops_is_not_deleted(site: Site) -> None:
 
 def test_another_process_finds_new_and_deleted_loops(site: Site, tmp_path: Path) -> None:
     other = Service(SqliteStore(tmp_path / "events.db"))
-    site.ask("POST", LOOPS, {"name": "shop"})
+    site.ask("POST", LOOPS, {"name": "news"})
     other.refresh_loops()
-    assert "shop" in other.loops
-    site.ask("DELETE", LOOPS + "/shop")
+    assert "news" in other.loops
+    site.ask("DELETE", LOOPS + "/news")
     other.refresh_loops()
-    assert "shop" not in other.loops
+    assert "news" not in other.loops
     run(other.close())
