@@ -5,7 +5,7 @@ features that all actions share and those of each action. The feature map of the
 without a feature map gets hashed features.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -63,10 +63,7 @@ class RequestMap:
         self.features, self.width, self.sparse = features, features.dim, sparse
 
     def arms(self, shared: Any, actions: Sequence[Any], ids: Sequence[str]) -> Arms:
-        """Return the features of the actions.
-
-        Raises InvalidInput if a field is missing or unusable.
-        """
+        """Return the features of the actions. Raises InvalidInput if a field is missing or unusable."""
         rows = request_rows(self.features, shared, actions, ids)
         features = self.features.transform(rows, sparse=self.sparse)
         return as_sparse_rows(features, self.width) if self.sparse else features
@@ -77,11 +74,6 @@ class RequestHashing:
 
     def __init__(self, hashing: Hashing, *, sparse: bool = False) -> None:
         self.hashing, self.width, self.sparse = hashing, hashing.width, sparse
-
-    def arms(self, shared: bytes, actions: Sequence[bytes], decode: Callable[[bytes], Any]) -> Arms:
-        """Return the features of the actions, from the texts of `Hashing.vectors_of_texts`."""
-        make = self.hashing.rows_of_texts if self.sparse else self.hashing.vectors_of_texts
-        return make(shared, actions, decode)
 
 
 RequestEncoder: TypeAlias = RequestHashing | RequestMap
@@ -189,20 +181,16 @@ def vectors_of(decision: Decision | DecisionRequest) -> Floats:
 
 def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Arms:
     """Return the features of the actions, (K, width); sparse rows from a sparse encoder."""
-    encoding = decision.encoding
-    if encoding == DENSE:
+    if decision.encoding == DENSE:
         vectors = vectors_of(decision)
         return as_sparse_rows(vectors, vectors.shape[1]) if encoder.sparse else vectors
-    if encoding != JSON:
-        raise InvalidInput(
-            f"the encoding of a request must be {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it"
-        )
     # Decode the text that is logged, so that a replay computes the same features.
     if isinstance(encoder, RequestMap):
         request = _decode_request(decision.request)
         return encoder.arms(request.shared, request.actions, decision.actions)
     raw = _decode_raw_request(decision.request)
-    return encoder.arms(bytes(raw.shared), [bytes(text) for text in raw.actions], _decode)
+    make = encoder.hashing.rows_of_texts if encoder.sparse else encoder.hashing.vectors_of_texts
+    return make(bytes(raw.shared), [bytes(text) for text in raw.actions], _decode)
 
 
 def fields_of(decision: Decision) -> tuple[str, list[str]] | None:
