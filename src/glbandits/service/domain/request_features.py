@@ -94,14 +94,6 @@ def encoder_of(bandit: Bandit, hashings: dict[int, Hashing] | None = None) -> Re
     )
 
 
-def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list[str | None]:
-    """Return the name of the arm in the fields of each action; None where the fields do not name it."""
-    block = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
-    if block is None:
-        return [None] * len(actions)
-    return [as_category(merged_fields("an action", parts).get(block)) for parts in actions]
-
-
 def row_names(rows: Sequence[Mapping[str, Any]], encoder: RequestEncoder) -> list[str | None]:
     """Return the name of the arm in each row without an id; None where the row does not name it.
 
@@ -120,15 +112,18 @@ def row_names(rows: Sequence[Mapping[str, Any]], encoder: RequestEncoder) -> lis
 
 def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
     """Raise InvalidInput if the fields of an action name another arm than its id, or if two ids name the same arm."""
-    for index, (name, action_id) in enumerate(zip(arm_names(actions, encoder), ids, strict=True)):
-        if name is not None and name != action_id and name != as_category(action_id):
-            column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+    column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+    if column is None:
+        return
+    names = list(map(as_category, ids))
+    for index, (parts, action_id) in enumerate(zip(actions, ids, strict=True)):
+        name = as_category(merged_fields("an action", parts).get(column))
+        if name not in (None, action_id, names[index]):
             raise InvalidInput(
                 f"action {index} has the id {action_id!r}, but its field {column!r} names the arm {name!r}. Send the "
                 "same name in both"
             )
-    if isinstance(encoder, RequestMap) and encoder.features.per_arm_block is not None:
-        _check_different(list(map(as_category, ids)), [{}] * len(ids))
+    _check_different(names, [{}] * len(ids))
 
 
 def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> None:
@@ -146,10 +141,8 @@ def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) 
         is_index = isinstance(arm_kind, Category) and str(index) in arm_kind.values
         if block not in fields and not (is_index and similar_field(block, fields, kinds) is None):
             check_row(fields, {"arm": (block,)}, kinds, index)
-    _check_different(
-        arm_names(actions, encoder),
-        [{field: value for field, value in fields.items() if field != block} for fields in fields_of_actions],
-    )
+    names = [as_category(fields.pop(block, None)) for fields in fields_of_actions]
+    _check_different(names, fields_of_actions)
 
 
 def _check_different(names: Sequence[str | None], other_fields: Sequence[Mapping[str, Any]]) -> None:
