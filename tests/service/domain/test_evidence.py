@@ -89,11 +89,6 @@ def test_new_model_resets_the_present_and_keeps_the_past() -> None:
     assert evidence.present.first == 1_000_000 * 1712
 
 
-def test_evidence_survives_a_snapshot() -> None:
-    evidence = fed(one_loop(1500), 100)
-    assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == evidence
-
-
 def test_evidence_of_another_grid_is_dropped() -> None:
     evidence = replace(fed(one_loop(10), 10), version=0)
     assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == LoopEvidence()

@@ -100,11 +100,6 @@ def test_dense_arms_equal_the_logged_numbers() -> None:
     np.testing.assert_array_equal(vectors(arms.tobytes(), DENSE, 2, Hashing(64)), arms)
 
 
-def test_an_unknown_encoding_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="must be json or dense; got 'yaml'"):
-        vectors(b"", "yaml", 1, Hashing(64))
-
-
 @pytest.mark.parametrize(
     ("shared", "action", "message"),
     [

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from glbandits import InvalidInput
 from glbandits.evaluation import read_export
 from glbandits.service.domain.events import Reward
 from glbandits.service.export.loop_export import export_loop
@@ -91,8 +90,3 @@ def test_commands_with_fixed_columns_read_a_sparse_export(tmp_path: Path) -> Non
     assert run.stdout.startswith("uniform")
     run = glb("slates", "log", "--policy", "uniform", "--slate", "event", folder=tmp_path)
     assert "no column 'event'" in run.stderr
-
-
-def test_folder_without_an_export_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="has no complete export of `glb export`.*Export the log again"):
-        read_export(tmp_path)

@@ -1,4 +1,3 @@
-import logging
 import threading
 from pathlib import Path
 
@@ -95,19 +94,6 @@ class Failing:
         if self.times == 1:
             raise OSError("the disk is away")
         self.again.set()
-
-
-def test_failed_tasks_are_logged_and_retried(
-    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
-    keys = Failing()
-    housekeeper = Maintenance(service, keys.refresh)
-    with caplog.at_level(logging.ERROR):
-        housekeeper.start()
-        assert keys.again.wait(10)
-        housekeeper.close()
-    assert "reading API keys failed and will be retried: the disk is away" in caplog.text
 
 
 def test_close_works_without_a_start(service: Service) -> None:

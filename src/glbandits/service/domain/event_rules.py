@@ -29,7 +29,6 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 # Looking up a member of an enum for each event would be too slow.
 ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = EventStatus
 
-
 ACTION_SIZE = 128
 """Approximate bytes of an action in memory beside its features: its id and its probability."""
 # Not `os.urandom`, which releases the GIL at every call. The ids need not be secret: a reward needs an API key.
@@ -183,19 +182,10 @@ def _replaces(late: bool, first: PriorEvent) -> bool:
 
 
 def check_events(events: Iterable[Event]) -> None:
-    """Raise InvalidInput for a NUL character in a name, and for a reward that is not finite.
-
-    No store can write these.
-    """
+    """Raise InvalidInput for a NUL character in a name or a reward that is not finite, which no store can write."""
     for event in events:
-        if isinstance(event, Decision):
-            names = event.loop + event.event_id + event.slot
-        elif isinstance(event, Reward):
-            names = event.loop + event.event_id + event.slot + event.key
-            if not math.isfinite(event.value):
-                raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
-        else:
-            names = event.loop + event.event_id
-        if "\0" in names:
-            named = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key")}
-            raise InvalidInput(f"loop names, event ids, slots and keys must not contain NUL; got {named}")
+        if isinstance(event, Reward) and not math.isfinite(event.value):
+            raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
+        names = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key")}
+        if "\0" in "".join(names.values()):
+            raise InvalidInput(f"loop names, event ids, slots and keys must not contain NUL; got {names}")

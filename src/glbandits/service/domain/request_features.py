@@ -5,7 +5,7 @@ features that all actions share and those of each action. The feature map of the
 without a feature map gets hashed features.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -63,10 +63,7 @@ class RequestMap:
         self.features, self.width, self.sparse = features, features.dim, sparse
 
     def arms(self, shared: Any, actions: Sequence[Any], ids: Sequence[str]) -> Arms:
-        """Return the features of the actions.
-
-        Raises InvalidInput if a field is missing or unusable.
-        """
+        """Return the features of the actions. Raises InvalidInput if a field is missing or unusable."""
         rows = request_rows(self.features, shared, actions, ids)
         features = self.features.transform(rows, sparse=self.sparse)
         return as_sparse_rows(features, self.width) if self.sparse else features
@@ -77,11 +74,6 @@ class RequestHashing:
 
     def __init__(self, hashing: Hashing, *, sparse: bool = False) -> None:
         self.hashing, self.width, self.sparse = hashing, hashing.width, sparse
-
-    def arms(self, shared: bytes, actions: Sequence[bytes], decode: Callable[[bytes], Any]) -> Arms:
-        """Return the features of the actions, from the texts of `Hashing.vectors_of_texts`."""
-        make = self.hashing.rows_of_texts if self.sparse else self.hashing.vectors_of_texts
-        return make(shared, actions, decode)
 
 
 RequestEncoder: TypeAlias = RequestHashing | RequestMap
@@ -102,14 +94,6 @@ def encoder_of(bandit: Bandit, hashings: dict[int, Hashing] | None = None) -> Re
     )
 
 
-def arm_names(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> list[str | None]:
-    """Return the name of the arm in the fields of each action; None where the fields do not name it."""
-    block = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
-    if block is None:
-        return [None] * len(actions)
-    return [as_category(merged_fields("an action", parts).get(block)) for parts in actions]
-
-
 def row_names(rows: Sequence[Mapping[str, Any]], encoder: RequestEncoder) -> list[str | None]:
     """Return the name of the arm in each row without an id; None where the row does not name it.
 
@@ -128,15 +112,18 @@ def row_names(rows: Sequence[Mapping[str, Any]], encoder: RequestEncoder) -> lis
 
 def check_arm_names(actions: Sequence[Sequence[Any]], ids: Sequence[str], encoder: RequestEncoder) -> None:
     """Raise InvalidInput if the fields of an action name another arm than its id, or if two ids name the same arm."""
-    for index, (name, action_id) in enumerate(zip(arm_names(actions, encoder), ids, strict=True)):
-        if name is not None and name != action_id and name != as_category(action_id):
-            column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+    column = encoder.features.per_arm_block if isinstance(encoder, RequestMap) else None
+    if column is None:
+        return
+    names = list(map(as_category, ids))
+    for index, (parts, action_id) in enumerate(zip(actions, ids, strict=True)):
+        name = as_category(merged_fields("an action", parts).get(column))
+        if name not in (None, action_id, names[index]):
             raise InvalidInput(
                 f"action {index} has the id {action_id!r}, but its field {column!r} names the arm {name!r}. Send the "
                 "same name in both"
             )
-    if isinstance(encoder, RequestMap) and encoder.features.per_arm_block is not None:
-        _check_different(list(map(as_category, ids)), [{}] * len(ids))
+    _check_different(names, [{}] * len(ids))
 
 
 def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) -> None:
@@ -154,10 +141,8 @@ def check_arm_fields(actions: Sequence[Sequence[Any]], encoder: RequestEncoder) 
         is_index = isinstance(arm_kind, Category) and str(index) in arm_kind.values
         if block not in fields and not (is_index and similar_field(block, fields, kinds) is None):
             check_row(fields, {"arm": (block,)}, kinds, index)
-    _check_different(
-        arm_names(actions, encoder),
-        [{field: value for field, value in fields.items() if field != block} for fields in fields_of_actions],
-    )
+    names = [as_category(fields.pop(block, None)) for fields in fields_of_actions]
+    _check_different(names, fields_of_actions)
 
 
 def _check_different(names: Sequence[str | None], other_fields: Sequence[Mapping[str, Any]]) -> None:
@@ -189,20 +174,16 @@ def vectors_of(decision: Decision | DecisionRequest) -> Floats:
 
 def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Arms:
     """Return the features of the actions, (K, width); sparse rows from a sparse encoder."""
-    encoding = decision.encoding
-    if encoding == DENSE:
+    if decision.encoding == DENSE:
         vectors = vectors_of(decision)
         return as_sparse_rows(vectors, vectors.shape[1]) if encoder.sparse else vectors
-    if encoding != JSON:
-        raise InvalidInput(
-            f"the encoding of a request must be {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it"
-        )
     # Decode the text that is logged, so that a replay computes the same features.
     if isinstance(encoder, RequestMap):
         request = _decode_request(decision.request)
         return encoder.arms(request.shared, request.actions, decision.actions)
     raw = _decode_raw_request(decision.request)
-    return encoder.arms(bytes(raw.shared), [bytes(text) for text in raw.actions], _decode)
+    make = encoder.hashing.rows_of_texts if encoder.sparse else encoder.hashing.vectors_of_texts
+    return make(bytes(raw.shared), [bytes(text) for text in raw.actions], _decode)
 
 
 def fields_of(decision: Decision) -> tuple[str, list[str]] | None:

@@ -96,8 +96,8 @@ def judge_present(evidence: LoopEvidence) -> Judgement:
 
 
 def _judgement(verdict: LoopVerdict, **known: Any) -> Judgement:
-    nothing = dict.fromkeys(("since", "difference", "low", "high", "decisions_needed", "expected_at"))
-    return Judgement(verdict=verdict, **{"decisions": 0, "unsupported": 0} | nothing | known)
+    nothing: dict[str, Any] = dict.fromkeys(Judgement.__struct_fields__) | {"decisions": 0, "unsupported": 0}
+    return Judgement(**nothing | {"verdict": verdict} | known)
 
 
 def _verdict_without_evidence(evidence: LoopEvidence) -> LoopVerdict:

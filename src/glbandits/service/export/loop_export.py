@@ -181,7 +181,8 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
     import polars as pl
 
     # The first row shows the types of the other columns.
-    kinds = {"reward": pl.Float64, "propensity": pl.Float64, "context": pl.String, "action_fields": pl.List(pl.String)}
+    kinds: dict[str, Any] = {"context": pl.String, "action_fields": pl.List(pl.String)}
+    kinds |= dict.fromkeys(("propensity", "reward"), pl.Float64)
     plain = pl.DataFrame([row.columns for row in rows], schema_overrides=kinds, infer_schema_length=1)
     sparse = [row.features for row in rows if isinstance(row.features, SparseRows)]
     if sparse:

@@ -140,10 +140,6 @@ class TestStatistics:
         assert status == 400
         assert "did you mean 'hour'" in statistics
 
-    def test_statistics_need_the_scope_read(self, site: Site) -> None:
-        for key, status in (("", 401), (f"Bearer {site.narrow_key}", 403)):
-            assert site.refusal("GET", "/v1/statistics", headers={"authorization": key})[0] == status
-
 
 class TestPage:
     @pytest.mark.parametrize("path", ["/dashboard", "/loops/shop/dashboard"])
@@ -169,8 +165,3 @@ class TestPage:
             "form-action": "'none'",
             "frame-ancestors": "'none'",
         }
-
-    def test_page_uses_no_other_server_and_no_raw_markup(self, site: Site) -> None:
-        page = site.ask("GET", "/dashboard").text
-        assert set(re.findall(r"https?://[^\"'\s)]+", page)) == {"http://www.w3.org/2000/svg"}
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|localStorage", page)

@@ -99,6 +99,13 @@ def seen(browser: Any, script: str) -> Any:
     return wait.WebDriverWait(browser, timeout=30).until(lambda browser: browser.execute_script(script))
 
 
+def show(browser: Any, server: Running, *, path: str = "", size: tuple[int, int] = WIDE) -> None:
+    """Open the dashboard of a loop, and wait until everything is drawn."""
+    visit(browser, f"{server.address}{path}/dashboard", size)
+    enter(browser, server.key)
+    seen(browser, READY)
+
+
 def text(browser: Any, name: str) -> str:
     return str(browser.execute_script(f"return document.getElementById('{name}').textContent"))
 
@@ -192,9 +199,7 @@ def test_every_control_has_a_label(opened: Any) -> None:
 
 
 def test_charts_are_drawn_and_have_tables(browser: Any, server: Running) -> None:
-    visit(browser, f"{server.address}/dashboard")
-    enter(browser, server.key)
-    seen(browser, READY)
+    show(browser, server)
     browser.execute_script("document.querySelector('[value=all]').click()")
     seen(browser, "return document.getElementById('sentence').textContent.includes(' decisions up to ')")
     browser.execute_script("document.querySelectorAll('figure details').forEach(one => { one.open = true; })")
@@ -210,9 +215,7 @@ def test_charts_are_drawn_and_have_tables(browser: Any, server: Running) -> None
 
 
 def test_hostile_ids_are_shown_as_text(browser: Any, server: Running) -> None:
-    visit(browser, f"{server.address}/dashboard")
-    enter(browser, server.key)
-    seen(browser, READY)
+    show(browser, server)
     browser.find_element("id", "prefix").send_keys("<img")
     seen(browser, "return document.querySelectorAll('.event').length === 1")
     browser.find_element("css selector", ".event summary").click()
@@ -228,9 +231,7 @@ def test_hostile_ids_are_shown_as_text(browser: Any, server: Running) -> None:
 
 
 def test_events_are_found_by_prefix(browser: Any, server: Running) -> None:
-    visit(browser, f"{server.address}/dashboard")
-    enter(browser, server.key)
-    seen(browser, READY)
+    show(browser, server)
     browser.find_element("id", "prefix").send_keys("visit-12")
     seen(browser, "return document.getElementById('found').textContent === 'The newest 10 (all)'")
     ids = browser.execute_script("return [...document.querySelectorAll('.event .id')].map(one => one.textContent)")
@@ -250,9 +251,7 @@ OPEN_WHY = f"document.querySelector('.event').open = true; return {WHY} && ({WHY
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_event_shows_the_contributions_of_features(browser: Any, server: Running, size: tuple[int, int]) -> None:
-    visit(browser, f"{server.address}/dashboard", size)
-    enter(browser, server.key)
-    seen(browser, READY)
+    show(browser, server, size=size)
     browser.find_element("id", "prefix").send_keys("visit-399")
     seen(browser, "return document.querySelectorAll('.event').length === 1")
     seen(browser, OPEN_WHY)
@@ -266,9 +265,7 @@ def test_event_shows_the_contributions_of_features(browser: Any, server: Running
 
 
 def test_missing_explanation_shows_the_error(browser: Any, server: Running) -> None:
-    visit(browser, f"{server.address}/loops/even/dashboard")
-    enter(browser, server.key)
-    seen(browser, READY)
+    show(browser, server, path="/loops/even")
     seen(browser, OPEN_WHY)
     problem = seen(browser, f"return {WHY}.querySelector('.problem')?.textContent")
     assert problem == "uniform has no single estimate of theta, so its scores cannot be explained"
@@ -276,9 +273,7 @@ def test_missing_explanation_shows_the_error(browser: Any, server: Running) -> N
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_long_action_ids_are_cut_off(browser: Any, server: Running, size: tuple[int, int]) -> None:
-    visit(browser, f"{server.address}/loops/even/dashboard", size)
-    enter(browser, server.key)
-    seen(browser, READY)
+    show(browser, server, path="/loops/even", size=size)
     seen(browser, OPEN_WHY)
     titles = browser.execute_script("return [...document.querySelectorAll('.event [title]')].map(one => one.title)")
     assert titles.count(LONG) == 2  # in the line of the event and in its table

@@ -5,14 +5,12 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from glbandits.service.domain.events import EventStatus
 from tests.service.http.personalizer.personalizer_site import ACTIONS, CONTEXT, PREVIEW, V1, Site
 
 WHOLE = {"contextFeatures": CONTEXT, "actions": ACTIONS, "excludedActions": ["juice"], "deferActivation": False}
@@ -174,16 +172,5 @@ def test_nearly_valid_requests_get_a_valid_response(site: Site) -> None:
     responses = fuzz(site, 3_000, seed=1)
     assert all(responses[kind, 400] > 100 for kind in ("rank", "multislot/rank", "events/known/reward"))
     assert min(responses["rank", 201], responses["multislot/rank", 201], responses["events/known/reward", 204]) > 100
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_requests(tmp_path: Path) -> None:
-    with Site(tmp_path) as site:
-        site.rank(eventId="known")
-        responses = fuzz(site, 100_000, seed=2)
-        assert sum(responses.values()) == 100_000
-        assert {status for _, status in responses} == {201, 204, 400}
-        summary = site.service.store.summary("default")
-        assert summary.rewards[EventStatus.ACCEPTED] == responses["events/known/reward", 204]
-        site.learn()  # all that was taken can be learned
-        assert site.service.store.check() == []
+    site.learn()  # all accepted events can be learned
+    assert site.service.store.check() == []

@@ -40,12 +40,6 @@ def test_equally_likely_actions_keep_their_order() -> None:
     assert [one.id for one in ranking_of(made)] == ["e", "b", "c", "a", "d", "f"]
 
 
-def test_an_excluded_first_action_keeps_its_index(site: Site) -> None:
-    answer = site.rank(excludedActions=["pasta", "an action of yesterday"])
-    assert answer["ranking"][0] == {"id": "pasta", "probability": 0.0}
-    assert answer["ranking"][1]["id"] == answer["rewardActionId"] != "pasta"
-
-
 def test_an_event_without_id_gets_one(site: Site) -> None:
     first, second = site.rank(eventId=None)["eventId"], site.rank()["eventId"]
     assert len(first) == len(second) == 32
@@ -83,7 +77,6 @@ def test_any_text_can_name_an_event(site: Site, event_id: str) -> None:
         ({"actions": [{"id": f"a{k}", "features": {"x": k}} for k in range(51)]}, "Action count should be between 1"),
         ({"actions": [{"id": "a", "features": []}]}, "Every action should have at least one non-null action feature."),
         ({"actions": [{"id": "a", "features": [{"x": None}, None, {}]}]}, "at least one non-null action feature."),
-        ({"actions": [{"id": "a", "features": None}]}, "at least one non-null action feature."),
         ({"actions": [{"id": "a"}]}, "missing required field `features`"),
         ({"actions": [{"id": " ", "features": {"x": 1}}]}, "Action ids must not be empty."),
         ({"actions": [{"id": "y" * 257, "features": {"x": 1}}]}, "Action ids should have at most 256 characters"),
@@ -91,14 +84,11 @@ def test_any_text_can_name_an_event(site: Site, event_id: str) -> None:
         ({"actions": [{"id": "a", "features": {"x": [1, "b"]}}]}, "x must be an array of numbers or of objects"),
         ({"actions": [{"id": "a", "features": {"x": 1e30}}]}, "x must be a finite number between -1e+20 and 1e+20"),
         ({"actions": [{"id": "a", "features": ["x"]}]}, "Expected `object | null`, got `str`"),
-        ({"actions": [{"id": 3, "features": {"x": 1}}]}, "Expected `str`, got `int`"),
-        ({"actions": None}, "Expected `array`, got `null`"),
         ({"contextFeatures": "night"}, "Expected `object | array | null`, got `str`"),
         ({"contextFeatures": [{"a": {"b": {"c": {"d": 1}}}}]}, "a.b.c is nested too deeply"),
         ({"eventId": ""}, "EventId should be non-empty or null."),
         ({"eventId": "x" * 257}, "EventId should have at most 256 characters; got 257."),
         ({"excludedActions": ["pasta", "juice", "salad"]}, "all actions are excluded"),
-        ({"deferActivation": "yes"}, "Expected `bool | null`, got `str`"),
     ],
 )
 def test_invalid_actions_are_refused(site: Site, changed: dict[str, Any], wanted: str) -> None:

@@ -17,7 +17,7 @@ from glbandits.service.domain.decision_totals import (
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Mode, Reward, SettledDecision
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_statistics import LoopStatistics, Timeline, View, Window
+from glbandits.service.runtime.loops.loop_statistics import LoopStatistics, Timeline, Window
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.helpers import decision
 from tests.service.runtime.loops.loop_helpers import Clock, ask, small_loop
@@ -57,10 +57,6 @@ class TestTally:
         baseline = total_of(*FOUR).baseline
         assert baseline is not None
         assert astuple(baseline) == pytest.approx((1 / 3, math.sqrt(32) / 18))
-
-    def test_effective_sample_size_of_the_baseline(self) -> None:
-        assert total_of(*FOUR).baseline_sample_size == 6**2 / (2**2 + 4**2)
-        assert DecisionTotals().baseline_sample_size == 0.0
 
     def test_empty_totals_have_no_estimates(self) -> None:
         nothing = DecisionTotals()
@@ -196,9 +192,6 @@ class TestTimeline:
             timeline.add(day * 86400 * SECOND, totals_of(passed()))
         assert len(timeline.view().points) == 12
 
-    def test_a_view_without_decisions_is_empty(self) -> None:
-        assert Timeline(SECOND, 3, is_sliding=True).view() == View(DecisionTotals(), SECOND, {})
-
 
 def played(loop: Loop, store: Any, clock: Clock, rounds: int) -> None:
     """Decisions whose first action is right in a fifth of all cases, and another one in four fifths."""
@@ -329,15 +322,6 @@ def test_decisions_learned_twice_are_counted_once(tmp_path: Path, monkeypatch: p
     other.refresh()
     for one in (loop, other):
         assert one.statistics.view(Window.ALL).total.decisions == 30
-
-
-def test_a_deleted_log_does_not_block_counting(tmp_path: Path) -> None:
-    loop, store = small_loop(tmp_path, clock := Clock())
-    other = Loop("default", store, clock)
-    played(loop, store, clock, 10)
-    store.delete_log("default")
-    other.refresh()
-    assert other.statistics.view(Window.ALL).total.decisions == 0
 
 
 class TestAfterTheLogWasDeleted:

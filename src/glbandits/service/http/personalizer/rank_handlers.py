@@ -189,9 +189,7 @@ def ranking_of(decision: Decision) -> list[RankedAction]:
     probabilities: Sequence[float] = decision.probabilities
     if decision.mode is not Mode.ONLINE:
         probabilities = [float(index == decision.shown) for index in range(len(decision.actions))]
-    order = sorted(range(len(probabilities)), key=probabilities.__getitem__, reverse=True)
-    order.remove(decision.shown)
-    order.insert(0, decision.shown)
+    order = sorted(range(len(probabilities)), key=lambda index: (index != decision.shown, -probabilities[index]))
     if decision.excluded:
         following = iter([index for index in order if index not in decision.excluded])
         order = [index if index in decision.excluded else next(following) for index in range(len(probabilities))]

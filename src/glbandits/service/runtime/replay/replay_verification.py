@@ -90,30 +90,23 @@ def verify(store: EventStore, loop_name: str, progress: Callable[[int], None] | 
 
 def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     """Return how a repeated decision differs from the log; empty if it does not."""
-    decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.learned_through)
-    seed = seed_of(salt, decision.event_id, decision.slot)
-    if seed != decision.seed:
-        difference = f"replay has the seed {seed}, the log has {decision.seed}"
-    else:
-        difference = _difference_of(decision, bandit, models.encoder(bandit))
-    return f"decision {settled.sequence} ({decision.event_id}): {difference}" if difference else ""
-
-
-def _difference_of(decision: Decision, bandit: Bandit, encoder: RequestEncoder) -> str:
-    allowed = allowed_indices(len(decision.actions), decision.excluded)
-    choice = decide(bandit, arms_of(decision, encoder), allowed, decision.exploration, decision.seed)
-    if tuple(choice.probabilities.tolist()) != decision.probabilities:
-        return f"replay has probabilities {choice.probabilities.tolist()}, the log has {list(decision.probabilities)}"
-    if choice.chosen != decision.chosen:
-        return f"replay drew action {choice.chosen}, the log has {decision.chosen}"
+    decision = settled.decision
+    bandit = models.at(decision.epoch, decision.learned_through)
+    arms, allowed = arms_of(decision, models.encoder(bandit)), allowed_indices(len(decision.actions), decision.excluded)
+    choice = decide(bandit, arms, allowed, decision.exploration, decision.seed)
     online = decision.mode is Mode.ONLINE
     shown = choice.chosen if online else baseline_of(decision)
-    probability = float(choice.probabilities[shown]) if online else 1.0
-    if (shown, probability) != (decision.shown, decision.probability):
-        return (
-            f"replay shows action {shown} with probability {probability}, the log has action {decision.shown} with "
-            f"{decision.probability}"
-        )
+    for what, repeated, logged in (
+        ("the seed", seed_of(salt, decision.event_id, decision.slot), decision.seed),
+        ("probabilities", choice.probabilities.tolist(), list(decision.probabilities)),
+        ("the drawn action", choice.chosen, decision.chosen),
+        ("the shown action", shown, decision.shown),
+        ("its probability", float(choice.probabilities[shown]) if online else 1.0, decision.probability),
+    ):
+        if repeated != logged:
+            return (
+                f"decision {settled.sequence} ({decision.event_id}): replay has {what} {repeated}, the log has {logged}"
+            )
     return ""
 
 
