@@ -1,10 +1,14 @@
 """The contract of `EventStore`: documents and models."""
 
+from collections.abc import Callable
+from contextlib import closing
+
 import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.storage import event_store
 from glbandits.service.storage.event_store import Document, EventStore, SavedModel
+from tests.service.helpers import decision
 
 
 def test_documents_keep_their_history(store: EventStore) -> None:
@@ -35,6 +39,18 @@ def test_names_are_found_by_the_kind_of_their_documents(store: EventStore) -> No
         store.save_document(name, kind, 1, b"a")
     assert store.names_with("base") == ["garden", "shop"]
     assert store.names_with("policy") == []
+
+
+def test_changes_of_other_processes_are_noticed(store: EventStore, opened: Callable[[], EventStore]) -> None:
+    with closing(opened()) as other:
+        assert [store.wait_for_change(0), store.wait_for_change(0)] == [True, False]
+        for own, noticed in ((store, False), (other, True)):
+            own.save_document("shop", "policy", 1, b"")
+            assert [store.wait_for_change(0), store.wait_for_change(0)] == [noticed, False]
+            own.save_model("shop", 1, 1, b"")
+            assert [store.wait_for_change(0), store.wait_for_change(0)] == [noticed, False]
+        other.append_blocking([decision("a")])
+        assert not store.wait_for_change(0)
 
 
 def test_models_are_found_by_sequence_number(store: EventStore) -> None:
