@@ -8,6 +8,7 @@ import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.events import Event
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage import move as moving
@@ -52,8 +53,8 @@ def test_all_data_is_moved(source: EventStore, target: EventStore) -> None:
         assert target.latest_model(loop_name) == source.latest_model(loop_name)
     assert verify(target, "default").sound
     assert Keys(target, microseconds).live() == Keys(source, microseconds).live()
-    late = [reward("e", value=0.1, key="k"), decision("new")]
-    assert target.append_blocking(late) == source.append_blocking(late)
+    more: list[Event] = [reward("e", value=0.1, key="k"), decision("new")]
+    assert target.append_blocking(more) == source.append_blocking(more)
 
 
 def test_a_moved_store_is_moved_back(source: EventStore, target: EventStore, tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 Every store must pass the tests in tests/service/storage/event_store/.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
@@ -14,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from glbandits.common.errors import check_int
-from glbandits.service.domain.errors import LeaseLost
+from glbandits.service.domain.errors import LeaseLost, StoreError
 from glbandits.service.domain.event_rules import Kind
 from glbandits.service.domain.events import (
     Decision,
@@ -91,6 +92,8 @@ class EventStore(ABC):
 
     parameter_mark = "%s"
     """How the database writes a parameter of a statement."""
+    _own_changes, _other_changes = 0, -1
+    """Documents and models saved by this store since it was opened, and by others, as far as it knows."""
     lease: LearnerLease
     """The right to learn. `close` gives it back."""
 
@@ -107,15 +110,20 @@ class EventStore(ABC):
         rows: Rows = connection.execute(statement.replace("%s", self.parameter_mark), parameters)
         return rows
 
+    def _check_learner(self, connection: Any) -> None:
+        """Raise LeaseLost if this process was the learner, and another one has taken over."""
+        if self.lease.term is not None:
+            ((term,),) = self._execute(connection, "SELECT term FROM coordination")
+            if term != self.lease.term:
+                raise LeaseLost("another process has become the learner")
+
     @contextmanager
-    def _changing_as_learner(self, table: str) -> Iterator[Any]:
-        """As `_changing`. Raises LeaseLost if this process was the learner, and another one has taken over."""
+    def _publishing(self, table: str) -> Iterator[Any]:
+        """As `_changing`, for a table whose changes other processes notice, see `wait_for_change`."""
         with self._changing(table) as connection:
-            if self.lease.term is not None:
-                ((term,),) = self._execute(connection, "SELECT term FROM learner")
-                if term != self.lease.term:
-                    raise LeaseLost("another process has become the learner")
             yield connection
+            self._execute(connection, "UPDATE coordination SET changes = changes + 1")
+        self._own_changes += 1
 
     @abstractmethod
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
@@ -152,7 +160,8 @@ class EventStore(ABC):
             sealable = self._sealable(connection, loop_name, after, now, limit, made_before, logged_through)
         if not sealable:
             return 0
-        with self._changing_as_learner("loops") as connection:
+        with self._changing("loops") as connection:
+            self._check_learner(connection)
             self._execute(
                 connection,
                 "INSERT INTO loops VALUES (%s, %s) ON CONFLICT (loop_name) DO UPDATE"
@@ -202,7 +211,10 @@ class EventStore(ABC):
                 f" WHERE decision IN {_marks(part)} ORDER BY decision, sequence"
             )
             for decision, group in groupby(self._execute(connection, rewards, *part), key=itemgetter(0)):
-                rewards_of[decision] = tuple(LoggedReward(*row, bool(late)) for _, *row, late in group)
+                rewards_of[decision] = tuple(
+                    LoggedReward(sequence, timestamp, value, key, bool(late))
+                    for _, sequence, timestamp, value, key, late in group
+                )
         return [
             LoggedDecision(own, decode_body(body_of[own]), rewards_of.get(own, ()), activated_at.get(own))
             for own in sequences
@@ -354,7 +366,7 @@ class EventStore(ABC):
                 of them is not the newest, nothing is written, and False is returned.
             latest_only: kinds of which older versions are deleted.
         """
-        with self._changing("documents") as connection:
+        with self._publishing("documents") as connection:
             newest = {kind: self._newest_version(connection, loop_name, kind) for kind in {*expected_versions, *bodies}}
             if any(newest[kind] != version for kind, version in expected_versions.items()):
                 return False
@@ -407,7 +419,8 @@ class EventStore(ABC):
         if keep is not None:
             check_int("keep", keep, at_least=1)
         spaced_since = sequence - SNAPSHOT_SPACING * min(MAX_SNAPSHOTS, SNAPSHOT_BYTES // max(1, len(body)))
-        with self._changing_as_learner("models") as connection:
+        with self._publishing("models") as connection:
+            self._check_learner(connection)
             self._execute(
                 connection,
                 "INSERT INTO models VALUES (%s, %s, %s, %s) ON CONFLICT (loop_name, sequence)"
@@ -442,23 +455,28 @@ class EventStore(ABC):
     def read_lease(self) -> tuple[int, int]:
         """Return the term and the beat of the learner, see `LearnerLease`."""
         with self._reading() as connection:
-            ((term, beat),) = self._execute(connection, "SELECT term, beat FROM learner")
+            ((term, beat),) = self._execute(connection, "SELECT term, beat FROM coordination")
         return term, beat
 
     def change_lease(self, present: tuple[int, int], new: tuple[int, int]) -> bool:
         """Replace term and beat, unless they are not the present ones. Returns whether it did."""
-        with self._changing("learner") as connection:
-            rows = self._execute(connection, "SELECT term, beat FROM learner")
+        with self._changing("coordination") as connection:
+            rows = self._execute(connection, "SELECT term, beat FROM coordination")
             if is_present := list(rows) == [present]:
-                self._execute(connection, "UPDATE learner SET term = %s, beat = %s", *new)
+                self._execute(connection, "UPDATE coordination SET term = %s, beat = %s", *new)
         return is_present
 
-    @abstractmethod
-    def wait_for_change(self, timeout: float) -> bool:
-        """Block until another process saves a document or a model, at most `timeout` seconds.
+    def wait_for_change(self, seconds: float) -> bool:
+        """Sleep, and return whether another process has saved a document or a model since the last call.
 
-        Returns whether one did. A store without notifications sleeps and returns False, so callers must also poll.
+        True at the first call. False without an answer of the store: then a later call returns True. For one thread.
         """
+        time.sleep(seconds)
+        known = self._other_changes
+        with suppress(StoreError), self._reading() as connection:
+            ((changes,),) = self._execute(connection, "SELECT changes FROM coordination")
+            self._other_changes = changes - self._own_changes
+        return self._other_changes != known
 
     @abstractmethod
     def backup(self, path: str | PathLike[str]) -> None:

@@ -1,10 +1,9 @@
-"""Connections to PostgreSQL: settings, pools, errors, learner lock, notifications."""
+"""Connections to PostgreSQL: settings, pools, errors, and the lock of the learner."""
 
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Lock
+from contextlib import contextmanager
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
@@ -19,7 +18,7 @@ CONNECT_TIMEOUT = 3
 LEARNER_LOCK = 0x676C6232 << 32
 """Advisory lock of the learner. The object id of the schema is added, because every store has its own learner."""
 RECONNECT_SECONDS = 1.0
-"""Time between two attempts to connect for notifications and for the learner lock."""
+"""Time between two attempts to connect for the lock of the learner."""
 LIBPQ_DEFAULTS: dict[str, str | int] = {
     "connect_timeout": CONNECT_TIMEOUT,
     "keepalives_idle": 2,
@@ -142,119 +141,34 @@ def as_store_errors(what: str) -> Iterator[None]:
         raise StoreError(f"{what}: {error}") from error
 
 
-class DedicatedSession:
-    """A permanent connection for a lock or for notifications.
+class SessionLock:
+    """A `ProcessLock` as an advisory lock of a session, which the database releases when the session ends.
 
-    It is opened again after it was lost.
-
-    Args:
-        address: the address with all parameters.
-        statement: executed on every new connection.
+    The session is opened again after it was lost.
     """
 
-    def __init__(self, address: str, statement: str) -> None:
-        self._address, self._statement = address, statement
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._connection: Connection | None = None
         self._next_attempt = 0.0
-        self._closed = False
-
-    def get(self) -> Connection | None:
-        """Return the connection, opened if necessary; None after `close` or a failure in the last second."""
-        if self._connection is None and not self._closed and time.monotonic() >= self._next_attempt:
-            self._next_attempt = time.monotonic() + RECONNECT_SECONDS
-            with suppress(psycopg.Error):
-                connection = connect(self._address)
-                connection.execute(self._statement.encode())
-                self._connection = connection
-        return self._connection
-
-    def discard(self) -> None:
-        """Close the connection after an error. `get` opens a new one."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def close(self) -> None:
-        """Close the connection. `get` does not open another one."""
-        self._closed = True
-        self.discard()
-
-
-class SessionLock:
-    """A `ProcessLock` as an advisory lock of a session, which the database releases when the session ends."""
-
-    def __init__(self, address: str) -> None:
-        self._session = DedicatedSession(address, "SELECT")  # this statement does nothing
         self._held = False
 
     def try_acquire(self) -> bool:
         """See `ProcessLock.try_acquire`. False without a connection."""
-        connection = self._session.get()
-        if connection is None:
+        if self._connection is None and time.monotonic() < self._next_attempt:
             return False
+        self._next_attempt = time.monotonic() + RECONNECT_SECONDS
         try:
+            self._connection = self._connection or connect(self._address)
             # If the session holds the lock, only check that it is alive. Taking the lock again would count twice.
             query = "true" if self._held else f"pg_try_advisory_lock({LEARNER_LOCK} + {SCHEMA_ID})"
-            self._held = connection.execute(f"SELECT {query}".encode()).fetchall() == [(True,)]
+            self._held = self._connection.execute(f"SELECT {query}".encode()).fetchall() == [(True,)]
         except psycopg.Error:
             self.release()
         return self._held
 
     def release(self) -> None:
         """See `ProcessLock.release`."""
-        self._held = False
-        self._session.discard()
-
-
-class ChangeListener:
-    """Waits for notifications that other stores send.
-
-    Args:
-        address: the address with all parameters.
-        channel: name of the channel.
-        own: payload of the notifications that this store sends, which are ignored.
-    """
-
-    def __init__(self, address: str, channel: str, own: str) -> None:
-        self._session = DedicatedSession(address, f"LISTEN {channel}")
-        self._own = own
-        self._lock = Lock()
-        self._connected = True
-
-    def wait(self, timeout: float) -> bool:
-        """Block until a notification comes, at most `timeout` seconds. Returns whether one came.
-
-        Also returns True after the connection was opened again, because notifications may have been missed. Without a
-        connection it sleeps.
-        """
-        deadline = time.monotonic() + timeout
-        if not self._lock.acquire(timeout=timeout):
-            return False
-        try:
-            changed = self._receive(deadline)
-        finally:
-            self._lock.release()
-        if not changed:
-            time.sleep(max(0.0, deadline - time.monotonic()))
-        return changed
-
-    def _receive(self, deadline: float) -> bool:
-        connection = self._session.get()
-        reconnected = connection is not None and not self._connected
-        self._connected = connection is not None
-        if connection is None or reconnected:
-            return reconnected
-        try:
-            while (seconds := deadline - time.monotonic()) > 0:
-                for notification in connection.notifies(timeout=seconds, stop_after=1):
-                    if notification.payload != self._own:
-                        return True
-        except psycopg.Error:
-            self._connected = False
-            self._session.discard()
-        return False
-
-    def close(self) -> None:
-        """Close the connection. Waits for a `wait` in another thread."""
-        with self._lock:
-            self._session.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._held = None, False

@@ -16,7 +16,7 @@ CREATE_LOCK = 0x676C6231 << 32
 """Advisory lock of the process that creates tables."""
 SCHEMA_ID = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema())"
 TYPES = {"INTEGER": "bigint", "TEXT": 'text COLLATE "C"', "REAL": "double precision", "BLOB": "bytea"}
-ROOM_FOR_UPDATES = ("event_counts", "learner")
+ROOM_FOR_UPDATES = ("event_counts", "coordination")
 """Tables with rows that are updated often. Free space in the page lets PostgreSQL update a row in place."""
 
 

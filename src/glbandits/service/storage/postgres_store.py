@@ -1,7 +1,6 @@
 """An event store in a PostgreSQL database, shared by any number of processes and machines."""
 
 import asyncio
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,6 @@ from glbandits.service.storage import postgres_log
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import LearnerLease
 from glbandits.service.storage.postgres_connections import (
-    ChangeListener,
     SessionLock,
     as_store_errors,
     connect,
@@ -27,18 +25,18 @@ from glbandits.service.storage.postgres_connections import (
     open_pool,
     with_defaults,
 )
-from glbandits.service.storage.postgres_schema import SCHEMA_ID, Connection, prepare
+from glbandits.service.storage.postgres_schema import Connection, prepare
 
 WRITERS, READERS = 2, 4
 """Connections of a process at most, besides one for notifications and one for the learner lock."""
 OUTCOME_SECONDS = 8.0
 """Time to find out whether a batch was committed, if the connection was lost during the commit. It is longer than
 `idle_in_transaction_session_timeout`, after which the server ends the transaction of a connection that broke."""
-LEARNER = "SELECT FROM learner FOR UPDATE"
+LEARNER = "SELECT FROM coordination FOR UPDATE"
 LOCKS = {
     "loops": (postgres_log.LOCK, LEARNER),  # waits for batches that have read the old seal and are not committed
     "models": (LEARNER,),
-    "learner": (LEARNER,),
+    "coordination": (LEARNER,),
     "decisions": (postgres_log.LOCK,),
     "event_counts": (postgres_log.LOCK,),
     "documents": ("LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE",),  # no other process may write the same version
@@ -66,15 +64,12 @@ class PostgresStore(EventStore):
     def __init__(self, address: str) -> None:
         self._address = with_defaults(address)
         self._name = display_name(self._address)
-        self._id = secrets.token_hex(8)
         self._closed = False
         self.lease = LearnerLease(self, SessionLock(self._address))
         with as_store_errors(f"{self._name} could not be opened"), connect(self._address) as connection:
             prepare(connection, self._name)
-            self._channel = f"glbandits_{connection.execute(f'SELECT {SCHEMA_ID}').fetchall()[0][0]}"
         self._writers = open_pool(self._address, WRITERS)
         self._readers = open_pool(self._address, READERS, reader=True)
-        self._listener = ChangeListener(self._address, self._channel, self._id)
         self._executor = ThreadPoolExecutor(1, "postgres-writer")
 
     @contextmanager
@@ -147,20 +142,10 @@ class PostgresStore(EventStore):
 
     @contextmanager
     def _changing(self, table: str, /) -> Iterator[Connection]:
-        """See `EventStore._changing`. Notifies other processes of new documents and models."""
         with self._writing() as connection:
             for statement in LOCKS[table]:
                 connection.execute(statement.encode())
             yield connection
-            if table in ("documents", "models"):
-                connection.execute("SELECT pg_notify(%s, %s)", (self._channel, self._id))
-
-    def wait_for_change(self, timeout: float) -> bool:
-        """See `EventStore.wait_for_change`.
-
-        An attempt to connect again may take `connect_timeout` longer.
-        """
-        return self._listener.wait(timeout)
 
     def backup(self, path: str | PathLike[str]) -> None:
         """Raise InvalidInput: use the tools of PostgreSQL."""
@@ -181,6 +166,5 @@ class PostgresStore(EventStore):
             self.lease.close()
             self._closed = True
             self._executor.shutdown()
-            self._listener.close()
             self._writers.close()
             self._readers.close()

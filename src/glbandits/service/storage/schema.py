@@ -53,8 +53,12 @@ TABLES = {
         saved_at INTEGER NOT NULL,
         body BLOB NOT NULL,
         PRIMARY KEY (loop_name, sequence)""",
-    # One row, see `LearnerLease`.
-    "learner": "only_row INTEGER PRIMARY KEY CHECK (only_row = 1), term INTEGER NOT NULL, beat INTEGER NOT NULL",
+    # One row: the term and the beat of the learner, see `LearnerLease`, and the number of saved documents and models.
+    "coordination": """
+        only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+        term INTEGER NOT NULL,
+        beat INTEGER NOT NULL,
+        changes INTEGER NOT NULL""",
 }
 """The columns of each table."""
 INDEXES = {
@@ -68,7 +72,7 @@ sequence numbers of deleted events must not be used again."""
 SELECT_LAST_SEQUENCE = f"SELECT count FROM event_counts WHERE (loop_name, kind, status) = {LAST_SEQUENCE_KEY}"
 FIRST_ROWS = (
     f"INSERT INTO event_counts VALUES {(*LAST_SEQUENCE_KEY, 0)}",
-    "INSERT INTO learner VALUES (1, 0, 0)",
+    "INSERT INTO coordination VALUES (1, 0, 0, 0)",
 )
 
 

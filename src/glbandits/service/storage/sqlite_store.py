@@ -250,11 +250,6 @@ class SqliteStore(EventStore):
         with self._transaction(connection):
             return sqlite_log.append(connection, events, assume_new=False)
 
-    def wait_for_change(self, timeout: float) -> bool:
-        """See `EventStore.wait_for_change`. SQLite has no notifications between processes."""
-        time.sleep(timeout)
-        return False
-
     def backup(self, path: str | PathLike[str]) -> None:
         target = Path(path)
         if target.exists():

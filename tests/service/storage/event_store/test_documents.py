@@ -1,5 +1,8 @@
 """The contract of `EventStore`: documents and models."""
 
+from collections.abc import Callable
+from contextlib import closing
+
 import pytest
 
 from glbandits.common.errors import InvalidInput
@@ -38,6 +41,18 @@ def test_names_are_found_by_the_kind_of_their_documents(store: EventStore) -> No
     assert store.names_with("base") == ["garden", "shop"]
     assert store.names_with("policy") == []
     assert (store.newest_version("shop", "base"), store.newest_version("shop", "policy")) == (2, 0)
+
+
+def test_changes_of_other_processes_are_noticed(store: EventStore, opened: Callable[[], EventStore]) -> None:
+    with closing(opened()) as other:
+        assert [store.wait_for_change(0), store.wait_for_change(0)] == [True, False]
+        for own, noticed in ((store, False), (other, True)):
+            own.save_document("shop", "policy", 1, b"")
+            assert [store.wait_for_change(0), store.wait_for_change(0)] == [noticed, False]
+            own.save_model("shop", 1, 1, b"")
+            assert [store.wait_for_change(0), store.wait_for_change(0)] == [noticed, False]
+        other.append_blocking([decision("a")])
+        assert not store.wait_for_change(0)
 
 
 def test_models_are_found_by_sequence_number(store: EventStore) -> None:

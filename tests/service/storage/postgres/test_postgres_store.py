@@ -1,4 +1,4 @@
-"""PostgreSQL stores of several processes: order, duplicates, settings and notifications."""
+"""PostgreSQL stores of several processes: order, duplicates and settings."""
 
 import subprocess
 import sys
@@ -137,9 +137,9 @@ def test_stores_in_two_schemas_are_independent(postgres: PostgresServer, store: 
         assert store.lease.keep()
         assert apart.lease.keep()
         store.append_blocking([decision("a")])
-        store.wait_for_change(0.01)
+        store.wait_for_change(0)
         apart.save_document("shop", "policy", 1, b"")
-        assert not store.wait_for_change(0.2)
+        assert not store.wait_for_change(0)
         assert apart.decision("shop", "a") is None
 
 
@@ -189,22 +189,6 @@ def test_sessions_have_timeouts_and_wait_for_the_disk(postgres: PostgresServer) 
         "idle_in_transaction_session_timeout": "5000",
         "synchronous_commit": "on",
     }
-
-
-def test_a_change_by_another_process_ends_the_wait(store: PostgresStore, other: PostgresStore) -> None:
-    assert not store.wait_for_change(0.01)
-    store.save_document("shop", "policy", 1, b"own")
-    assert not store.wait_for_change(0.1)
-    for change in (
-        lambda: other.save_document("shop", "policy", 1, b""),
-        lambda: other.save_documents("shop", 1, {"base": b""}, expected_versions={}),
-        lambda: other.save_model("shop", 1, 1, b""),
-    ):
-        began = time.monotonic()
-        threading.Timer(0.05, change).start()
-        assert store.wait_for_change(60.0)
-        assert time.monotonic() - began < 30.0
-    assert not store.wait_for_change(0.01)
 
 
 def test_a_lost_lock_is_taken_again(postgres: PostgresServer, store: PostgresStore) -> None:
