@@ -24,6 +24,7 @@ from glbandits.service.http.personalizer.handler_adapter import ANY_PREVIEW, ANY
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import decision_handlers, loop_handlers, reward_handlers
 from glbandits.service.http.v1 import schemas as v1
+from glbandits.service.http.v1.loop_schemas import LoopConfiguration
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
 
@@ -45,7 +46,7 @@ PAGE = (
 FEATURES = (
     f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
 )
-DECIDE, CONFIGURATION = v1.DecideRequest | bytes, loop_handlers.LoopConfiguration
+DECIDE = v1.DecideRequest | bytes
 LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
@@ -55,9 +56,9 @@ V1 = (
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
     Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),
-    Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, CONFIGURATION),
-    Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, CONFIGURATION, CONFIGURATION),
-    Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, CONFIGURATION, CONFIGURATION),
+    Endpoint("GET", "/v1/configuration", READ, loop_handlers.configuration, None, LoopConfiguration),
+    Endpoint("PUT", "/v1/configuration", ADMIN, loop_handlers.configure, LoopConfiguration, LoopConfiguration),
+    Endpoint("PATCH", "/v1/configuration", ADMIN, loop_handlers.change, LoopConfiguration, LoopConfiguration),
     Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.EventPage, parameters=PAGE),
     Endpoint("GET", "/v1/events/{event}", READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
     Endpoint(

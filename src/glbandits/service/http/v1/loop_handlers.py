@@ -26,6 +26,7 @@ from glbandits.service.http.v1.decision_handlers import (
     parse_json,
     unknown_event,
 )
+from glbandits.service.http.v1.loop_schemas import LoopConfiguration
 from glbandits.service.runtime.replay.relearning import model_that_decided
 
 PAGE, LARGEST_PAGE = 50, 500
@@ -37,19 +38,6 @@ MAX_RELEARNED = 10_000
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
 """Bytes of features after which a page is full, and events that are read before its size is checked."""
 _settings = msgspec.json.Decoder(dict[str, Any])
-
-LoopConfiguration: Any = msgspec.defstruct(
-    "LoopConfiguration",
-    [
-        (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
-        for field in msgspec.structs.fields(LoopConfig)
-    ],
-    bases=(schemas.ApiStruct,),
-    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
-    frozen=True,
-    kw_only=True,
-)
-"""`LoopConfig` in camelCase."""
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
