@@ -51,7 +51,7 @@ PAGE = (
 FEATURES = (
     f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
 )
-DECIDE, CONFIGURATION = v1.DecideRequest | bytes, configuration_handlers.LoopConfiguration
+DECIDE = v1.DecideRequest | bytes
 LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
