@@ -47,14 +47,14 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest and the largest reward that is accepted, unless the loop has a range of its own."""
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A chosen action, with all that is needed to reproduce the choice and to learn from it."""
 
     loop: str
     event_id: str
     slot: str = ""
     """Id of the slot: an event with several slots has one decision for each. Empty if there is only one."""
-    timestamp: int = msgspec.field(name="at")
+    timestamp: int
     """Microseconds since 1970."""
     request: bytes
     """The features of the request, in the format that `encoding` names."""
@@ -77,12 +77,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Probability of each action in the draw, exploration included."""
     epoch: int = 0
     """The number of times that the model was replaced: by a reset, an import or another policy."""
-    learned_through: int = msgspec.field(name="model")
+    learned_through: int
     """Sequence number of the last decision that the model had learned: its version within the epoch."""
     mode: Mode
     deferred: bool = False
     """Whether the decision is learned only if it is activated."""
-    reward_window: int = msgspec.field(name="wait")
+    reward_window: int
     """Microseconds after the decision for which rewards are accepted."""
     default_reward: float
     aggregation: Aggregation

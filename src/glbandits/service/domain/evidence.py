@@ -115,7 +115,7 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The newest segment. It becomes the present one when the next segment starts."""
     segments: int = 0
     """The number of segments that have started."""
-    decisions_of_model: int = msgspec.field(name="of_model", default=0)
+    decisions_of_model: int = 0
     """Decisions since the model was last replaced."""
     means: tuple[float, float] = (0.0, 0.0)
     """Running mean rewards of decisions that showed the baseline, and of the others."""
