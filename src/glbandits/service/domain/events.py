@@ -64,11 +64,11 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     rewards."""
 
 
-class Decision(DecisionRequest, frozen=True, kw_only=True):
+class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
     """A request with the chosen action, and all that is needed to reproduce the choice and to learn from it."""
 
     loop: str
-    timestamp: int = msgspec.field(name="at")
+    timestamp: int
     """Microseconds since 1970."""
     chosen: int
     """Index of the action that was drawn from `probabilities`."""
@@ -80,10 +80,10 @@ class Decision(DecisionRequest, frozen=True, kw_only=True):
     """Probability of each action in the draw, exploration included."""
     epoch: int = 0
     """The number of times that the model was replaced: by a reset, an import or another policy."""
-    learned_through: int = msgspec.field(name="model")
+    learned_through: int
     """Sequence number of the last decision that the model had learned: its version within the epoch."""
     mode: Mode
-    reward_window: int = msgspec.field(name="wait")
+    reward_window: int
     """Microseconds after the decision for which rewards are accepted."""
     default_reward: float
     aggregation: Aggregation

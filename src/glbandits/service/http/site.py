@@ -111,7 +111,9 @@ class Site:
         """Write the queue, save the models and close the store."""
         self.stopping.set()
         try:
-            await self._opened.aclose()
+            async with self._opened:
+                if "service" in vars(self):  # raises if the file of the store is lost or damaged
+                    await asyncio.to_thread(self.service.store.maintain)
         except StoreError as error:
             log.error("The shutdown is not complete: %s", error)
             self.is_complete = False

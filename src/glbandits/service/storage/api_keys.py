@@ -39,7 +39,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     digest: bytes
     """SHA-256 of the text."""
     scopes: tuple[str, ...]
-    timestamp: int = msgspec.field(name="at")
+    timestamp: int
     """When the key was created, in microseconds since 1970."""
 
 

