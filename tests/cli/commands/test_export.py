@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from glbandits import InvalidInput
+from glbandits import UnknownName
 from glbandits.cli.app import app
 from glbandits.evaluation import Columns
 from glbandits.service.domain.events import Mode, Reward
@@ -53,7 +53,7 @@ def test_store_is_evaluated_directly(store: Path) -> None:
     assert "uniform: evaluated on all 200 rows" in run.stdout
     run = glb("evaluate", store.name, "--loop", "other", folder=store.parent)
     assert run.returncode != 0
-    assert "loop 'other' of events.sqlite has no settled decision" in run.stderr
+    assert "unknown loop 'other'" in run.stderr
 
 
 def test_export_of_a_store_is_removed_with_its_log(
@@ -69,7 +69,7 @@ def test_export_of_a_store_is_removed_with_its_log(
     assert sum(map(len, rows)) == 200, "rows that are being read keep the export"
     del rows
     gc.collect()
-    with pytest.raises(InvalidInput, match="no settled decision"):
+    with pytest.raises(UnknownName, match="unknown loop 'other'"):
         open_log_or_store(str(store), Columns(), loop="other")
     assert not list(temporary.iterdir())
 

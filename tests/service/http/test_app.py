@@ -220,6 +220,7 @@ def test_refused_keys_are_audited(site: ServedSite, caplog: pytest.LogCaptureFix
         ask(site, "GET", "/thing", authorization="Bearer wrong")
         ask(site, "GET", "/thing", authorization=f"Bearer {site.narrow_key}")
     assert [line.split(" in ")[0] for line in logged(caplog)] == ["GET /thing: 401", "GET /thing: 403"]
+    assert "key narrow" in logged(caplog)[1]
 
 
 def test_allowed_origin_may_call(site: ServedSite) -> None:
@@ -265,7 +266,7 @@ def test_every_endpoint_needs_its_scope(tmp_path: Path) -> None:
         for endpoint in ENDPOINTS:
             path = endpoint.path.replace("{version:personalizer}", "/v1.0")
             path = path.replace("{version:personalizer_preview}", "/v1.1-preview.1").replace("{loop}", "default")
-            path = path.replace("{event:path}", "e").replace("{event}", "e").replace("{evaluation}", "e")
+            path = path.replace("{event:event}", "e").replace("{event}", "e").replace("{evaluation}", "e")
             without = ask(site, endpoint.method, path, authorization="").status_code
             narrow = ask(site, endpoint.method, path, authorization=f"Bearer {site.narrow_key}").status_code
             assert (without == 401) == (endpoint.scope != OPEN), path

@@ -80,10 +80,13 @@ def test_an_interrupted_move_continues(
         patch.setattr(moving, "_insert", interrupted)
         with pytest.raises(KeyboardInterrupt):
             move(source, target)
+    with pytest.raises(StoreError, match="the move to this store is not complete"):
+        Keys(target, lambda: 0)
     copied: list[str] = []
     contents = move(source, target, lambda what, _: copied.append(what))
     assert copied.count("copying decisions") == 6 - min(batches, 6)
     assert move(source, target) == contents  # a complete one only compares
+    assert Keys(target, lambda: 0).live() == Keys(source, lambda: 0).live()
 
 
 def test_a_changed_source_is_noticed(source: EventStore, target: EventStore) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from glbandits.cli.common_options import StoreOption
 from glbandits.service.domain.events import Mode
-from glbandits.service.export.loop_export import LEARNED, export_loop
+from glbandits.service.export.loop_export import LEARNED, check_loop, export_loop
 from glbandits.service.runtime.service import DEFAULT_LOOP
 from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.open_store import open_existing_store
@@ -31,6 +31,7 @@ def export_command(
 ) -> None:
     """Write settled decisions to Parquet files, with features, fields, probabilities and reward."""
     with closing(open_existing_store(store)) as opened:
+        check_loop(opened, loop)
         manifest = export_loop(opened, loop, folder, modes=mode, with_fields=not without_fields)
     files = "1 file" if len(manifest.files) == 1 else f"{len(manifest.files)} files"
     rest = f"{manifest.left_out} left out, {manifest.open} still open"

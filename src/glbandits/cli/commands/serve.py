@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -42,7 +43,8 @@ def serve_command(**options: str | None) -> None:
     """
     file = options.pop(FILE)
     settings = read_settings({name: value for name, value in options.items() if value is not None}, os.environ, file)
-    typer.echo(f"Opening store {settings.store}")
+    store = re.sub(r"://[^/@]*@", "://", settings.store)  # without a password
+    typer.echo(f"Opening store {store.partition('?')[0]}")
     with needed_for("glb serve", "serve"):  # slow: they import NumPy
         from glbandits.service.http.server import address_of, first_key, listen, run_server
         from glbandits.service.http.site import new_loop_start

@@ -48,13 +48,14 @@ def _open_store_log(address: str, loop: str, settings: dict[str, Any]) -> Log:
     The folder is removed when the log is garbage collected, and at exit.
     """
     with needed_for("the log of a service", "serve"):
-        from glbandits.service.export.loop_export import export_loop
+        from glbandits.service.export.loop_export import check_loop, export_loop
         from glbandits.service.storage.open_store import open_existing_store
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory())) / "log"
         with closing(open_existing_store(address)) as store:
             written = export_loop(store, loop, folder)
+            check_loop(store, loop)
         if not written.rows:
             raise InvalidInput(
                 f"loop {loop!r} of {address} has no settled decision. Wait until reward windows have closed, or name "

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from glbandits.common.arrays import Floats
 from glbandits.common.atomic_files import atomic_path
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest, RunningPolicy
 from glbandits.common.extras import needed_for
 from glbandits.features import Hashing
@@ -33,7 +33,7 @@ from glbandits.service.domain.request_features import (
     width_of,
 )
 from glbandits.service.domain.reward_aggregation import reward_of
-from glbandits.service.runtime.loops.loop_documents import CONFIGURATION, latest_base
+from glbandits.service.runtime.loops.loop_documents import CONFIGURATION, IDENTITY, latest_base
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.event_store import EventStore
 
@@ -60,6 +60,11 @@ class _Row(NamedTuple):
         values = self.features.values if isinstance(self.features, SparseRows) else self.features
         texts = [self.columns["context"] or "", *(self.columns["action_fields"] or [])]
         return int(values.size) + sum(map(len, texts)) // 8
+
+
+def check_loop(store: EventStore, loop_name: str) -> None:
+    """Raise UnknownName unless a store has this loop."""
+    lookup("loop", loop_name, dict.fromkeys(store.names_with(IDENTITY)))
 
 
 def export_loop(

@@ -83,19 +83,19 @@ class Authenticator:
             self._keys = keys
             self._seen = {}
 
-    def authorize(self, request: Request, scope: str) -> str:
-        """Check the key of a request, and return its name.
+    def authorize(self, request: Request, scope: str) -> None:
+        """Check the key of a request, and note its name in the state of the request.
 
         Raises HttpError: 401 without a live key, 403 if the key lacks the scope, 429 above the rate limit.
         """
         key = self.check_scope(request, scope)
         if self._rate_limit is not None:
             _check_rate(self._rate_limit, key.id, f"the key {key.name!r} is above its rate limit")
-        return key.name
 
     def check_scope(self, request: Request, scope: str) -> Key:
         """Return the key of a request, without using the rate limit. Raises HttpError: 401 or 403."""
         key = self._key_of(request)
+        request.state.key_name = key.name
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
             message = f"the key must have the scope {scope}; {key.name!r} has {allowed}"

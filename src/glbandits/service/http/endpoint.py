@@ -7,6 +7,7 @@ from types import UnionType
 from typing import Any, NamedTuple, get_args
 
 import msgspec
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,6 +20,9 @@ from glbandits.service.runtime.service import DEFAULT_LOOP
 
 LOOP_PREFIX = "/loops/{loop}"
 BYTES_TYPE, JSON_TYPE = "application/octet-stream", "application/json"
+EVENT = "{event:event}"
+"""The path parameter of an event id: any text, also with slashes and line breaks."""
+register_url_convertor("event", type("EventConvertor", (StringConvertor,), {"regex": "(?s:.*)"})())
 ONCE = (b"host", b"ocp-apim-subscription-key", b"authorization", b"content-type", b"content-encoding")
 """Headers that a request may have only once. Of two, a proxy might use another one than this server."""
 PLAIN = ((b"content-encoding", b"identity"), (b"transfer-encoding", b"chunked"))
@@ -96,7 +100,7 @@ class PathHandler:
         site, headers = self._site, dict[bytes, bytes](request.scope["headers"])
         _check_headers(request, headers)
         if endpoint.scope != OPEN:
-            request.state.key_name = site.authenticator.authorize(request, endpoint.scope)
+            site.authenticator.authorize(request, endpoint.scope)
         if request.scope["query_string"] and endpoint.parameters is not None:
             _check_query(request, endpoint.parameters)
         endpoint.check(request)

@@ -12,7 +12,7 @@ from glbandits.service.http.api_page import api_page
 from glbandits.service.http.auth import OPEN
 from glbandits.service.http.dashboard import handlers as dashboard
 from glbandits.service.http.dashboard.schemas import Statistics
-from glbandits.service.http.endpoint import Endpoint, Parameter
+from glbandits.service.http.endpoint import EVENT, Endpoint, Parameter
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
 from glbandits.service.http.personalizer import config_schemas, rank_handlers, schemas
@@ -57,7 +57,7 @@ SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
 LOOP, SENT = configuration_handlers.LoopConfiguration, dict[str, Any]
-EVENT = "/v1/events/{event:path}"
+LOGGED = f"/v1/events/{EVENT}"
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
@@ -67,8 +67,8 @@ V1 = (
     Endpoint("PUT", "/v1/configuration", ADMIN, configuration_handlers.configure, LOOP, LOOP, decoded=SENT),
     Endpoint("PATCH", "/v1/configuration", ADMIN, configuration_handlers.change, LOOP, LOOP, decoded=SENT),
     Endpoint("GET", "/v1/events", READ, loop_handlers.events, None, v1.EventPage, parameters=PAGE),
-    Endpoint("GET", EVENT + "/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT),
-    Endpoint("GET", EVENT, READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
+    Endpoint("GET", LOGGED + "/explanation", READ, loop_handlers.explanation, None, v1.Explanation, parameters=LIMIT),
+    Endpoint("GET", LOGGED, READ, loop_handlers.event, None, v1.EventRecord, parameters=SLOT),
     Endpoint("GET", "/v1/model", READ, loop_handlers.model, None, bytes),
     Endpoint("GET", "/v1/status", READ, loop_handlers.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),
@@ -81,12 +81,12 @@ V1 = (
 SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract
 SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
 SLOTS_REWARD = schemas.MultiSlotRewardRequest
-EVENT, SLOTS_EVENT = "/events/{event:path}", "/multislot/events/{event:path}"
+EVENTS, SLOTS_EVENT = f"/events/{EVENT}", f"/multislot/events/{EVENT}"
 
 ALL_VERSIONS = (
     Endpoint("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
-    Endpoint("POST", EVENT + "/reward", REWARD, rank_handlers.reward, schemas.RewardRequest, None, 204, BAD_REWARD),
-    Endpoint("POST", EVENT + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
+    Endpoint("POST", EVENTS + "/reward", REWARD, rank_handlers.reward, schemas.RewardRequest, None, 204, BAD_REWARD),
+    Endpoint("POST", EVENTS + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
     Endpoint("GET", "/configurations/service", READ, config.get_service, None, SERVICE),
     Endpoint("PUT", "/configurations/service", ADMIN, config.put_service, SERVICE, SERVICE, 200, BAD_SERVICE),
     Endpoint("GET", "/configurations/policy", READ, config.get_policy, None, POLICY),

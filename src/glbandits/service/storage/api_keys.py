@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from glbandits.common.errors import InvalidInput, lookup
+from glbandits.service.domain.errors import StoreError
 from glbandits.service.storage.event_store import EventStore
 
 SCOPES = {
@@ -21,8 +22,9 @@ SCOPES = {
     "admin": "change configurations",
 }
 """Scopes of a key and what they allow. No scope includes another."""
-SERVICE, KEYS = "", "keys"
-"""Loop name and kind of the document of keys. Keys are for all loops, so the loop name is empty."""
+SERVICE, KEYS, UNFINISHED_MOVE = "", "keys", "unfinished move"
+"""Loop name and kinds of documents that are for all loops, so the loop name is empty. While `glb move` fills a store,
+the store has the last one."""
 KEYS_EVERY = 0.1
 """Seconds between two looks of a server for new and revoked keys."""
 MAX_LIVE_KEYS = 2
@@ -69,6 +71,8 @@ class Keys:
     """
 
     def __init__(self, store: EventStore, clock: Callable[[], int]) -> None:
+        if store.latest_document(SERVICE, UNFINISHED_MOVE) is not None:
+            raise StoreError("the move to this store is not complete. Repeat `glb move`, or use the store it came from")
         self._store, self._clock = store, clock
         self._version, self._live = 0, list[Key]()
 

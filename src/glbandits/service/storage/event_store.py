@@ -294,6 +294,16 @@ class EventStore(ABC):
             ((count,),) = self._execute(connection, query, loop_name, sequence)
         return int(count)
 
+    def reward_bounds(self, loop_name: str) -> tuple[float, float] | None:
+        """Return the smallest and the largest reward in time; None without rewards. Reads all rewards."""
+        query = (
+            "SELECT min(value), max(value) FROM rewards JOIN decisions ON rewards.decision = decisions.sequence"
+            " WHERE loop_name = %s AND late = 0"
+        )
+        with self._reading() as connection:
+            ((lowest, highest),) = self._execute(connection, query, loop_name)
+        return None if lowest is None else (lowest, highest)
+
     def delete_log(
         self,
         loop_name: str,

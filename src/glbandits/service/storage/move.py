@@ -9,6 +9,7 @@ import msgspec
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
+from glbandits.service.storage.api_keys import SERVICE, UNFINISHED_MOVE
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.schema import LAST_SEQUENCE_KEY
 
@@ -51,8 +52,11 @@ def move(source: EventStore, target: EventStore, progress: Progress = lambda *_:
     )
     if not moved["documents"]:
         raise InvalidInput("the store to move is empty; name the store that `glb serve --store` uses")
+    present["documents"] = [row for row in present["documents"] if row[1] != UNFINISHED_MOVE]
     if present not in (EMPTY, moved):
         raise InvalidInput("the store to move to has other data; name an empty database, or another schema of it")
+    if present != moved:
+        target.save_document(SERVICE, UNFINISHED_MOVE, 0, b"")  # so that nobody uses the target
     for name, key in LOG.items():
         _copy(source, target, name, key, progress)
     if present != moved:

@@ -58,7 +58,7 @@ def test_a_repeated_event_gets_the_same_response(site: Site) -> None:
     assert "'e1' was decided before" in message
 
 
-@pytest.mark.parametrize("event_id", ["evt 1/å", "a/b", "%2F", "日本", ".", "x" * 256, "😀?#&"])
+@pytest.mark.parametrize("event_id", ["evt 1/å", "a/b", "%2F", "日本", ".", "x" * 256, "😀?#&", "line\nbreak"])
 def test_any_text_can_name_an_event(site: Site, event_id: str) -> None:
     site.rank(eventId=event_id, deferActivation=True)
     path = f"{V1}/events/{quote(event_id, safe='')}".replace("/.", "/%2E")

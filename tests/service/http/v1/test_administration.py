@@ -32,6 +32,21 @@ class TestAdministration:
         site.learn()
         assert site.ask("GET", "/v1/status").json()["learnedTo"] == 1
 
+    @pytest.mark.parametrize("method", ["PATCH", "PUT"])
+    def test_a_setting_of_the_policy_does_not_change_its_link(self, site: Site, method: str) -> None:
+        sent = {"width": 2, "settings": {"half_life": 500}}
+        settings = site.ask(method, "/v1/configuration", sent).json()["settings"]
+        assert (settings["link"], settings["half_life"]) == ("identity", 500)
+        settings = site.ask("PATCH", "/v1/configuration", {"settings": {"floor": 0.01}}).json()["settings"]
+        assert (settings["link"], settings["half_life"], settings["floor"]) == ("identity", 500, 0.01)
+
+    def test_an_event_with_slots_names_them(self, site: Site) -> None:
+        slots = [{"id": "top", "baselineAction": "a"}]
+        sent = {"eventId": "m", "actions": [{"id": "a", "features": [{"x": 1}]}], "slots": slots}
+        assert site.ask("POST", "/personalizer/v1.1-preview.3/multislot/rank", sent).status_code == 201
+        assert site.refusal("GET", "/v1/events/m")[1].endswith("add slot= with one of top")
+        assert site.ask("GET", "/v1/events/m?slot=top").status_code == 200
+
     def test_patch_changes_only_the_settings_sent(self, site: Site) -> None:
         before = site.ask("GET", "/v1/configuration").json()
         changed = site.ask("PATCH", "/v1/configuration", {"exploration": 0.05}).json()

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.features import Category, FeatureMap
-from glbandits.service.domain.events import DecisionRequest
+from glbandits.service.domain.events import DecisionRequest, Reward
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.runtime.loops.learning_loop import Loop
@@ -236,3 +236,16 @@ def test_model_file_is_not_given_up_in_silence(tmp_path: Path, trained: bool) ->
             loop.reconfigure(change)
     loop.reconfigure(change, reset_model=trained)
     assert (loop.published.bandit.policy, loop.is_relearning) == (Optimist(link="identity", half_life=50), False)
+
+
+def test_a_link_that_cannot_learn_the_rewards_of_the_log_is_refused(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    decision = ask(loop, "large", "noon")
+    store.append_blocking([decision, Reward(loop=loop.name, event_id="large", timestamp=clock(), value=50.0)])
+    clock.wait(11)
+    assert loop.learn() == 1
+    logistic = replace(loop.configuration, settings={"link": "logistic"})
+    with pytest.raises(InvalidInput, match="its rewards go from 50 to 50, and the link logistic learns 0 to 1"):
+        loop.configure(logistic)
+    loop.configure(logistic, reset_model=True)
+    assert loop.published.bandit.policy.link == "logistic"

@@ -101,11 +101,12 @@ def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep:
         name: check_setting(SETTINGS[name], value, name) if SETTINGS[name] in DECLARED else value
         for name, value in sent.items()
     }
-    kept = msgspec.to_builtins(LoopConfiguration(**msgspec.structs.asdict(current))) if keep else {}
+    present = current if keep else LoopConfig()
+    kept = msgspec.to_builtins(LoopConfiguration(**msgspec.structs.asdict(present))) | _policy_settings(present, sent)
+    if isinstance(nested, dict):
+        checked["settings"] = kept["settings"] | nested
     try:
-        settings = msgspec.convert(
-            kept | (_policy_settings(current, sent) if keep else {}) | checked, LoopConfiguration
-        )
+        settings = msgspec.convert(kept | checked, LoopConfiguration)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"the configuration is invalid: {error}") from None
     return LoopConfig(**{name: getattr(settings, name) for name in DECLARED})

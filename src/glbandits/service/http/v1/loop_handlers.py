@@ -7,6 +7,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import Decision, LoggedDecision, as_datetime
 from glbandits.service.domain.explanation import explain
 from glbandits.service.domain.loop_config import SECOND
@@ -86,6 +87,9 @@ def event(site: Site, request: Request) -> schemas.EventRecord:
     loop, event_id = site.service.loop(loop_name(request)), request.path_params["event"]
     logged = site.service.store.decision(loop.name, event_id, request.query_params.get("slot", ""))
     if logged is None:
+        slots = [other.decision.slot for other in site.service.store.decisions_of(loop.name, event_id)]
+        if slots:
+            raise InvalidInput(f"the event {event_id!r} has several slots; add slot= with one of {', '.join(slots)}")
         raise unknown_event(event_id)
     return record_of(logged)
 

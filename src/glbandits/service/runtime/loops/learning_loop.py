@@ -12,11 +12,11 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.maths.links import find_link
+from glbandits.maths.links import Link, find_link
 from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.service.domain.decision_learning import LearningOutcome, has_width_of_model, learn_batch
 from glbandits.service.domain.errors import LeaseLost
-from glbandits.service.domain.events import Decision, DecisionRequest, Mode, SettledDecision
+from glbandits.service.domain.events import Aggregation, Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fits
 from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
@@ -331,12 +331,24 @@ class Loop:
             why = MORE_THAN_LOG
         elif lost or (present.bandit.features is not None and new.bandit.features is None):
             why = f"its decisions have {present.bandit.dim} features, and these settings need {new.bandit.dim}"
+        elif outside := self._rewards_outside(find_link(new.bandit.policy.link)):
+            why = outside
         else:
             return
         raise InvalidInput(
             f'the model of loop {self.name} cannot be learned again: {why}. Send "resetModel": true to start a model '
             "that has learned nothing"
         )
+
+    def _rewards_outside(self, link: Link) -> str:
+        """Return how the rewards of the log leave the range of a link; empty if they do not, or if they are summed."""
+        bounds = self._store.reward_bounds(self.name)
+        if bounds is None or self.configuration.aggregation is Aggregation.SUM:
+            return ""
+        if link.lowest_reward <= bounds[0] and bounds[1] <= link.highest_reward:
+            return ""
+        learned = f"{link.lowest_reward:g} to {link.highest_reward:g}"
+        return f"its rewards go from {bounds[0]:g} to {bounds[1]:g}, and the link {link.name} learns {learned}"
 
     @property
     def is_relearning(self) -> bool:
@@ -362,7 +374,7 @@ class Loop:
             new, present = self._relearning, self.published
             if new is None or new.epoch != present.epoch or not fits(new.bandit, self.configuration):
                 log.info("Loop %s learns its log again, because its settings were changed.", self.name)
-                new = self._started(after=present.relearn_after or 0)
+                new, self._progress_saved = self._started(after=present.relearn_after or 0), -math.inf
             self._relearning = new = self._continued(new)
             if new.learned_through < present.learned_through:
                 if self._monotonic() - self._progress_saved > PROGRESS_SECONDS:
