@@ -18,7 +18,7 @@ import pytest
 from glbandits.common.errors import InvalidInput
 from glbandits.service import Settings, create_app
 from glbandits.service.client import AsyncClient, Client, ServiceError, calls, decide_request
-from glbandits.service.client.calls import Pause, Target
+from glbandits.service.client.calls import Destination, Pause
 from glbandits.service.domain.events import EventStatus
 from glbandits.service.http.v1.schemas import DecideRequest
 from glbandits.service.runtime.service import microseconds
@@ -245,14 +245,14 @@ def test_the_error_without_a_response_names_the_address(client_of: Any) -> None:
     ],
 )
 def test_pause_before_the_next_attempt(response: Any, expected: Pause) -> None:
-    assert Target("http://a", "key", "shop", 2).result(calls.status(), response, 1) == expected
+    assert Destination("http://a", "key", "shop", 2).result(calls.status(), response, 1) == expected
 
 
 @pytest.mark.parametrize("status", [200, 302, 502])
 def test_page_of_a_proxy_is_an_error(status: int) -> None:
-    target = Target("http://a", "key", "shop", 2)
+    destination = Destination("http://a", "key", "shop", 2)
     with pytest.raises(ServiceError, match=f"responded with {status}: <html>") as refused:
-        target.result(calls.status(), httpx2.Response(status, text="<html>" * 100), 1)
+        destination.result(calls.status(), httpx2.Response(status, text="<html>" * 100), 1)
     assert (refused.value.status, refused.value.code, len(str(refused.value)) < 300) == (status, "Unknown", True)
 
 

@@ -167,3 +167,12 @@ def test_a_backup_does_not_overwrite(tmp_path: Path) -> None:
     assert run.returncode == 2
     assert (tmp_path / "copy.db").read_text() == "precious"
     assert glb("backup", "new.db", "--store", "none.db", folder=tmp_path).returncode == 2
+
+
+def test_the_password_of_a_database_is_not_printed(tmp_path: Path) -> None:
+    run = glb(
+        "serve", "--port", "0", "--store", "postgresql://shop:secret@127.0.0.1:1/x?sslmode=disable", folder=tmp_path
+    )
+    assert run.returncode == 2
+    assert "Opening store postgresql://127.0.0.1:1/x\n" in run.stdout
+    assert "secret" not in run.stdout + run.stderr

@@ -79,7 +79,7 @@ class Pause(NamedTuple):
     seconds: float
 
 
-class Target:
+class Destination:
     """Where the calls of a client go, and when they are sent again. `Client` documents the arguments."""
 
     def __init__(self, address: str, key: str, loop: str, tries: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from glbandits.service.client import calls
-from glbandits.service.client.calls import Arms, Call, Pause, Target
+from glbandits.service.client.calls import Arms, Call, Destination, Pause
 from glbandits.service.http.v1.schemas import (
     BatchReply,
     Decided,
@@ -39,7 +39,7 @@ class Client:
     """
 
     def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
-        self._target = Target(address, key, loop, tries)
+        self._destination = Destination(address, key, loop, tries)
         self._http = httpx2.Client(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
     def decide(
@@ -115,7 +115,7 @@ class Client:
         self.close()
 
     def _send(self, call: Call[Content]) -> Content:
-        request = self._target.request(call)
+        request = self._destination.request(call)
         attempts = count(1)
         while True:
             outcome: httpx2.Response | httpx2.TransportError
@@ -123,7 +123,7 @@ class Client:
                 outcome = self._http.send(request)
             except httpx2.TransportError as error:
                 outcome = error
-            result = self._target.result(call, outcome, next(attempts))
+            result = self._destination.result(call, outcome, next(attempts))
             if not isinstance(result, Pause):
                 return result
             time.sleep(result.seconds)
@@ -133,7 +133,7 @@ class AsyncClient:
     """`Client` for asyncio: the same arguments and methods, as coroutines. Tasks may share a client."""
 
     def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
-        self._target = Target(address, key, loop, tries)
+        self._destination = Destination(address, key, loop, tries)
         self._http = httpx2.AsyncClient(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
     async def decide(
@@ -180,7 +180,7 @@ class AsyncClient:
         await self.close()
 
     async def _send(self, call: Call[Content]) -> Content:
-        request = self._target.request(call)
+        request = self._destination.request(call)
         attempts = count(1)
         while True:
             outcome: httpx2.Response | httpx2.TransportError
@@ -188,7 +188,7 @@ class AsyncClient:
                 outcome = await self._http.send(request)
             except httpx2.TransportError as error:
                 outcome = error
-            result = self._target.result(call, outcome, next(attempts))
+            result = self._destination.result(call, outcome, next(attempts))
             if not isinstance(result, Pause):
                 return result
             await asyncio.sleep(result.seconds)
