@@ -103,7 +103,7 @@ def _draw_coverage(covered: Floats) -> None:
     level = alt.Chart(inline([{"share": 0.95}])).mark_rule(strokeDash=[5, 3]).encode(y=share)
     title = f"95 % intervals that contain the true value, {ROWS:,} rows, {LOGS:,} logs"
     chart = alt.layer(bars, level).properties(width=640, height=240)
-    (FOLDER / "coverage.png").write_bytes(chart_png(finish(chart, title, wrap=100)))
+    (FOLDER / "coverage.png").write_bytes(chart_png(finish(chart, title, wrap=100).to_json()))
 
 
 def _draw_looks(outcomes: list[Coverage]) -> None:
@@ -143,7 +143,7 @@ def _draw_looks(outcomes: list[Coverage]) -> None:
         titled(right, "Logs whose interval was wrong at some look"),
     ]
     figure = alt.hconcat(*(panel.properties(width=380, height=260) for panel in panels))
-    (FOLDER / "looks.png").write_bytes(chart_png(finish(figure)))
+    (FOLDER / "looks.png").write_bytes(chart_png(finish(figure).to_json()))
 
 
 def _colour() -> alt.Color:

@@ -198,7 +198,7 @@ def save(chart: Any, name: str, height: int | None = 240) -> None:
     if not isinstance(chart, alt.VConcatChart):
         chart = chart.properties(width=WIDTH, **({} if height is None else {"height": height}))
     path = DOCS / "images" / f"tutorial-{name}.svg"
-    path.write_text(chart_svg(finish(chart)), encoding="utf-8")
+    path.write_text(chart_svg(finish(chart).to_json()), encoding="utf-8")
     print(f"wrote {path.relative_to(DOCS.parent)}")  # noqa: T201
 
 

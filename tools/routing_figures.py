@@ -189,7 +189,7 @@ def save(chart: Any, name: str, height: int | None) -> None:
     if height is not None:
         chart = chart.properties(width=WIDTH, height=height)
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{name}.svg").write_text(chart_svg(finish(chart)), encoding="utf-8")
+    (FOLDER / f"{name}.svg").write_text(chart_svg(finish(chart).to_json()), encoding="utf-8")
 
 
 def main() -> None:

@@ -84,6 +84,20 @@ def test_report_has_a_page_and_figures(page: Path) -> None:
     assert written == expected | {Path("report.html")}
 
 
+def test_growing_page_names_what_is_missing_and_loads_again(tmp_path: Path) -> None:
+    page = write_experiment_report(
+        small_results()[:1], tmp_path, COMMAND, paper=paper_summary(), missing=["news", "theory"]
+    )
+    body = body_of(page)
+    assert "Still to come: news and theory." in body
+    assert 'http-equiv="refresh"' in body
+    assert "Thompson Sampling, AISTATS 2021" in body
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    finished = body_of(write_experiment_report(small_results()[:1], tmp_path, COMMAND))
+    assert "Still to come" not in finished
+    assert "refresh" not in finished
+
+
 def test_equal_results_give_equal_bytes(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:

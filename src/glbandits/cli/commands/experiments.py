@@ -41,7 +41,9 @@ OutOption: TypeAlias = Annotated[Path, typer.Option(help="Folder for the report,
 
 def compare_command(
     file: Annotated[Path, typer.Argument(help="A TOML file with a problem, a horizon, policies and their grids.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Use small grids, and at most 20 fresh seeds.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use small grids, and at most 5 repeats and 20 fresh seeds.")
+    ] = False,
     protocol: ProtocolOption = BOTH,
     jobs: JobsOption = -1,
     engine: EngineOption = "local",
@@ -56,7 +58,7 @@ def compare_command(
         with work_bar(console) as bar:
             runner = ExperimentRunner(store, jobs, engine, bar)
             results = runner.run([experiment], protocols, quick=quick)
-        page = write_experiment_report(results, out, command_line())
+        page = write_experiment_report(results, out, command_line(), jobs=jobs)
     _print_conclusions(list(map(summarise, results)), console)
     console.print(f"Report: {page}", soft_wrap=True, markup=False)
 
@@ -64,7 +66,8 @@ def compare_command(
 def paper_command(
     names: Annotated[list[str], typer.Argument(help=f"Parts of the paper: {', '.join(NAMES)}, or {ALL}.")],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Use small grids and 20 fresh seeds: about three minutes for all parts.")
+        bool,
+        typer.Option("--quick", help="Use small grids and fewer seeds: about two minutes for all parts."),
     ] = False,
     data: Annotated[
         list[Path], typer.Option(help="covtype.data, a Yahoo! R6A file, or a folder of them. Repeat for more.")
@@ -82,13 +85,18 @@ def paper_command(
     check_engine(engine, jobs)
     sources = Sources(*find_data(data, parts), out, quick)
     console, store = Console(), _open_store(out)
-    with _resumable(store, console):
-        with work_bar(console) as bar:
-            results = run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar)
-        summary = summarise_paper(results, command_line(), quick=quick)
-        with console.status("writing the report"):
-            page = write_experiment_report(results.experiments, out, command_line(), paper=summary)
-            write_summary(summary, out)
+    page = None
+    with _resumable(store, console), work_bar(console) as bar:
+        for results in run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar):
+            summary = summarise_paper(results, command_line(), quick=quick)
+            missing = results.missing
+            is_first = page is None
+            page = write_experiment_report(
+                results.experiments, out, command_line(), paper=summary, missing=missing, jobs=jobs
+            )
+            if is_first and missing:
+                console.print(f"Open {page} in a browser: it grows with each part.", soft_wrap=True, markup=False)
+        write_summary(summary, out)
     _print_conclusions(list(summary.experiments), console)
     for line in findings(summary, check_claims(summary)):
         console.print(f"- {line}", markup=False, highlight=False)

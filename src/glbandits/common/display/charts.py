@@ -16,6 +16,7 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.display.palette import COLOURS, GREY
 from glbandits.common.extras import needed_for
+from glbandits.common.parallel import run_parallel
 
 with needed_for("a chart", "lab"):
     import altair as alt
@@ -245,31 +246,46 @@ def finish(chart: Any, title: str = "", subtitle: str = "", *, wrap: int = TITLE
 
 def save_chart(chart: Any, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a chart as PNG and as SVG into a folder; return both paths. Equal charts give equal bytes."""
+    return _save_specification((chart.to_json(indent=None), folder, name))
+
+
+def save_charts(charts: Mapping[str, Any], folder: Path, *, jobs: int = 1) -> None:
+    """Write charts, by their names, as PNG and as SVG into a folder, in this number of processes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for _ in run_parallel(
+        _save_specification, [(chart.to_json(indent=None), folder, name) for name, chart in charts.items()], jobs=jobs
+    ):
+        pass
+
+
+def _save_specification(chart: tuple[str, Path, str]) -> tuple[Path, Path]:
+    """Write a chart that is given as JSON, with its folder and its name."""
+    specification, folder, name = chart
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
-    write_atomically(png, chart_png(chart))
-    write_atomically(svg, chart_svg(chart).encode())
+    write_atomically(png, chart_png(specification))
+    write_atomically(svg, chart_svg(specification).encode())
     return png, svg
 
 
-def chart_png(chart: Any) -> bytes:
-    """Return a chart as a PNG image."""
-    png: bytes = vl_convert.vegalite_to_png(chart.to_json(indent=None), scale=PIXEL_RATIO)
+def chart_png(specification: str) -> bytes:
+    """Return a chart, given as JSON, as a PNG image."""
+    png: bytes = vl_convert.vegalite_to_png(specification, scale=PIXEL_RATIO)
     return _compressed(png) if png.count(b"IDAT") == 1 else png
 
 
 def _compressed(png: bytes) -> bytes:
-    """Return the image with its pixels compressed again: that makes it five times smaller."""
+    """Return the image with its pixels compressed again: that makes it several times smaller."""
     start = png.index(b"IDAT")
     (length,) = struct.unpack(">I", png[start - 4 : start])
     end = start + 4 + length
-    pixels = b"IDAT" + zlib.compress(zlib.decompress(png[start + 4 : end]), 9)
+    pixels = b"IDAT" + zlib.compress(zlib.decompress(png[start + 4 : end]))
     chunk = struct.pack(">I", len(pixels) - 4) + pixels + struct.pack(">I", zlib.crc32(pixels))
     return png[: start - 4] + chunk + png[end + 4 :]
 
 
-def chart_svg(chart: Any) -> str:
-    """Return a chart as SVG."""
-    svg: str = vl_convert.vegalite_to_svg(chart.to_json(indent=None))
+def chart_svg(specification: str) -> str:
+    """Return a chart, given as JSON, as SVG."""
+    svg: str = vl_convert.vegalite_to_svg(specification)
     numbers: dict[str, int] = {}  # of clip paths, which Vega counts over all charts of the process
     return re.sub(r"\bclip(\d+)", lambda found: f"clip{numbers.setdefault(found[1], len(numbers))}", svg)
 
@@ -289,8 +305,8 @@ def chart_script() -> str:
 
 
 def inline(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Return rows as data of a chart."""
-    return alt.InlineData(values=list(rows))
+    """Return rows as data of a chart: as text, because Altair copies and checks every value many times otherwise."""
+    return alt.InlineData(values=json.dumps(list(rows), separators=(",", ":")), format=alt.JsonDataFormat(type="json"))
 
 
 def rounded(value: float) -> float | None:

@@ -22,7 +22,9 @@ class Section:
     """HTML."""
 
 
-def write_page(path: Path, title: str, header: str, sections: Sequence[Section], command: str) -> Path:
+def write_page(
+    path: Path, title: str, header: str, sections: Sequence[Section], command: str, *, reload_seconds: int = 0
+) -> Path:
     """Write a page atomically; return its path.
 
     Args:
@@ -31,6 +33,7 @@ def write_page(path: Path, title: str, header: str, sections: Sequence[Section],
         header: HTML below the title.
         sections: the parts, which the page lists below the header.
         command: the command line that writes the page.
+        reload_seconds: after this time the browser loads the page again; 0 for never.
     """
     code = f"<p>This command writes the page again.</p>\n<pre><code>{escape(command)}</code></pre>"
     sections = [*sections, Section("reproduce", "How to reproduce this page", code)]
@@ -39,8 +42,9 @@ def write_page(path: Path, title: str, header: str, sections: Sequence[Section],
         f'<section id="{section.name}"><h2>{escape(section.title)}</h2>\n{section.content}</section>'
         for section in sections
     )
+    reload = f'<meta http-equiv="refresh" content="{reload_seconds}">' if reload_seconds else ""
     page = Template(files(__package__).joinpath("template.html").read_text(encoding="utf-8")).substitute(
-        title=escape(title), script=chart_script(), header=header, links=links, body=body
+        title=escape(title), reload=reload, script=chart_script(), header=header, links=links, body=body
     )
     write_atomically(path, page.encode())
     return path

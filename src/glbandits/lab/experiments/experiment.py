@@ -17,8 +17,8 @@ THIN_GRID: Grid = {
     "block_factor": (1, 5, 10),
 }
 """The thin grid of `--quick`: a policy keeps only these values of a setting, if its grid has any of them."""
-QUICK_FRESH = 20
-"""Maximum number of fresh seeds with `--quick`. It has no finals."""
+QUICK_REPEATS, QUICK_FRESH = 5, 20
+"""Largest numbers of repeats and of fresh seeds with `--quick`. It has no finals."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ class Experiment:
     """Remarks on the data for readers of the report."""
 
     def with_fewer_seeds(self) -> "Experiment":
-        """Return the experiment as `--quick` runs it: fewer fresh seeds and no finals."""
-        return replace(self, fresh=tuple(self.fresh)[:QUICK_FRESH], finals=())
+        """Return the experiment as `--quick` runs it: fewer repeats and fresh seeds, and no finals."""
+        repeats, fresh = tuple(self.repeats)[:QUICK_REPEATS], tuple(self.fresh)[:QUICK_FRESH]
+        return replace(self, repeats=repeats, fresh=fresh, finals=())
 
     def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
         """Return a run for each policy and seed.

@@ -62,13 +62,9 @@ class ExperimentRunner:
         protocols: Sequence[str] = PROTOCOLS,
         *,
         quick: bool = False,
-        overall: OverallProgress | None = None,
     ) -> list[ExperimentResult]:
-        """Play the runs that the store lacks, and return the results under the protocols.
-
-        `overall` is the progress of a longer command, of which the runs are the parts in `PARTS`.
-        """
-        parts = overall or OverallProgress(self.progress, dict.fromkeys(PARTS, 0.0))
+        """Play the runs that the store lacks, and return the results under the protocols."""
+        parts = OverallProgress(self.progress, dict.fromkeys(PARTS, 0.0))
         for experiment in experiments:
             _check_seeds(experiment)
         experiments = [experiment.with_fewer_seeds() for experiment in experiments] if quick else experiments

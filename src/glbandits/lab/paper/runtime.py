@@ -13,7 +13,8 @@ from glbandits.lab.simulation import prepare, simulate
 from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy, settings_of
 
-HORIZON, ARMS, DIM, RUNS = 1000, 100, 6, 5
+HORIZON, ARMS, DIM = 1000, 100, 6
+RUNS, QUICK_RUNS = 5, 2
 HORIZONS, DIMENSIONS = (500, 1000, 2000), (6, 12, 24)
 PAPER_SECONDS = {
     "ucb-glm": (2.024, 29.643),
@@ -74,31 +75,41 @@ def measure_runtime(
     news_horizon: int,
     *,
     names: Sequence[str] = tuple(POLICIES),
+    quick: bool = False,
     progress: Progress = no_progress,
 ) -> RuntimeTable:
-    """Time these policies at their default settings, in this process, one after another."""
-    rows = []
+    """Time these policies at their default settings, in this process, one after another.
+
+    A time is the least of `RUNS` runs, or of `QUICK_RUNS`.
+    """
+
+    def seconds(name: str, problem: Environment, horizon: int) -> float:
+        runs = simulate(
+            _policy(name, horizon), problem, horizon, QUICK_RUNS if quick else RUNS, jobs=1, keep_choices=False
+        )
+        return float(runs.seconds.min())
+
+    problems, rows = {dim: Synthetic(dim=dim, arms=ARMS) for dim in DIMENSIONS}, []
     for done, name in enumerate(names):
         progress(f"timing {name}", done, len(names))
         paper = PAPER_SECONDS.get(name, (None, None))
+        by_horizon = {horizon: seconds(name, problems[DIM], horizon) for horizon in HORIZONS}
+        by_dim = {DIM: by_horizon[HORIZON]} | {
+            dim: seconds(name, problem, HORIZON) for dim, problem in problems.items() if dim != DIM
+        }
         rows.append(
             RuntimeRow(
                 label=name,
-                simulation=seconds(name),
-                news=_least_seconds(_policy(name, news_horizon), news, news_horizon),
+                simulation=by_horizon[HORIZON],
+                news=seconds(name, news, news_horizon),
                 paper_simulation=paper[0],
                 paper_news=paper[1],
-                growth_T=slope(HORIZONS, [seconds(name, horizon=horizon) for horizon in HORIZONS]),
-                growth_d=slope(DIMENSIONS, [seconds(name, dim=dim) for dim in DIMENSIONS]),
+                growth_T=slope(list(by_horizon), list(by_horizon.values())),
+                growth_d=slope(list(by_dim), list(by_dim.values())),
             )
         )
     progress("timing", len(names), len(names))
     return RuntimeTable(tuple(rows), news_horizon, bool(getattr(news, "simulated", False)))
-
-
-def seconds(name: str, horizon: int = HORIZON, dim: int = DIM) -> float:
-    """Return the CPU seconds of the fastest run on a problem like the simulation."""
-    return _least_seconds(_policy(name, horizon), Synthetic(dim=dim, arms=ARMS), horizon)
 
 
 def slope(sizes: Sequence[float], costs: Sequence[float]) -> float:
@@ -117,7 +128,3 @@ def _policy(name: str, horizon: int) -> Policy:
     known = settings_of(kind())
     policy: Policy = kind(**{k: v for k, v in {"horizon": horizon, "link": "logistic"}.items() if k in known})
     return policy
-
-
-def _least_seconds(policy: Policy, environment: Environment, horizon: int) -> float:
-    return float(simulate(policy, environment, horizon, RUNS, jobs=1, keep_choices=False).seconds.min())

@@ -1,8 +1,8 @@
 """Run all parts of the paper, or some of them, with one progress report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +19,16 @@ from glbandits.lab.experiments.progress import OverallProgress, Progress
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.run_spec import fingerprint, source_digest
 from glbandits.lab.paper.cost import CostTable, measure_cost
-from glbandits.lab.paper.experiments import EXPERIMENTS, NEWS, Sources, later_policies, paper_policies
+from glbandits.lab.paper.experiments import (
+    EXPERIMENTS,
+    NEWS,
+    SCENARIO_1,
+    SCENARIO_2,
+    SIMULATION,
+    Sources,
+    later_policies,
+    paper_policies,
+)
 from glbandits.lab.paper.runtime import RuntimeTable, compile_for_runtime, measure_runtime
 from glbandits.lab.paper.theory import TheoryCheck, check_theory
 from glbandits.policies import POLICIES
@@ -28,23 +37,28 @@ T = TypeVar("T")
 
 RUNTIME, COST, THEORY, ALL = "runtime", "cost", "theory", "all"
 NAMES = (*EXPERIMENTS, RUNTIME, COST, THEORY)
-SECONDS = {"data": (60.0, 8.0), "compile": (70.0, 70.0), "repeats": (400.0, 40.0), "finals": (100.0, 0.0)} | {
-    "fresh": (100.0, 20.0),
-    RUNTIME: (150.0, 8.0),
-    COST: (240.0, 10.0),
-    THEORY: (120.0, 8.0),
+SECONDS = {
+    SIMULATION: (150.0, 45.0),
+    SCENARIO_1: (60.0, 6.0),
+    SCENARIO_2: (350.0, 40.0),
+    NEWS: (100.0, 8.0),
+    RUNTIME: (150.0, 10.0),
+    COST: (240.0, 8.0),
+    THEORY: (120.0, 6.0),
 }
-"""Initial guesses of the seconds of each part: full, and with `--quick`."""
+"""Initial guesses of the seconds of each part: full, and with `--quick`. The first one compiles."""
 
 
 @dataclass(frozen=True)
 class PaperResults:
     """The results of the parts of the paper that were run."""
 
-    experiments: tuple[ExperimentResult, ...]
+    experiments: tuple[ExperimentResult, ...] = ()
     runtime: RuntimeTable | None = None
     cost: CostTable | None = None
     theory: TheoryCheck | None = None
+    missing: tuple[str, ...] = ()
+    """The names of the parts that are still to be run."""
 
 
 def paper_parts(names: Sequence[str]) -> list[str]:
@@ -60,39 +74,43 @@ def paper_parts(names: Sequence[str]) -> list[str]:
 
 def run_paper(
     names: Sequence[str], sources: Sources, runner: ExperimentRunner, protocols: Sequence[str], progress: Progress
+) -> Iterator[PaperResults]:
+    """Run these parts, and yield all results so far after each of them.
+
+    Runs in the store and cached measurements are not repeated.
+    """
+    parts = paper_parts(names)
+    overall = OverallProgress(progress, {name: SECONDS[name][sources.quick] for name in parts})
+    results = PaperResults()
+    for number, name in enumerate(parts, start=1):
+        results = _with_part(name, results, sources, runner, protocols, overall.part(name))
+        results = replace(results, missing=tuple(parts[number:]))
+        yield results
+
+
+def _with_part(
+    name: str,
+    results: PaperResults,
+    sources: Sources,
+    runner: ExperimentRunner,
+    protocols: Sequence[str],
+    progress: Progress,
 ) -> PaperResults:
-    """Run these parts. Runs in the store and cached measurements are not repeated."""
-    parts, quick = paper_parts(names), sources.quick
-    measured = partial(_cached, runner.store.folder, quick=quick)
-    has_experiments = any(name in EXPERIMENTS for name in parts)
-    expected = {
-        name: seconds[quick]
-        for name, seconds in SECONDS.items()
-        if name in parts or (name not in NAMES and has_experiments)
-    }
-    overall = OverallProgress(progress, expected)
-    experiments = []
-    for done, name in enumerate(name for name in parts if name in EXPERIMENTS):
-        overall.part("data")(f"reading the data of {name}", done, len(EXPERIMENTS))
-        experiments += EXPERIMENTS[name](sources)
-    if has_experiments:
-        overall.part("data")("data read", 1, 1)
-    results = runner.run(experiments, protocols, quick=quick, overall=overall) if has_experiments else []
-    runtime = cost = theory = None
-    if RUNTIME in parts:
+    """Run one part, and return its results with those before it."""
+    quick, measured = sources.quick, partial(_cached, runner.store.folder, quick=sources.quick)
+    if name == RUNTIME:
         (problem,) = EXPERIMENTS[NEWS](sources)
         data = fingerprint(problem.environment)
-        runtime = measured(
-            RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, overall.part(RUNTIME)), data=data
-        )
-    if COST in parts:
-        cost = measured(COST, CostTable, lambda: measure_cost(quick=quick, progress=overall.part(COST)))
-    if THEORY in parts:
-        theory_progress = overall.part(THEORY)
-        theory = measured(
-            THEORY, TheoryCheck, lambda: check_theory(quick=quick, jobs=runner.jobs, progress=theory_progress)
-        )
-    return PaperResults(tuple(results), runtime, cost, theory)
+        runtime = measured(RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, progress), data=data)
+        return replace(results, runtime=runtime)
+    if name == COST:
+        return replace(results, cost=measured(COST, CostTable, lambda: measure_cost(quick=quick, progress=progress)))
+    if name == THEORY:
+        theory = measured(THEORY, TheoryCheck, lambda: check_theory(quick=quick, jobs=runner.jobs, progress=progress))
+        return replace(results, theory=theory)
+    progress(f"reading the data of {name}", 0, 1)
+    played = replace(runner, progress=progress).run(EXPERIMENTS[name](sources), protocols, quick=quick)
+    return replace(results, experiments=(*results.experiments, *played))
 
 
 def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progress: Progress) -> RuntimeTable:
@@ -104,7 +122,7 @@ def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progres
     def timing_progress(label: str, done: float, total: float) -> None:
         progress(label, total + 3 * done, 4 * total)
 
-    return measure_runtime(problem.environment, problem.horizon, names=names, progress=timing_progress)
+    return measure_runtime(problem.environment, problem.horizon, names=names, quick=quick, progress=timing_progress)
 
 
 def _cached(folder: Path, name: str, kind: type[T], measure: Callable[[], T], *, quick: bool, data: str = "") -> T:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -20,7 +19,6 @@ from glbandits.common.display.charts import (
     finish,
     inline,
     rounded,
-    save_chart,
     series_encodings,
     style_at,
     titled,
@@ -184,20 +182,22 @@ def paper_figure(results: Sequence[ExperimentResult], protocol: str, styles: Ser
     return finish(alt.concat(*panels, columns=COLUMNS), title, wrap=100)
 
 
-def paper_protocols(results: Sequence[ExperimentResult]) -> list[str]:
-    """Return the protocols under which any panel of the paper's figure was run."""
+def paper_figures(results: Sequence[ExperimentResult], styles: SeriesStyles) -> dict[str, Any]:
+    """Return the figure of each protocol under which any panel of the paper's figure was run, by file name."""
     shown = [result for result in results if result.experiment.name in PAPER_ORDER]
-    return [name for name in PROTOCOLS if any(result.under(name) is not None for result in shown)]
+    protocols = [name for name in PROTOCOLS if any(result.under(name) is not None for result in shown)]
+    return {f"paper-figure-{protocol}": paper_figure(results, protocol, styles) for protocol in protocols}
 
 
-def write_figures(results: Sequence[ExperimentResult], folder: Path, styles: SeriesStyles) -> None:
-    """Write the figures of all experiments into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def experiment_figures(results: Sequence[ExperimentResult], styles: SeriesStyles) -> dict[str, Any]:
+    """Return the figures of all experiments, by file name."""
+    figures = {}
     for result in results:
-        save_chart(experiment_figure(result, styles), folder, slug(result.experiment.name))
+        name = slug(result.experiment.name)
+        figures[name] = experiment_figure(result, styles)
         if result.experiment.best_arms > 0:
-            figure = experiment_figure(result, styles, pulls=True)
-            save_chart(figure, folder, f"{slug(result.experiment.name)}-pulls")
+            figures[f"{name}-pulls"] = experiment_figure(result, styles, pulls=True)
+    return figures
 
 
 def protocol_title(result: ExperimentResult, protocol: ProtocolResult) -> str:

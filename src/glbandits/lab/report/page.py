@@ -3,12 +3,12 @@
 Static figures are separate files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from glbandits.common.display.charts import SeriesStyles, chart_html, finish, save_chart
+from glbandits.common.display.charts import SeriesStyles, chart_html, finish, save_charts
 from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import format_seeds, join_words
 from glbandits.common.errors import InvalidInput
@@ -21,9 +21,18 @@ from glbandits.lab.paper.paper_summary import PaperSummary
 from glbandits.lab.report import charts, paper_sections, tables
 from glbandits.lab.report.charts import PROTOCOL_TITLES, mark_simulated, slug
 from glbandits.lab.report.conclusions import conclusion
+from glbandits.lab.report.cost_chart import cost_figure
 
-PAGE, FIGURES, ALL_PANELS = "report.html", "figures", "paper-figure"
+PAGE, FIGURES = "report.html", "figures"
 TITLE = "Report of experiments on generalized linear bandits"
+PAPER_TITLE = "SGD-TS for generalized linear bandits: the paper, run again"
+ABOUT_PAPER = (
+    "The paper is: Qin Ding, Cho-Jui Hsieh, James Sharpnack, An Efficient Algorithm for Generalized Linear Bandit: "
+    "Online Stochastic Gradient Descent and Thompson Sampling, AISTATS 2021. Here its experiments are run again: by "
+    "its own protocol, and on fresh seeds."
+)
+RELOAD_SECONDS = 10
+"""Time after which a browser loads a growing page again."""
 ALL_PANELS_TITLE = "All experiments, as the paper arranges them"
 CURVES_CAPTION = (
     "Compare the right ends of the lines. Where two bands overlap, the policies may not differ. "
@@ -33,27 +42,54 @@ PULLS_CAPTION = "A policy with a low first group of bars rarely found the best a
 
 
 def write_experiment_report(
-    results: Sequence[ExperimentResult], folder: Path, command: str, *, paper: PaperSummary | None = None
+    results: Sequence[ExperimentResult],
+    folder: Path,
+    command: str,
+    *,
+    paper: PaperSummary | None = None,
+    missing: Sequence[str] = (),
+    jobs: int = 1,
 ) -> Path:
     """Write the page and its figures into a folder; return the path of the page.
 
     The page needs no network and no other file. Equal results give equal bytes.
+
+    Args:
+        results: of experiments with different names.
+        folder: for the page and its figures.
+        command: the command line that writes the page.
+        paper: all results of the paper, if the page is about it.
+        missing: names of parts that are still being run. The page then loads itself again, and has no figure files.
+        jobs: number of processes that write the figure files, -1 for one per core.
     """
     names = [slug(result.experiment.name) for result in results]
     if len(set(names)) < len(names):
         raise InvalidInput(f"experiments of a report must have different names; got {', '.join(names)}")
-    folder.mkdir(parents=True, exist_ok=True)
-    figures = folder / FIGURES
     styles = charts.styles_for(
         outcome.label for result in results for protocol in result.protocols for outcome in protocol.outcomes
     )
-    charts.write_figures(results, figures, styles)
     summaries = list(map(summarise, results))
-    sections = [*_all_panels(results, figures, styles), *paper_sections.claims_section(paper)] if paper else []
+    paper_figures = charts.paper_figures(results, styles) if paper else {}
+    sections = [*_all_panels(paper_figures), *paper_sections.claims_section(paper)] if paper else []
     sections += [_experiment(*pair, styles) for pair in zip(results, summaries, strict=True)]
-    sections += paper_sections.measured_sections(paper, figures, styles) if paper else []
-    header = f"{_conclusions(results, summaries, paper)}\n{_about(results)}"
-    return write_page(folder / PAGE, TITLE, header, sections, command)
+    if paper and paper.cost:
+        paper_figures[paper_sections.COST_FIGURE] = cost_figure(paper.cost, styles)
+    sections += paper_sections.measured_sections(paper, paper_figures) if paper else []
+    header = f"{_state(paper, missing)}\n{_conclusions(results, summaries, paper)}\n{_about(results)}"
+    if not missing:
+        save_charts(charts.experiment_figures(results, styles) | paper_figures, folder / FIGURES, jobs=jobs)
+    folder.mkdir(parents=True, exist_ok=True)
+    title, reload_seconds = PAPER_TITLE if paper else TITLE, RELOAD_SECONDS if missing else 0
+    return write_page(folder / PAGE, title, header, sections, command, reload_seconds=reload_seconds)
+
+
+def _state(paper: PaperSummary | None, missing: Sequence[str]) -> str:
+    """Return which paper the page is about, and which parts are missing."""
+    lines = [paragraph(ABOUT_PAPER)] if paper else []
+    if missing:
+        text = f"This page grows while the experiments run. Still to come: {join_words(list(missing))}."
+        lines.append(paragraph(text, "warning"))
+    return "\n".join(lines)
 
 
 def _about(results: Sequence[ExperimentResult]) -> str:
@@ -70,7 +106,8 @@ def _about(results: Sequence[ExperimentResult]) -> str:
             f"{name} {', '.join(f'{value:g}' for value in values)}" for name, values in THIN_GRID.items()
         )
         sentences.append(f"The thin grid has only these values of every grid: {values}.")
-    return paragraph(" ".join([*sentences, f"Written by glbandits {__version__}."]), "soft")
+    written = f"The folder {FIGURES} has the charts as PNG and SVG files. Written by glbandits {__version__}."
+    return paragraph(" ".join([*sentences, written]), "soft")
 
 
 def _grid_and_seeds(result: ExperimentResult) -> str:
@@ -105,14 +142,10 @@ def _anchor(name: str) -> str:
     return f"experiment-{slug(name)}"
 
 
-def _all_panels(results: Sequence[ExperimentResult], folder: Path, styles: SeriesStyles) -> list[Section]:
-    """Save the figures in the paper's arrangement, and return the section with them."""
-    parts = []
-    for protocol in charts.paper_protocols(results):
-        name, figure = f"{ALL_PANELS}-{protocol}", charts.paper_figure(results, protocol, styles)
-        save_chart(figure, folder, name)
-        parts.append(_figure(figure, name, name, CURVES_CAPTION))
-    return [Section(ALL_PANELS, ALL_PANELS_TITLE, "\n".join(parts))] if parts else []
+def _all_panels(figures: Mapping[str, Any]) -> list[Section]:
+    """Return the section with the figures in the paper's arrangement."""
+    parts = [_figure(figure, name, CURVES_CAPTION) for name, figure in figures.items()]
+    return [Section("paper-figure", ALL_PANELS_TITLE, "\n".join(parts))] if parts else []
 
 
 def _experiment(result: ExperimentResult, summary: ExperimentSummary, styles: SeriesStyles) -> Section:
@@ -145,16 +178,14 @@ def _protocol(result: ExperimentResult, protocol: ProtocolResult, styles: Series
     parts = [
         f"<h3>{escape(PROTOCOL_TITLES[protocol.protocol])}</h3>",
         paragraph(f"{PROTOCOL_DESCRIPTIONS[protocol.protocol]} Shown here: seeds {seeds}."),
-        _figure(chart, f"{name}-{protocol.protocol}", name, CURVES_CAPTION),
+        _figure(chart, f"{name}-{protocol.protocol}", CURVES_CAPTION),
     ]
     if best_arms > 0:
         pulls = charts.pulls_chart(result, protocol, legend)
         chart = finish(pulls, title, charts.chart_subtitle(protocol, best_arms))
-        parts.append(_figure(chart, f"{name}-{protocol.protocol}-pulls", f"{name}-pulls", PULLS_CAPTION))
+        parts.append(_figure(chart, f"{name}-{protocol.protocol}-pulls", PULLS_CAPTION))
     return '<div class="protocol">' + "\n".join(parts) + "</div>"
 
 
-def _figure(chart: Any, name: str, file: str, text: str) -> str:
-    links = f'<a href="{FIGURES}/{file}.png">PNG</a> and <a href="{FIGURES}/{file}.svg">SVG</a>'
-    caption = f"<figcaption>{escape(text)} Also as {links}.</figcaption>"
-    return f"<figure>{chart_html(chart, f'chart-{name}')}{caption}</figure>"
+def _figure(chart: Any, name: str, text: str) -> str:
+    return f"<figure>{chart_html(chart, f'chart-{name}')}<figcaption>{escape(text)}</figcaption></figure>"

@@ -1,10 +1,11 @@
 """Sections on the paper as a whole: findings, claims, Table 1, cost and theory."""
 
 from collections import Counter
+from collections.abc import Mapping
 from html import escape
-from pathlib import Path
+from typing import Any
 
-from glbandits.common.display.charts import SeriesStyles, chart_html, save_chart
+from glbandits.common.display.charts import chart_html
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.html_page import Section, paragraph
 from glbandits.common.display.text_format import NO_VALUE, join_words
@@ -13,7 +14,6 @@ from glbandits.lab.paper.findings import findings
 from glbandits.lab.paper.paper_summary import PaperSummary
 from glbandits.lab.paper.runtime import DIMENSIONS, HORIZONS, RuntimeTable
 from glbandits.lab.report import tables
-from glbandits.lab.report.cost_chart import cost_figure
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 
 COST_FIGURE = "cost"
@@ -53,16 +53,15 @@ def claims_section(paper: PaperSummary) -> list[Section]:
     return [Section("claims", CLAIMS_TITLE, f'{counted}\n<div class="claims">{claims_table(claims).to_html()}</div>')]
 
 
-def measured_sections(paper: PaperSummary, figures: Path, styles: SeriesStyles) -> list[Section]:
+def measured_sections(paper: PaperSummary, figures: Mapping[str, Any]) -> list[Section]:
     """Return the sections of Table 1, cost and theory, as far as they were measured."""
     sections = []
     if paper.runtime is not None:
         content = f"{paragraph(runtime_description(paper.runtime))}\n{tables.runtime_table(paper.runtime).to_html()}"
         sections.append(Section("runtime-table", RUNTIME_TITLE, content))
     if paper.cost is not None:
-        chart = cost_figure(paper.cost, styles)
-        save_chart(chart, figures, COST_FIGURE)
-        figure = f"<figure>{chart_html(chart, 'chart-cost')}<figcaption>{COST_CAPTION}</figcaption></figure>"
+        chart = chart_html(figures[COST_FIGURE], "chart-cost")
+        figure = f"<figure>{chart}<figcaption>{COST_CAPTION}</figcaption></figure>"
         sections.append(Section("cost", COST_TITLE, f"{figure}\n{tables.cost_table(paper.cost).to_html()}"))
     if paper.theory is not None:
         lines = "\n".join(f"<li>{escape(line)}</li>" for line in paper.theory.sentences)
