@@ -237,7 +237,6 @@ def test_report_shows_all_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     page = (tmp_path / "regret.md").read_text()
     assert "| all | 2 | 1.25 [1.25, 1.25] | 1.08 [" in page
     assert "| `sgd-ts` | 1 | 0 | 0 |  |" in page
-    assert "| `lmc-ts` | iris, one-hot-10 |  |" in page
     with (tmp_path / "regret.csv").open() as file:
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
     assert len(rows) == 14

@@ -58,14 +58,13 @@ def markdown(results: Results) -> str:
         _records(results),
         "## Which policy when",
         "Geometric means of regret relative to the best default (last column: of tuned settings, relative to the best "
-        "tuned policy). A policy that ran on fewer problems ran on the small ones.",
+        "tuned policy). A policy that ran on fewer problems ran on the small ones: the others took more than "
+        f"{TOO_SLOW:g} s a run, or have a link that it does not support.",
         _overviews(results),
-        "## Policies left out",
-        _absent(results),
         "## Problems",
         _table(
-            ("problem", "description", "role", "T", "d"),
-            ((r.problem.name, r.problem.description, r.problem.role, r.horizon, r.dim) for r in results),
+            ("problem", "description", "T", "d"),
+            ((r.problem.name, r.problem.description, r.horizon, r.dim) for r in results),
         ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -129,18 +128,6 @@ def _overviews(results: Results) -> str:
         rows.append((name, *means, worst, _share(each.stuck_share), each.problems, _number(each.tuned)))
     heads = ("policy", "all", TABLES, STUCK, OTHERS, "worst", "stuck runs on stuck problems", "problems", "tuned")
     return _table(heads, rows)
-
-
-def _absent(results: Results) -> str:
-    rows = []
-    for name in POLICIES:
-        slow, unsupported = list[str](), list[str]()
-        for result in results:
-            for reason in (reason for policy, reason in result.absent if policy == name):
-                (slow if reason.startswith("over ") else unsupported).append(result.problem.name)
-        if slow or unsupported:
-            rows.append((f"`{name}`", ", ".join(slow), ", ".join(unsupported)))
-    return _table(("policy", f"over {TOO_SLOW:g} s a run", "link not supported"), rows)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
