@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -40,6 +41,7 @@ html_title = "glbandits"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_extra_path = ["openapi.json"]
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 html_theme_options = {"sidebar_hide_name": False}
 html_show_sphinx = False
 templates_path = []

@@ -51,22 +51,17 @@ def markdown(results: Results) -> str:
         "## Summary",
         _summary(results),
         "## Results by problem",
-        *(_problems(kind, results) for kind in (TABLES, STUCK, OTHERS)),
+        f":::{{dropdown}} {len(results)} problems\n"
+        "```{csv-table}\n:file: regret-problems.csv\n:header-rows: 1\n```\n:::",
         "## Wins and losses on tables",
         f"Significant differences between `{SUBJECT}` and other policies with their defaults, by the Z-test of the "
         "contextual bandit bake-off (Bietti, Agarwal and Langford, 2021) at the level 0.05.",
         _records(results),
         "## Which policy when",
         "Geometric means of regret relative to the best default (last column: of tuned settings, relative to the best "
-        "tuned policy). A policy that ran on fewer problems ran on the small ones.",
+        "tuned policy). A policy that ran on fewer problems ran on the small ones: the others took more than "
+        f"{TOO_SLOW:g} s a run, or have a link that it does not support.",
         _overviews(results),
-        "## Policies left out",
-        _absent(results),
-        "## Problems",
-        _table(
-            ("problem", "description", "role", "T", "d"),
-            ((r.problem.name, r.problem.description, r.problem.role, r.horizon, r.dim) for r in results),
-        ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -86,27 +81,18 @@ def _summary(results: Results) -> str:
     return _table(("problems", "number", "/ best tuned", "/ best default", "/ best VW", "worst / best default"), rows)
 
 
-def _problems(kind: str, results: Results) -> str:
-    rows = []
-    for result in (result for result in results if result.problem.kind == kind):
-        subject = result.subject
+def problem_rows(results: Results) -> list[tuple[object, ...]]:
+    """The heads and the rows of regret-problems.csv, which the page shows."""
+    heads = ("problem", "kind", "role", "T", "d", f"`{SUBJECT}`", "median", "90 %", "stuck")
+    rows: list[tuple[object, ...]] = [(*heads, "/ best tuned", "/ best default", "/ best VW", "description")]
+    for result in results:
+        problem, subject = result.problem, result.subject
         numbers = (np.median(subject.regrets), np.quantile(subject.regrets, 0.9))
-        ratios = (result.to_tuned, result.to_untuned, result.to_vowpal)
         cells = [f"{subject.mean:.4g} +- {subject.half_width:.2g}", *(f"{number:.4g}" for number in numbers)]
-        cells += [f"{subject.stuck_share(result.uniform_mean):.1%}", *map(_ratio, ratios)]
-        rows.append((result.problem.name, result.problem.role, *cells))
-    heads = (
-        "problem",
-        "role",
-        f"`{SUBJECT}`",
-        "median",
-        "90 %",
-        "stuck",
-        "/ best tuned",
-        "/ best default",
-        "/ best VW",
-    )
-    return f"### {kind.capitalize()}\n\n{_table(heads, rows)}" if rows else ""
+        cells.append(f"{subject.stuck_share(result.uniform_mean):.1%}")
+        cells += map(_ratio, (result.to_tuned, result.to_untuned, result.to_vowpal))
+        rows.append((problem.name, problem.kind, problem.role, result.horizon, result.dim, *cells, problem.description))
+    return rows
 
 
 def _records(results: Results) -> str:
@@ -129,18 +115,6 @@ def _overviews(results: Results) -> str:
         rows.append((name, *means, worst, _share(each.stuck_share), each.problems, _number(each.tuned)))
     heads = ("policy", "all", TABLES, STUCK, OTHERS, "worst", "stuck runs on stuck problems", "problems", "tuned")
     return _table(heads, rows)
-
-
-def _absent(results: Results) -> str:
-    rows = []
-    for name in POLICIES:
-        slow, unsupported = list[str](), list[str]()
-        for result in results:
-            for reason in (reason for policy, reason in result.absent if policy == name):
-                (slow if reason.startswith("over ") else unsupported).append(result.problem.name)
-        if slow or unsupported:
-            rows.append((f"`{name}`", ", ".join(slow), ", ".join(unsupported)))
-    return _table(("policy", f"over {TOO_SLOW:g} s a run", "link not supported"), rows)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

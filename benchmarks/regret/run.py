@@ -1,6 +1,7 @@
 """Update the results of each problem; write the page, the CSV file and the figure."""
 
 import argparse
+import csv
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from benchmarks.regret.candidates import SUBJECT
 from benchmarks.regret.csv_file import write_csv
 from benchmarks.regret.figure import draw
-from benchmarks.regret.page import markdown
+from benchmarks.regret.page import markdown, problem_rows
 from benchmarks.regret.problems import PROBLEMS
 from benchmarks.regret.run_problem import ALL_POLICIES, update
 from benchmarks.regret.storage import read_results
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def write_report(folder: Path) -> None:
-    """Write regret.md, regret.csv, regret.png and regret.svg from the stored results.
+    """Write regret.md with its table regret-problems.csv, regret.csv, regret.png and regret.svg.
 
     Problems without results of the subject or of any other policy are left out.
     """
@@ -48,6 +49,8 @@ def write_report(folder: Path) -> None:
         print(f"No page: no problem has results of {SUBJECT} and of another policy.")
         return
     (folder / "regret.md").write_text(markdown(results), encoding="utf-8")
+    with (folder / "regret-problems.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(problem_rows(results))
     write_csv(results, folder / "regret.csv")
     draw(results, folder)
-    print(f"Written: {folder}/regret.md, regret.csv, regret.png and regret.svg")
+    print(f"Written: {folder}/regret.md, regret-problems.csv, regret.csv, regret.png and regret.svg")

@@ -12,7 +12,7 @@ from glbandits.common.errors import InvalidInput, UnknownName
 from glbandits.service.runtime.batch_writer import QUEUE_BYTES
 from glbandits.service.server_settings import DEFAULTS, FILE, KINDS, Settings, description, read_settings
 
-GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "service-settings.md"
 
 
 def test_defaults_are_used_without_settings() -> None:

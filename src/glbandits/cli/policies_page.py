@@ -22,7 +22,18 @@ HEAD = """# Policies
   ([sparse-features.md](sparse-features.md)).
 - Default explorations were chosen by `python -m benchmarks defaults`, on a problem whose arms change in each round and
   on a problem with fixed arms.
-"""
+
+[`optimist`](theory/optimist.md) is the default. For other cases (regret relative to the best default of 24 policies):
+
+| you have | use | regret |
+|---|---|---|
+| no time to tune, or a new problem | `optimist` | 0.97 on 60 problems; the next default has 1.21 |
+| fixed arms, small differences | `optimist` | 0.65 on 7 problems; 0.7 % of its runs get stuck, 22 % or more of every other default |
+| arms so diverse that greedy choices explore | `greedy`, `epsilon-greedy` | 1.35 and 1.32; on one problem `optimist` has 1.7 times the regret of `greedy`. 61 % and 39 % of their runs get stuck on fixed arms |
+| rewards that change | `Optimist(half_life="auto")` | [0.3 to 1.2 times the best fixed half-life](theory/optimist.md#changing-rewards); 2.2 on one of 15 problems |
+| dense features, too many for d^2 | `sgd-ts` (tuned), `laplace-ts` | tuned: 1.9 and 1.3 times the best tuned policy |
+| a need for a proven bound | `glb-omd`, `ecolog` | 1.35 and 1.37 |
+"""  # noqa: E501
 FOOT = """
 The grids are those of the SGD-TS paper. Policies that are not in the paper have its five values of the exploration.
 

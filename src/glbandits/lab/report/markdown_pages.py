@@ -1,6 +1,5 @@
 """The pages docs/results.md and docs/claims.md, generated from a summary."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from glbandits.common.display.data_table import DataTable
@@ -57,15 +56,14 @@ def results_page(summary: PaperSummary, images: str) -> str:
 
 
 def claims_page(summary: PaperSummary) -> str:
-    """Return docs/claims.md: each claim of the paper with a verdict, then the evidence."""
+    """Return docs/claims.md: the verdicts, then each claim of the paper with its evidence."""
     claims = check_claims(summary)
-    counts = Counter(claim.verdict for claim in claims)
-    counted = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    verdicts = DataTable(
-        ("claim", "verdict"),
-        [[f"[{number}](#claim-{number}) {claim.statement}", claim.verdict] for number, claim in enumerate(claims, 1)],
-        ("verdict",),
-    )
+    rows = []
+    for verdict in VERDICTS:
+        numbers = [number for number, claim in enumerate(claims, 1) if claim.verdict == verdict]
+        if numbers:
+            rows.append([f"{len(numbers)} {verdict}", ", ".join(f"[{number}](#claim-{number})" for number in numbers)])
+    verdicts = DataTable((f"of {len(claims)} claims", "numbers"), rows, ("numbers",))
     parts = [
         GENERATED,
         "# The claims of the paper",
@@ -84,15 +82,15 @@ def claims_page(summary: PaperSummary) -> str:
         "difference whose interval contains 0 is not significant.\n"
         "- A statement that is proven for conditions which the experiments do not meet is *not applicable to the "
         "experiments*.",
-        f"Of {len(claims)} claims: {counted}.",
         verdicts.to_markdown(),
         "Not a claim, but a typing error of the paper: the forest cover data have 581,012 rows, not 581,021.",
-        "## The evidence",
+        "## The claims",
+        "*Measured* means on fresh seeds, or directly.",
     ]
     for number, claim in enumerate(claims, 1):
         lines = [f"### Claim {number}", "", f"**{claim.statement}** ({claim.where})", ""]
         lines += [f"- Paper's protocol: {claim.by_protocol}"] if claim.by_protocol else []
-        lines += [f"- Fresh seeds or direct measurement: {claim.on_fresh_seeds}"] if claim.on_fresh_seeds else []
+        lines += [f"- Measured: {claim.on_fresh_seeds}"] if claim.on_fresh_seeds else []
         lines.append(f"- Verdict: **{claim.verdict}**")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
