@@ -151,13 +151,13 @@ class LogArguments(LogFile):
             arms=self.arms,
             features=self.features,
         )
-        log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
-        if not (self.estimate_propensities and with_propensities):
-            return log, []
-        with warnings.catch_warnings(record=True) as caught, console.status("estimating propensities"):
-            warnings.simplefilter("always")
-            completed = estimate_propensities(log)
-        return completed, [str(warning.message) for warning in caught]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
+            if self.estimate_propensities and with_propensities:
+                with console.status("estimating propensities"):
+                    log = estimate_propensities(log)
+        return log, [str(warning.message) for warning in caught]
 
     def reader_settings(self) -> dict[str, Any]:
         """Return the settings of the reader that options set, except the columns.

@@ -59,3 +59,14 @@ def test_estimate_outside_its_anytime_interval_gets_a_note() -> None:
     sums.add(list(terms.T), np.arange(1500))
     notes = agreement_notes(sums.moments(), Headline(value=inside, gain=estimate), support)
     assert [note[:40] for note in notes] == ["the gain of dr lies outside the interval"]
+
+
+def test_arms_with_two_names_do_not_blame_the_context() -> None:
+    rng = np.random.default_rng(5)
+    arm = rng.choice(["news", "News", "shop", "Shop"], 1500)
+    table = {"arm": arm, "reward": rng.integers(0, 2, 1500), "propensity": np.full(1500, 0.5), "age": np.arange(1500.0)}
+    with pytest.warns(UserWarning, match="differ only in case"):
+        log = read_table(table, Columns(context=("age",)))
+    notes = evaluate(log, "uniform", ["dr", "ips"]).notes
+    assert any("an arm has several names" in note for note in notes)
+    assert not any("known only after the decision" in note for note in notes)

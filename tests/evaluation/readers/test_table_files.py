@@ -19,6 +19,7 @@ from glbandits.evaluation import (
     read_parquet,
     read_table,
 )
+from glbandits.evaluation.readers import table_layout
 from glbandits.features import Category, FeatureMap
 from tests.evaluation.readers.table_data import COLUMNS, LISTS, TABLE, assert_same_log
 
@@ -270,6 +271,15 @@ def test_codes_that_lost_their_zeros_keep_their_category(tmp_path: Path) -> None
     first = read_csv(write_codes(tmp_path / "1", ["04109", "4111", "04110"]), columns, kinds={"code": "category"})
     second = read_csv(write_codes(tmp_path / "2", ["4109", "4111", "4110"]), columns, features=first.feature_map)
     np.testing.assert_array_equal(second.read().arms.features(), first.read().arms.features())
+
+
+def test_rare_values_of_a_long_log_are_categories_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_layout, "LEARN_ROWS", 50)
+    codes = ["10115", "20095", "20095", "10115"] * 25
+    codes[3], codes[5] = "04109", ""  # the map is learned from every second row
+    log = read_csv(write_codes(tmp_path / "log", codes), Columns(context=("code",)), kinds={"code": "category"})
+    assert isinstance(log.feature_map, FeatureMap)
+    assert log.feature_map.kinds["code"] == Category(("04109", "10115", "20095"), missing="indicator")
 
 
 def test_ids_of_18_digits_are_different_categories(tmp_path: Path) -> None:

@@ -102,6 +102,8 @@ def test_numbers_are_scaled_and_missing_ones_marked() -> None:
             "5.5",
             "column 'c', row 1: the value must have a percent sign, .*; got '5.5'. If it is a percentage, write '5.5%'",
         ),
+        (Number(percent=True), 5.5, "must have a percent sign, .*; got 5.5. If it is a percentage, write '5.5%'"),
+        (Number(percent=True, from_text=True), "5,5 %", "a decimal point; got '5,5 %'. Write it as '5.5%'"),
         (Number(from_text=True), "5%", "the value must have no percent sign, .*; got '5%'"),
         (Number(), float("inf"), "row 1: the value must be a finite number between -1e+50 and 1e+50; got inf"),
         (Number(), [1], r"row 1: the value must be a number; got \[1\]"),
@@ -128,6 +130,21 @@ def test_booleans_are_parsed_from_words_and_numbers() -> None:
     assert encoded(Boolean(), *values).tolist() == [
         [1, 0], [0, 0], [1, 0], [0, 0], [1, 0], [0, 0], [1, 0], [0, 1]
     ]  # fmt: skip
+
+
+def test_missing_boolean_is_not_false() -> None:
+    assert encoded(Boolean("impute", mean=0.75), True, False, None, "NA").ravel().tolist() == [1.0, 0.0, 0.75, 0.75]
+
+
+def test_array_of_numbers_is_no_array_of_percentages() -> None:
+    with pytest.raises(InvalidInput, match="row 1: the value must have a percent sign"):
+        FeatureMap(context={"c": Number(percent=True)}).transform({"c": np.array([0.0, 5.5])})
+
+
+def test_examples_of_percentages_can_be_encoded() -> None:
+    kind = Number(0.055, 0.1, "impute", from_text=True, decimal_comma=True, percent=True)
+    assert kind.examples == ("5,5%", "15,5%")
+    np.testing.assert_allclose(encoded(kind, *kind.examples).ravel(), [0.0, 1.0], atol=1e-12)
 
 
 def test_categories_are_compared_as_text() -> None:

@@ -37,7 +37,7 @@ def learned(values: Any, **settings: Any) -> ColumnKind:
         (["2025-01-01", "2025-01-01 10:00"], Date(2025.0, hours=True, missing="impute", utc_offset="refused")),
         ([["new"], ["red", "new"], None], Tags(("new", "red"))),
         ([[1.0, 2.0], [3, 4]], Vector(2)),
-        (["yes", "No", "yes", "NA", "-"], Boolean("indicator")),
+        (["yes", "No", "yes", "yes", "NA", "-"], Boolean("indicator", mean=0.75)),
         (["True", "False"], Boolean("impute")),
         (["no", "no"], Category(("no",))),  # may be Norway
         (["may 1", "may be 2025", "1/2"], Category(("1/2", "may 1", "may be 2025"))),
@@ -127,10 +127,37 @@ def test_number_is_the_code_with_leading_zeros(count: int) -> None:
     codes = [f"{code:05}" for code in range(4100, 4100 + count)]
     features = FeatureMap.learn({"c": codes}, context=("c",), kinds={"c": "category"})
     assert isinstance(features.kinds["c"], Category if count == 3 else Hashed)
-    for number in (4101, 4101.0, np.int64(4101)):
+    for number in (4101, 4101.0, np.int64(4101), "4101"):
         np.testing.assert_array_equal(features.transform([{"c": number}]), features.transform([{"c": "04101"}]))
-    assert (features.transform([{"c": "4101"}]) != features.transform([{"c": "04101"}])).any()
     assert FeatureMap.from_document(features.document()) == features
+
+
+@pytest.mark.parametrize("count", [3, 60])
+def test_code_is_the_number_that_has_lost_its_zeros(count: int) -> None:
+    features = FeatureMap.learn({"c": list(range(4100, 4100 + count))}, context=("c",), kinds={"c": "category"})
+    np.testing.assert_array_equal(features.transform([{"c": "04101"}]), features.transform([{"c": 4101}]))
+
+
+def test_texts_with_and_without_zeros_differ_if_codes_have_both() -> None:
+    features = FeatureMap.learn({"c": ["007", "12", "0012"]}, context=("c",), kinds={"c": "category"})
+    other = features.transform([{"c": "unknown"}])
+    np.testing.assert_array_equal(features.transform([{"c": "7"}]), other)
+    assert (features.transform([{"c": 7}]) != other).any()
+
+
+@pytest.mark.parametrize("name", ["zip", "PLZ", "userId", "user_id", "postal code", "home.zipcode", "customerID"])
+def test_codes_that_are_used_as_quantities_are_reported(name: str) -> None:
+    table = {name: [10115, 4109, 20095]}
+    with pytest.warns(UserWarning, match=f"--kind {name}=category"):
+        FeatureMap.learn(table, context=(name,))
+    FeatureMap.learn(table, context=(name,), kinds={name: "number"})
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("paid", [1, 2, 3]), ("user_id", [0.5, 2.0, 3.0]), ("id", [0, 1, 1]), ("zipped", [7, 8, 9])]
+)
+def test_quantities_are_not_reported_as_codes(name: str, values: list[float]) -> None:
+    FeatureMap.learn({name: values}, context=(name,))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def train_command(
     Python, load the model with `Bandit.load`. Serve it with `glb serve --model`.
     """
     console = Console(emoji=False)
-    log, _ = options.open(console, with_propensities=False)
+    log, notes = options.open(console, with_propensities=False)
     settings = parse_learning_policy(policy, log)
     with work_bar(console) as bar:
         bar(f"{settings.name} learns (the first run compiles)", 0, 1)
@@ -35,6 +35,8 @@ def train_command(
         )
     if log.feature_map is not None:
         console.print(str(log.feature_map), soft_wrap=True, markup=False, highlight=False)
+    for note in notes:
+        console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     out.parent.mkdir(parents=True, exist_ok=True)
     bandit.save(out)
     console.print(f"Model: {out} ({len(log):,} rows learned)", soft_wrap=True, markup=False, highlight=False)

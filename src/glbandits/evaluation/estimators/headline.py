@@ -198,11 +198,15 @@ def agreement_notes(differences: Moments, headline: Headline, support: Support) 
     difference, error = _corrected_difference(differences)
     if abs(difference) > MAX_ERRORS * error:
         direction = "higher" if difference > 0.0 else "lower"
+        cause = (
+            "The cause is probably that of the wrong mean weight"
+            if support.has_wrong_mean_weight
+            else "The usual cause is a context column that is known only after the decision, such as a status; leave "
+            "it out. Wrong propensities are another cause"
+        )
         notes.append(
             f"dr is {abs(difference):.5f} {direction} than ips with the same mean weight, which is more than "
-            f"{MAX_ERRORS:g} standard errors of their difference ({error:.5f}): dr is wrong. The usual cause is a "
-            "context column that is known only after the decision, such as a status; leave it out. Wrong propensities "
-            "are another cause"
+            f"{MAX_ERRORS:g} standard errors of their difference ({error:.5f}): dr is wrong. {cause}"
         )
     outside = [name for name, estimate in (("value", headline.value), ("gain", headline.gain)) if _is_outside(estimate)]
     if outside:

@@ -109,16 +109,25 @@ class Support:
                 f"{self.unsupported:.1%} of the target's decisions have no support: the log has no evidence on their "
                 "rewards"
             )
-        expected = 1.0 - self.unsupported if self.expected else 1.0
-        off = abs(self.mean_weight - expected)
-        if off > MIN_DEVIATION and off > WRONG_MEAN_ERRORS * self.mean_weight_error:
+        if self.has_wrong_mean_weight:
             unsupported = "some decisions of the target have no support"
             why = "the largest weights were not drawn" if self.expected else unsupported
             warnings.append(
-                f"the mean weight is {self.mean_weight:.3f}, not {expected:.3g}: either {why}, or the "
-                "propensities are wrong. Then ips is biased, and other estimators may be"
+                f"the mean weight is {self.mean_weight:.3f}, not {self._expected_mean_weight:.3g}: either {why}, or "
+                "the propensities are wrong, or an arm has several names. Then ips is biased, and other estimators may "
+                "be"
             )
         return warnings
+
+    @property
+    def _expected_mean_weight(self) -> float:
+        return 1.0 - self.unsupported if self.expected else 1.0
+
+    @property
+    def has_wrong_mean_weight(self) -> bool:
+        """Whether the mean weight differs from the expected one by more than random error."""
+        off = abs(self.mean_weight - self._expected_mean_weight)
+        return off > MIN_DEVIATION and off > WRONG_MEAN_ERRORS * self.mean_weight_error
 
     def _rare_weight_warnings(self) -> list[str]:
         """Warnings about large weights that are rarely observed."""

@@ -1,5 +1,6 @@
 """TableLayout: the arms of a table and its feature map, found by a first pass."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,16 +11,17 @@ import polars as pl
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import MAX_ABS, InvalidInput
+from glbandits.evaluation.logs.arm_notes import arm_notes
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.readers.column_values import column_error, column_values, is_number, reward_values
 from glbandits.evaluation.readers.columns import Columns, columns_of
-from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
+from glbandits.features import Category, FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.combination import Entries
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
 from glbandits.features.kinds.categorical import natural_order, normalised
 from glbandits.features.kinds.column_kind import ColumnKind, checked_missing
-from glbandits.features.kinds.kind_inference import learn_kinds
+from glbandits.features.kinds.kind_inference import learn_kind, learn_kinds
 from glbandits.features.table_columns import check_present
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import Link, find_link
@@ -28,6 +30,8 @@ LEARN_ROWS = 100_000
 """Maximum number of rows from which a feature map is learned, evenly spaced over the log."""
 MAX_ARMS = 1000
 """Maximum number of arms with their own block of features. A log with more arms needs an arm table."""
+NO_CACHING = pl.QueryOptFlags(comm_subplan_elim=False)
+"""Queries must not share a subplan: polars would cache its rows, and memory would grow with the table."""
 ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
 PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
 
@@ -155,6 +159,9 @@ def inspect_table(
     features = _given_features(columns, arm_values, options)
     if features is None:
         features = _learned_features(table, columns, names, arm_values, sizes, options)
+    if arm_table is None and columns.arms is None:
+        for note in arm_notes(sizes["names"], columns.arm):
+            warnings.warn(note, stacklevel=2)
     sparse = options.get("sparse")
     return TableLayout(
         columns=columns,
@@ -217,7 +224,7 @@ def _valid_rewards(name: str, kind: pl.DataType, link: Link) -> pl.Expr:
 
 
 def _scan_table(table: pl.LazyFrame, columns: Columns, link: Link, *, named: bool) -> dict[str, Any]:
-    """Number of rows, of arms at most and of features, names of arms, and whether rewards are valid, in one pass."""
+    """Number of rows, of arms at most and of features, rows of each arm, and whether rewards are valid, in one pass."""
     sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
     sizes.append(_valid_rewards(columns.reward, table.collect_schema()[columns.reward], link))
     if lists is not None:
@@ -227,11 +234,10 @@ def _scan_table(table: pl.LazyFrame, columns: Columns, link: Link, *, named: boo
     name_columns = []
     if named and (columns.arms is not None or columns.features is None):
         name_columns.append(pl.col(columns.arm) if columns.arms is None else pl.col(columns.arms).explode())
-    # The queries must not share a subplan: polars would cache its rows, and memory would grow with the table.
-    queries = [table.select(sizes), *(table.select(column.cast(pl.String)).unique() for column in name_columns)]
-    no_caching = pl.QueryOptFlags(comm_subplan_elim=False)
-    first, *different = pl.collect_all(queries, engine="streaming", optimizations=no_caching)
-    names = [name for frame in different for name in frame.to_series().drop_nulls().to_list()]
+    counts = [table.select(column.cast(pl.String).alias("name")).group_by("name").len() for column in name_columns]
+    queries = [table.select(sizes), *counts]
+    first, *different = pl.collect_all(queries, engine="streaming", optimizations=NO_CACHING)
+    names = {name: rows for frame in different for name, rows in frame.iter_rows() if name is not None}
     return first.row(0, named=True) | {"names": names}
 
 
@@ -330,6 +336,13 @@ def _sample(table: pl.LazyFrame, columns: Columns, arm_names: Sequence[str], ste
     return values
 
 
+def _distinct(table: pl.LazyFrame, names: Sequence[str]) -> dict[str, list[Any]]:
+    """The distinct values of some columns, in all rows."""
+    queries = [table.select(name).unique() for name in names]
+    frames = pl.collect_all(queries, engine="streaming", optimizations=NO_CACHING)
+    return {name: column_values(frame[name]) for name, frame in zip(names, frames, strict=True)}
+
+
 def _learned_features(
     table: pl.LazyFrame,
     columns: Columns,
@@ -349,6 +362,12 @@ def _learned_features(
         )
     missing = checked_missing(options.get("missing", "indicator"))
     learned = learn_kinds(values, kinds, missing, dict.fromkeys(columns.context, step))
+    if step > 1:
+        inferred = [name for name in columns.context if not isinstance(kinds.get(name), ColumnKind)]
+        categories = [name for name in inferred if isinstance(learned.get(name), Category)]
+        learned |= {
+            name: learn_kind(name, values, "category", missing) for name, values in _distinct(table, categories).items()
+        }
     shares = {name: missing_share(values[name], kind) for name, kind in learned.items()}
     return FeatureMap(
         arm={**arm, **{name: learned[name] for name in arm_values if name in learned}},

@@ -24,6 +24,7 @@ from glbandits.features.kinds.column_kind import (
 SEPARATORS = re.compile(r"[,;|]")
 CODE = re.compile(r"0\d+", re.ASCII)
 """Digits with leading zeros, such as the postal code 01067."""
+DIGITS = re.compile(r"\d+", re.ASCII)
 
 
 def as_category(value: Any) -> str | None:
@@ -77,8 +78,9 @@ def normalised(text: str) -> str:
 class Category(MissingKind):
     """One of a few known values, with a 0-or-1 feature for each of them (one-hot encoding).
 
-    If unknown values are no errors, a number is also the code with leading zeros that has its value, if there is
-    exactly one: 4109 is "04109".
+    If unknown values are no errors, an unknown value is the code that differs from it only in leading zeros, which
+    other programs drop: a number, if there is exactly one such code; a text, if all codes have the same number of
+    digits, or none has leading zeros.
 
     >>> Category(("de", "fr"), missing="indicator").feature_names("country")
     ['country=de', 'country=fr', 'country=other', 'country=missing']
@@ -91,7 +93,8 @@ class Category(MissingKind):
     missing: Missing = "impute"
     """With "impute", a missing value counts as unknown. With "indicator", it has its own feature."""
     _slots: dict[str | None, int] = field(init=False, repr=False, compare=False)
-    _slots_of_numbers: dict[str | None, int] = field(init=False, repr=False, compare=False)
+    _slots_of_numbers: dict[str, int] = field(init=False, repr=False, compare=False)
+    _slots_of_digits: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._check_missing()
@@ -100,11 +103,12 @@ class Category(MissingKind):
         slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[
             self.missing
         ]
-        codes = {value: value.lstrip("0") or "0" for value in values if other and CODE.fullmatch(value)}
+        codes = {value: _without_zeros(value) for value in values if other and DIGITS.fullmatch(value)}
         counts = Counter(codes.values())
-        of_codes = {number: slots[code] for code, number in codes.items() if counts[number] == 1}
+        of_numbers = {number: slots[code] for code, number in codes.items() if counts[number] == 1}
+        is_clear = len(set(map(len, codes))) == 1 or not any(map(CODE.fullmatch, codes))
         set_validated(self, values=values, other=other, _slots=slots)
-        set_validated(self, _slots_of_numbers={**of_codes, **slots} if of_codes else slots)
+        set_validated(self, _slots_of_numbers=of_numbers, _slots_of_digits=of_numbers if is_clear else {})
 
     @property
     def width(self) -> int:
@@ -119,21 +123,32 @@ class Category(MissingKind):
         return [f"{column}={value}" for value in (*self.values, *more)]
 
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
-        slots, slot_of_number = self._slots, self._slots_of_numbers.get
-        other, at = len(self.values) if self.other else -1, start
+        slots, other, at = self._slots, len(self.values) if self.other else -1, start
         for value in values:
             if type(value) is str and value and value in slots:
                 slot = slots[value]
             elif isinstance(value, list | dict):
                 raise BadValue((at - start) // stride, "must be a text, a number or a boolean", value)
             else:
-                slot = (slots.get if isinstance(value, str) else slot_of_number)(as_category(value), other)
+                category = as_category(value)
+                slot = slots[category] if category in slots else self._slot_of_digits(category, value, other)
             if slot < 0:
                 requirement = NOT_MISSING if is_missing(value) else f"must be one of {_first_values(self.values)}"
                 raise BadValue((at - start) // stride, requirement, value)
             indices.append(at + slot)
             numbers.append(1.0)
             at += stride
+
+    def _slot_of_digits(self, category: str | None, value: Any, other: int) -> int:
+        """The index of the code that differs from an unknown category only in leading zeros, or `other`."""
+        slots = self._slots_of_digits if isinstance(value, str) else self._slots_of_numbers
+        if not slots or category is None or not DIGITS.fullmatch(category):
+            return other
+        return slots.get(_without_zeros(category), other)
+
+
+def _without_zeros(digits: str) -> str:
+    return digits.lstrip("0") or "0"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from glbandits.common.arrays import set_validated
 from glbandits.common.errors import check_int
 from glbandits.features.hashing.feature_codes import LONGEST_CACHED, FeatureCodes
-from glbandits.features.kinds.categorical import as_category
+from glbandits.features.kinds.categorical import DIGITS, as_category
 from glbandits.features.kinds.column_kind import LARGEST_WIDTH, ColumnKind
 
 DEFAULT_WIDTH = 256
@@ -61,7 +61,8 @@ class Hashed(_HashedKind):
 
     kind: ClassVar[str] = "hashed"
     digits: int = 0
-    """The number of digits of codes with leading zeros, such as 5: the number 4109 is then the code "04109"."""
+    """The number of digits of codes, such as 5: 4109 is then the code "04109". If it is 1, "04109" is the code 4109. If
+    it is 0, a text is used as it is."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,8 +71,8 @@ class Hashed(_HashedKind):
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
         for row, value in enumerate(values):
             text = as_category(value) or ""
-            if self.digits and text.isdigit() and not isinstance(value, str):
-                text = text.zfill(self.digits)
+            if self.digits and DIGITS.fullmatch(text):
+                text = text.lstrip("0").zfill(self.digits)
             index, sign = self._hashed_index(text)
             indices.append(start + row * stride + index)
             numbers.append(sign)

@@ -3,31 +3,33 @@
 Ambiguous values, such as numbers written as text, raise an error that asks the user for the kind.
 """
 
+import re
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
-from functools import partial
+from datetime import date
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from glbandits.common.errors import InvalidInput, lookup, value_text
-from glbandits.features.kinds.categorical import CODE, Category, Tags, as_category, as_tags, natural_order
+from glbandits.features.kinds.categorical import CODE, Category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
-from glbandits.features.kinds.dates import DOTTED_DATE, ISO_DATE, UNREAD_DATE, Date, UtcOffset, parse_date, years_of
-from glbandits.features.kinds.hashed_text import Hashed, Text
-from glbandits.features.kinds.numeric import BOOLEAN_WORDS, FALSE, TRUE, Boolean, Number, Vector, parse_number
+from glbandits.features.kinds.dates import DOTTED_DATE, ISO_DATE, UNREAD_DATE, Date, parse_date
+from glbandits.features.kinds.kind_learning import LEARNERS, MAX_ONE_HOT
+from glbandits.features.kinds.numeric import BOOLEAN_WORDS, FALSE, TRUE, Boolean, Number, comma_meaning, is_numeric
 from glbandits.features.table_columns import Values
 
-MAX_ONE_HOT = 50
-"""The largest number of categories with a feature each. A column with more categories is hashed."""
 MOSTLY_DISTINCT = 0.5
 """The share of distinct texts above which a text column is ambiguous: free text, or a category."""
-NARROWEST, WIDEST = 128, 1024
-"""Bounds of the number of features of a hashed category, which is about twice its number of categories."""
 SKIP = "skip"
+IDENTIFIER = re.compile(
+    r"(?:^|[^a-z])(?:(?:zip|plz|postal|zipcode|postcode|postalcode|postleitzahl|sku|ean|isbn|gtin)(?![a-z])"
+    r"|(?:user|customer|client|visitor|account|item|product|order|session|device|store)?(?:id|ids|codes?)$)"
+)
+"""Names of columns whose numbers are codes rather than quantities, in lower case."""
 
 Kinds: TypeAlias = Mapping[str, str | ColumnKind]
 """Kinds of columns by the name of the column: the name of a kind, "skip", or a ColumnKind."""
@@ -70,10 +72,17 @@ def learn_kind(
     if missing == "error" and len(present) < len(values):
         raise _missing_values(name, len(values) - len(present))
     kind = infer_kind(name, present) if declared is None else declared
+    if declared is None and kind == "number" and _has_name_of_codes(name) and _are_codes(present):
+        warnings.warn(
+            f"column {name!r} has whole numbers and the name of a code, but is used as a quantity, in which "
+            f"{present[0]:.0f} is near {present[0] + 1:.0f}. Declare its kind: category or hashed for codes, such as "
+            f"{_kind(name, 'category')} (--kind {name}=category), skip to leave it out, or number for a quantity",
+            stacklevel=2,
+        )
     if isinstance(present, np.ndarray) and kind not in ("number", "raw"):
         present = present.tolist()
     try:
-        learned: ColumnKind = lookup("kind of a column", kind, LEARNERS | {SKIP: _text})(present, missing)
+        learned: ColumnKind = lookup("kind of a column", kind, LEARNERS | {SKIP: LEARNERS["text"]})(present, missing)
     except BadValue as bad:
         index = [index for index, value in enumerate(values) if not is_missing(value)][bad.row]
         row = "" if row_step is None else f", row {index * row_step}"
@@ -88,6 +97,21 @@ def learn_kind(
         if missing == "indicator" and not count:
             return replace(learned, missing="impute")
     return learned
+
+
+def _has_name_of_codes(name: str) -> bool:
+    """Whether the name of a column is that of a code or an identifier, such as user_id, userId or zip.
+
+    >>> [_has_name_of_codes(name) for name in ("userId", "PLZ", "zip_code", "bid", "age")]
+    [True, True, True, False, False]
+    """
+    return IDENTIFIER.search(re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()) is not None
+
+
+def _are_codes(values: Values) -> bool:
+    """Whether the numbers can be codes: whole numbers, none negative, with more than two different ones."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return bool((numbers >= 0.0).all() and (numbers == np.floor(numbers)).all() and len(np.unique(numbers)) > 2)
 
 
 def _present(values: Values) -> Values:
@@ -145,9 +169,9 @@ def infer_kind(name: str, values: Values) -> str:
 def _infer_text_kind(name: str, values: Sequence[str]) -> str:
     counts = Counter(values)
     distinct = [value for value in counts if value.strip() not in MISSING_TEXTS] or list(counts)
-    numeric = [value for value in distinct if _is_numeric(value)]
+    numeric = [value for value in distinct if is_numeric(value)]
     if 2 * len(numeric) >= len(distinct):
-        raise _numbers_as_text(name, numeric, [value for value in distinct if not _is_numeric(value)])
+        raise _numbers_as_text(name, numeric, [value for value in distinct if not is_numeric(value)])
     words = {value.strip().lower() for value in distinct}
     if words <= TRUE | FALSE and any(pair <= words for pair in BOOLEAN_WORDS):
         return "boolean"
@@ -172,10 +196,6 @@ def _kind(column: str, kind: str) -> str:
     return f"kinds={{{column!r}: {kind!r}}}"
 
 
-def _is_numeric(text: str) -> bool:
-    return parse_number(text) is not None or parse_number(text, decimal_comma=True) is not None
-
-
 def _numbers_as_text(name: str, numeric: Sequence[str], others: Sequence[str]) -> InvalidInput:
     """The error of a text column with numbers, and maybe with other texts."""
     if others:
@@ -190,7 +210,7 @@ def _numbers_as_text(name: str, numeric: Sequence[str], others: Sequence[str]) -
             f"or {_kind(name, 'hashed')} if they are codes, such as postal codes, or {_kind(name, 'number')}"
         )
     commas = [value for value in numeric if "," in value]
-    if _comma_meaning(numeric) is None:
+    if comma_meaning(numeric) is None:
         example = (commas or sorted(numeric, key=lambda text: -text.count(".")))[0]
         return InvalidInput(
             f"column {name!r} contains numbers such as {_shown(example)}, in which a comma or a point may be decimal "
@@ -202,20 +222,6 @@ def _numbers_as_text(name: str, numeric: Sequence[str], others: Sequence[str]) -
         f"column {name!r} contains numbers written as text ({shown}). Use {_kind(name, 'number')} to parse "
         f"them{split}, or {_kind(name, 'category')}"
     )
-
-
-def _comma_meaning(texts: Sequence[str]) -> str | None:
-    """What a comma means in texts of numbers: "decimal_comma", "thousands_comma", or None if that is not clear.
-
-    It is a decimal comma if all texts can be read so, and at least one cannot have a decimal point, such as "5,78" or
-    "1.234.567". It separates thousands if all texts can be read so, and at least one can have no decimal comma, such as
-    "1,234.5" or "1,234,567", or there is no comma: the point in "1.234" is then a decimal point.
-    """
-    decimal = all(parse_number(text, decimal_comma=True) is not None for text in texts)
-    thousands = all(parse_number(text) is not None for text in texts)
-    if decimal and thousands and any("," in text for text in texts):
-        return None
-    return "thousands_comma" if thousands else "decimal_comma" if decimal else None
 
 
 def _dates_as_text(name: str, dates: Sequence[str], others: Sequence[str]) -> InvalidInput:
@@ -253,112 +259,3 @@ def _type_name(value: object) -> str:
     if isinstance(value, date | np.datetime64):
         return "dates"
     return "lists" if isinstance(value, list | tuple | set | frozenset | np.ndarray) else "objects"
-
-
-def _number(values: Values, missing: Missing) -> Number:
-    """Learn a number. The meaning of commas in texts is inferred."""
-    texts: dict[str, int] = {}
-    if not isinstance(values, np.ndarray):
-        for row, value in enumerate(values):
-            if isinstance(value, str) and value.strip() not in MISSING_TEXTS:
-                texts.setdefault(value, row)
-    meaning = _comma_meaning(list(texts))
-    if meaning is None and all(map(_is_numeric, texts)):
-        example = max(texts, key=lambda text: ("," in text, text.count(".")))
-        requirement = "must show whether a comma is decimal or separates thousands, or be declared as decimal_comma or "
-        raise BadValue(texts[example], f"{requirement}thousands_comma", example)
-    return _number_with_comma(values, missing, decimal_comma=meaning == "decimal_comma")
-
-
-def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool) -> Number:
-    from_text = not isinstance(values, np.ndarray) and any(isinstance(value, str) for value in values)
-    percent = from_text and any(isinstance(value, str) and value.rstrip().endswith("%") for value in values)
-    if isinstance(values, np.ndarray):
-        amounts = values.astype(np.float64)
-    else:
-        for row, value in enumerate(values):
-            if percent and isinstance(value, Real) and value:
-                raise BadValue(row, "must have a percent sign, as others of the column", value)
-        parser = Number(missing="impute", from_text=from_text, decimal_comma=decimal_comma, percent=percent)
-        parsed: list[float] = []
-        parser.encode(values, 0, 0, [], parsed)
-        amounts = np.array(parsed)
-    if not np.isfinite(amounts).all():
-        row = int(np.argmin(np.isfinite(amounts)))
-        raise BadValue(row, "must be a finite number", float(amounts[row]))
-    deviation = float(amounts.std()) if len(amounts) else 0.0
-    scale = deviation if deviation > 1e-12 * max(1.0, float(np.abs(amounts).max(initial=0.0))) else 1.0
-    mean = float(amounts.mean()) if len(amounts) else 0.0
-    return Number(mean, scale, missing, from_text, decimal_comma and from_text, percent)
-
-
-def _raw(values: Sequence[Any], missing: Missing) -> Number:
-    return replace(_number(values, missing), mean=0.0, scale=1.0)
-
-
-def _category(values: Sequence[Any], missing: Missing) -> Category | Hashed:
-    counts = Counter(map(as_category, values))
-    counts.pop(None, None)
-    if len(counts) > MAX_ONE_HOT:
-        return _hashed(values, missing)
-    return Category(natural_order(text for text in counts if text is not None), missing=missing)
-
-
-def _hashed(values: Sequence[Any], missing: Missing) -> Hashed:  # noqa: ARG001  (missing values are hashed too)
-    distinct = len(set(map(as_category, values)))
-    width = min(max(1 << (2 * distinct - 1).bit_length(), NARROWEST), WIDEST)
-    return Hashed(width, digits=_code_digits(values))
-
-
-def _code_digits(values: Sequence[Any]) -> int:
-    """The number of digits of codes with leading zeros; 0 if none has a leading zero, or their lengths differ."""
-    codes = {value.strip() for value in values if isinstance(value, str) and value.strip().isdigit()}
-    lengths = set(map(len, codes))
-    return lengths.pop() if len(lengths) == 1 and any(map(CODE.fullmatch, codes)) else 0
-
-
-def _text(values: Sequence[Any], missing: Missing) -> Text:  # noqa: ARG001  (the features of a missing text are 0)
-    return Text()
-
-
-def _boolean(values: Sequence[Any], missing: Missing) -> Boolean:
-    Boolean("impute").encode(values, 0, 0, [], [])
-    return Boolean(missing)
-
-
-def _date(values: Sequence[Any], missing: Missing) -> Date:
-    moments = [moment for moment in map(parse_date, values) if isinstance(moment, datetime)]
-    offset: UtcOffset = "optional" if not moments else "required" if any(m.tzinfo for m in moments) else "refused"
-    Date(missing="impute", utc_offset=offset).encode(values, 0, 0, [], [])
-    hours = any(moment.hour or moment.minute for moment in moments)
-    return Date(sum(map(years_of, moments)) / max(1, len(moments)), hours, missing, offset)
-
-
-def _tags(values: Sequence[Any], missing: Missing) -> Tags:  # noqa: ARG001  (the features of a missing list are 0)
-    Tags(()).encode(values, 0, 0, [], [])
-    counts = Counter(tag for value in values for tag in as_tags(value) or ())
-    return Tags(natural_order(tag for tag, _ in counts.most_common(MAX_ONE_HOT)))
-
-
-def _vector(values: Sequence[Any], missing: Missing) -> Vector:  # noqa: ARG001  (a missing vector is an error)
-    learned = Vector(len(values[0]) if hasattr(values[0], "__len__") else 1)
-    learned.encode(values, 0, 0, [], [])
-    return learned
-
-
-LEARNERS: dict[str, Callable[[Any, Missing], ColumnKind]] = {
-    "number": _number,
-    "raw": _raw,
-    "decimal_comma": partial(_number_with_comma, decimal_comma=True),
-    "thousands_comma": partial(_number_with_comma, decimal_comma=False),
-    "boolean": _boolean,
-    "category": _category,
-    "hashed": _hashed,
-    "text": _text,
-    "date": _date,
-    "list": _tags,
-    "vector": _vector,
-}
-"""Functions that learn the settings of a kind from values, by the name of the kind.
-
-A raw number is neither centred nor scaled."""

@@ -48,6 +48,25 @@ def parse_number(text: str, *, decimal_comma: bool = False) -> float | None:
     return amount / 100.0 if unit == "%" else amount
 
 
+def is_numeric(text: str) -> bool:
+    """Whether a text is a number, with a decimal point or a decimal comma."""
+    return parse_number(text) is not None or parse_number(text, decimal_comma=True) is not None
+
+
+def comma_meaning(texts: Sequence[str]) -> str | None:
+    """What a comma means in texts of numbers: "decimal_comma", "thousands_comma", or None if that is not clear.
+
+    It is a decimal comma if all texts can be read so, and at least one cannot have a decimal point, such as "5,78" or
+    "1.234.567". It separates thousands if all texts can be read so, and at least one can have no decimal comma, such as
+    "1,234.5" or "1,234,567", or there is no comma: the point in "1.234" is then a decimal point.
+    """
+    decimal = all(parse_number(text, decimal_comma=True) is not None for text in texts)
+    thousands = all(parse_number(text) is not None for text in texts)
+    if decimal and thousands and any("," in text for text in texts):
+        return None
+    return "thousands_comma" if thousands else "decimal_comma" if decimal else None
+
+
 @dataclass(frozen=True)
 class Number(MissingKind):
     """A number, centred and scaled.
@@ -67,8 +86,8 @@ class Number(MissingKind):
     decimal_comma: bool = False
     """Whether commas in text are decimal commas, and points separate thousands: "5,78" is 5.78, "1.234" is 1234."""
     percent: bool = False
-    """Whether texts have a percent sign: "12%" is 0.12, and "12" is an error. If False, "12%" is an error. The text "0"
-    and values that are numbers need no sign: 0.12 is 12%."""
+    """Whether values are texts with a percent sign: "12%" is 0.12. Texts without a sign and numbers are errors, because
+    12 may be 12% or 1200%; only 0 needs no sign. If False, "12%" is an error."""
 
     def __post_init__(self) -> None:
         scale = check_float("scale", self.scale, above=0)
@@ -82,15 +101,19 @@ class Number(MissingKind):
 
     @property
     def examples(self) -> tuple[Any, Any]:
-        return float(f"{self.mean:.3g}"), float(f"{self.mean + self.scale:.3g}")
+        amounts = self.mean, self.mean + self.scale
+        if not self.percent:
+            return float(f"{amounts[0]:.3g}"), float(f"{amounts[1]:.3g}")
+        texts = [f"{100 * amount:.3g}%" for amount in amounts]
+        return tuple(text.translate(SWAPPED) if self.decimal_comma else text for text in texts)  # type: ignore[return-value]
 
     def feature_names(self, column: str) -> list[str]:
         return [column, f"{column} is missing"][: self.width]
 
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
-        mean, scale = self.mean, self.scale
+        mean, scale, plain = self.mean, self.scale, not self.percent
         for row, value in enumerate(values):
-            amount = value if type(value) is float or type(value) is int else self._convert(row, value)
+            amount = value if plain and (type(value) is float or type(value) is int) else self._convert(row, value)
             if amount is None or amount != amount:
                 self._encode_missing(row, start + row * stride, indices, numbers)
             elif -MAX_ABS <= amount <= MAX_ABS:
@@ -108,6 +131,8 @@ class Number(MissingKind):
         if bad.any():
             row = int(np.argmax(bad))
             raise BadValue(row, f"must be a finite number between -{MAX_ABS:g} and {MAX_ABS:g}", float(values[row]))
+        if self.percent and (unsigned := ~absent & (values != 0.0)).any():
+            raise self._wrong_sign(row := int(np.argmax(unsigned)), float(values[row]))
         scaled = np.where(absent, 0.0, (values - self.mean) / self.scale)
         return np.stack([scaled, absent], axis=1)[:, : self.width]
 
@@ -122,25 +147,33 @@ class Number(MissingKind):
             if amount is None:
                 raise self._bad_text(row, value, text)
             if amount and text.endswith("%") != self.percent:
-                have, write = (
-                    ("a", f"If it is a percentage, write {text + '%'!r}") if self.percent else ("no", AS_OTHERS)
-                )
-                raise BadValue(row, f"must have {have} percent sign, as the others of the column", value, write)
+                raise self._wrong_sign(row, value)
             return amount
         if is_missing(value):
             return None
         if isinstance(value, bool | np.bool_):
             raise BadValue(row, "must be a number", value, "Use 1 or 0, or declare the column as a boolean")
         if isinstance(value, Real | np.number) or hasattr(value, "__float__"):
+            if self.percent and value:
+                raise self._wrong_sign(row, value)
             return float(value)
         raise BadValue(row, "must be a number", value)
+
+    def _wrong_sign(self, row: int, value: Any) -> BadValue:
+        """The error of a value without a percent sign in a column of percentages, or the reverse."""
+        have, write = ("no", AS_OTHERS)
+        if self.percent:
+            text = value.strip() if isinstance(value, str) else f"{value:g}"
+            have, write = "a", f"If it is a percentage, write {text + '%'!r}"
+        return BadValue(row, f"must have {have} percent sign, as the others of the column", value, write)
 
     def _bad_text(self, row: int, value: str, text: str) -> BadValue:
         """The error of a text that is no number, or one in a format that the column does not have."""
         if not (self.from_text or self.percent) and parse_number(text) is not None:
             return BadValue(row, "must be a plain number, such as 12.5", value, AS_OTHERS)
         if parse_number(text, decimal_comma=not self.decimal_comma) is not None:
-            advice = f"Send a number instead of text, or write it as {text.translate(SWAPPED)!r}"
+            advice = "Write it as" if self.percent else "Send a number instead of text, or write it as"
+            advice = f"{advice} {text.translate(SWAPPED).removesuffix('%').rstrip() + '%' * self.percent!r}"
             return BadValue(
                 row, f"must be a number with a decimal {'comma' if self.decimal_comma else 'point'}", value, advice
             )
@@ -162,9 +195,12 @@ class Boolean(MissingKind):
 
     kind: ClassVar[str] = "boolean"
     missing: Missing = "indicator"
-    """A missing value is replaced by false. With "indicator", a second feature is 1 for missing values."""
+    """A missing value is replaced by the mean. With "indicator", it is a level of its own: a second feature is 1."""
+    mean: float = 0.5
+    """The share of true values."""
 
     def __post_init__(self) -> None:
+        set_validated(self, mean=check_float("mean", self.mean, at_least=0, at_most=1))
         self._check_missing()
 
     @property
@@ -183,8 +219,10 @@ class Boolean(MissingKind):
             if value is True or value is False:
                 number = 1.0 if value else 0.0
             elif is_missing(value) or (isinstance(value, str) and value.strip() in MISSING_TEXTS):
-                self._encode_missing(row, start + row * stride, indices, numbers)
-                continue
+                if self.missing != "impute":
+                    self._encode_missing(row, start + row * stride, indices, numbers)
+                    continue
+                number = self.mean
             else:
                 number = _parse_boolean(row, value)
             indices.append(start + row * stride)
