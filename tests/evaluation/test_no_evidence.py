@@ -19,7 +19,7 @@ from glbandits.evaluation import (
     evaluate,
     promotion,
 )
-from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, compare_policies
+from glbandits.evaluation.policy_comparison import CandidateLike, ComparisonSettings, GateSettings, compare_policies
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.record import as_record
 from glbandits.evaluation.report.tables import estimates_table
@@ -149,7 +149,7 @@ def test_impossible_value_is_refused() -> None:
 def test_page_table_and_record_have_no_refused_number(tmp_path: Path) -> None:
     simulated = simulate("deterministic", 3000, 0)
     log = replace(simulated.log, probabilities=simulated.probabilities)
-    candidates = {"same": simulated.probabilities, "uniform": "uniform"}
+    candidates: dict[str, CandidateLike] = {"same": simulated.probabilities, "uniform": "uniform"}
     comparison = compare_policies(log, candidates, ComparisonSettings(gate=GateSettings()))
     assert comparison.promotion is not None
     assert set(comparison.promotion.gains) == {"same"}

@@ -101,8 +101,9 @@ class _Regressions:
             rows_of_fold = np.flatnonzero(folds == fold)
             if len(rows_of_fold):
                 out[np.ix_(rows_of_fold, fitted.classes_)] = fitted.predict_proba(inputs[rows_of_fold])
-        raised: Floats = np.maximum(out, self.least)
-        return raised / raised.sum(axis=1, keepdims=True)
+        np.maximum(out, self.least, out=out)
+        out /= out.sum(axis=1, keepdims=True)
+        return out
 
 
 _Model: TypeAlias = _ArmShares | _Regressions
