@@ -1,6 +1,7 @@
 """evaluate: estimate the values of targets from a log, with intervals, in one pass for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import comb
 from typing import TypeAlias, TypedDict, Unpack, overload
 
@@ -24,6 +25,8 @@ from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel, SequentialGlm
 from glbandits.maths.links import find_link
 
+_REFERENCE = "\0reference"
+"""Name of a reference that is not one of the targets."""
 MAX_FEATURES = 8_000_000
 """Maximum number of features of a block: 64 MB."""
 
@@ -140,9 +143,10 @@ def evaluate(
     def headline() -> HeadlineSums | None:
         return HeadlineSums(bounds, least, no_anytime=no_anytime) if needs_model else None
 
+    others = {} if compared is None or compared in targets.values() else {_REFERENCE: compared}
     sums = {
         name: TargetSums(each, instances, headline(), np.random.default_rng(seed), categories, head)
-        for name, each in targets.items()
+        for name, each in (targets | others).items()
     }
     with shown_progress(progress, "Evaluation") as shown:
         size = _block_rows(head)
@@ -157,6 +161,9 @@ def evaluate(
     results = {
         name: each.evaluation(reader, level, difference_level, least, log.arm_names) for name, each in sums.items()
     }
+    if compared is not None:
+        reason = next(results[name].no_evidence for name, each in sums.items() if each.target is compared)
+        results = {name: _with_reference(results[name], reason) for name in targets}
     return results if isinstance(target, Mapping) else next(iter(results.values()))
 
 
@@ -186,6 +193,15 @@ def _reference(given: TargetLike, targets: Mapping[str, Target], log: Log) -> Ta
     if isinstance(given, str) and given in targets:
         return targets[given]
     return as_target(given, log, "reference")
+
+
+def _with_reference(evaluation: Evaluation, reason: str) -> Evaluation:
+    """The evaluation, without the difference if there is not enough evidence on the reference for this reason."""
+    headline = evaluation.headline
+    if not reason or headline is None or headline.difference is None or evaluation.no_evidence:
+        return evaluation
+    difference = headline.difference.without_evidence(f"{reason} (the reference)")
+    return replace(evaluation, headline=replace(headline, difference=difference))
 
 
 def _block_rows(head: LoggedData) -> int:

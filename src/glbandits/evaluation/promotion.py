@@ -10,7 +10,7 @@ that is worse than the running policy was on the compared rows. Two properties g
   to 1.
 
 The verdict is "promote" if the lower bound of a gain is above 0, "keep" if the upper bounds of all gains are at most
-`margin`, and "wait" otherwise (`_verdict`).
+`margin`, and "wait" otherwise (`_verdict`). A candidate on which the log has not enough evidence has no gain.
 """
 
 import math
@@ -24,6 +24,7 @@ from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.log_rows import RowReader
+from glbandits.evaluation.estimators.support import SupportSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log, first_row_of
@@ -57,6 +58,8 @@ class Promotion:
     """The candidate to promote: the one with the largest lower bound; None unless the verdict is PROMOTE."""
     gains: Mapping[str, AnytimeInterval]
     """Gain of each candidate over the running policy. Each interval holds at its share of alpha."""
+    no_evidence: Mapping[str, str]
+    """Why a candidate has no gain, by its name (`Support.no_evidence`). It cannot be promoted, and prevents "keep"."""
     first_row: int
     """Index of the first compared row."""
     alpha: float
@@ -80,13 +83,14 @@ class Promotion:
         return f"At most {percent(self.alpha)} of such gates ever promote {worse}."
 
     def __str__(self) -> str:
-        if not self.gains:
+        if not self.gains and not self.no_evidence:
             return self.headline
-        width = max(map(len, self.gains))
+        width = max(map(len, [*self.gains, *self.no_evidence]))
         lines = [
             f"  {name:{width}s} {gain.value:+.5f}  [{gain.low:+.5f}, {gain.high:+.5f}]"
             for name, gain in self.gains.items()
         ]
+        lines += [f"  {name:{width}s} {reason}" for name, reason in self.no_evidence.items()]
         title = f"Gain over the running policy, from row {self.first_row + 1:,} on, with anytime-valid intervals:"
         return "\n".join([self.headline, title, *lines, self.guarantee])
 
@@ -95,7 +99,7 @@ class Promotion:
     def _repr_html_(self) -> str:
         rows = [
             (name, f"{gain.value:+.5f}", f"{gain.low:+.5f} to {gain.high:+.5f}") for name, gain in self.gains.items()
-        ]
+        ] + [(name, "", reason) for name, reason in self.no_evidence.items()]
         columns = "candidate", "gain over the running policy", "anytime-valid interval"
         return DataTable(columns, rows, notes=(self.headline, self.guarantee)).to_html()
 
@@ -165,6 +169,7 @@ def promotion(
             verdict=Verdict.WAIT,
             candidate=None,
             gains={},
+            no_evidence={},
             first_row=len(log),
             alpha=alpha,
             margin=margin,
@@ -179,17 +184,22 @@ def promotion(
             starting(name)
         targets[name] = _frozen(candidate, LogSlice(log, 0, split), log, seed)
     sequences = {name: AnytimeIntervals(bounds, least_propensity) for name in candidates}
+    supports = {name: SupportSums(head.arms.max_arms if head.arms.same_arms else None) for name in candidates}
     reader, done = RowReader(bounds, None, SequentialGlm(link, log.dim, sparse=log.sparse), split), split
     for block in LogSlice(log, split, len(log)).blocks():
         rows, random = reader.read(block), UniformTarget().probabilities(block, done)
         for name, target in targets.items():
             probabilities = target_probabilities(target, block, done)
-            sequences[name].add(rows, (1.0 - exploration) * probabilities + exploration * random)
+            probabilities = (1.0 - exploration) * probabilities + exploration * random
+            sequences[name].add(rows, probabilities)
+            supports[name].add(block, probabilities, rows.of_chosen(probabilities) / rows.propensities)
         done += len(block)
         if progress is not None:
             progress(done, len(log))
-    gains = {name: sequence.gain(1.0 - 2.0 * share) for name, sequence in sequences.items()}
-    return _verdict(gains, split, alpha, margin)
+    reasons = {name: sums.support(least_propensity=least_propensity).no_evidence() for name, sums in supports.items()}
+    no_evidence = {name: reason for name, reason in reasons.items() if reason}
+    gains = {name: each.gain(1.0 - 2.0 * share) for name, each in sequences.items() if name not in no_evidence}
+    return _verdict(gains, no_evidence, split, alpha, margin)
 
 
 def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed: int) -> Target:
@@ -198,18 +208,22 @@ def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed
     return FrozenTarget(train(learn_from, candidate, seed=seed), seed)
 
 
-def _verdict(gains: Mapping[str, AnytimeInterval], split: int, alpha: float, margin: float) -> Promotion:
-    best = max(gains, key=lambda name: gains[name].low)
-    if gains[best].low > 0.0:
+def _verdict(
+    gains: Mapping[str, AnytimeInterval], no_evidence: Mapping[str, str], split: int, alpha: float, margin: float
+) -> Promotion:
+    best = max(gains, key=lambda name: gains[name].low, default=None)
+    if best is not None and gains[best].low > 0.0:
         verdict, needed = Verdict.PROMOTE, math.nan
-    elif all(gain.high <= margin for gain in gains.values()):
+    elif not no_evidence and all(gain.high <= margin for gain in gains.values()):
         verdict, needed = Verdict.KEEP, math.nan
     else:
-        verdict, needed = Verdict.WAIT, 2.0 * min(gain.rows_to_exclude_zero() for gain in gains.values())
+        needed = 2.0 * min((gain.rows_to_exclude_zero() for gain in gains.values()), default=math.inf)
+        verdict = Verdict.WAIT
     return Promotion(
         verdict=verdict,
         candidate=best if verdict is Verdict.PROMOTE else None,
         gains=gains,
+        no_evidence=no_evidence,
         first_row=split,
         alpha=alpha,
         margin=margin,

@@ -125,6 +125,7 @@ def choose_estimator(
     }
     chosen = min(errors, key=lambda name: errors[name].bound)
     note = f"cross-validation chooses {chosen} among {', '.join(names)}: {evaluation[chosen].value:.5f}"
+    note = evaluation[chosen].no_evidence or note
     return Selection(replace(evaluation, notes=(*evaluation.notes, note)), chosen, MappingProxyType(errors))
 
 

@@ -18,6 +18,7 @@ from glbandits.evaluation import (
     read_parquet,
     read_table,
 )
+from glbandits.evaluation.models.propensity_models import least_estimate
 
 
 def table(rows: int, seed: int = 1) -> tuple[dict[str, Any], Floats]:
@@ -75,15 +76,27 @@ def test_features_of_a_transformer_are_a_context() -> None:
 
 
 def test_models_do_not_learn_the_clusters_they_predict() -> None:
-    """An arm that only one cluster chose has a share of one row in the model of that cluster."""
+    """The model of a cluster does not know an arm that only this cluster chose, so that its estimate is the bound."""
     columns, _ = table(300)
     columns["arm"][columns["user"] == 7] = 3
     log = read_table(columns, Columns(propensity=None, context=("x", "y"), cluster="user"))
-    with pytest.warns(EstimatedPropensities, match="of rows have a propensity below 0.01"):
+    with pytest.warns(EstimatedPropensities, match="of the chosen arm in [36] rows"):
         done = estimate_propensities(log)
     assert done.propensities is not None
-    assert (done.propensities[log.chosen == 3] < 1 / 200).all()
-    assert done.propensities.min() > 0
+    assert (done.propensities[log.chosen == 3] <= least_estimate(300, arms=4)).all()
+
+
+def test_small_estimates_are_raised_and_counted() -> None:
+    """A deterministic policy: without the bound, the probabilities of other arms are below 1e-5."""
+    x = np.random.default_rng(0).normal(size=2000)
+    log = read_table({"arm": (x > 0).astype(int), "reward": x > 1, "x": x}, Columns(propensity=None, context=("x",)))
+    with pytest.warns(EstimatedPropensities, match=r"estimates below 0.015, .* of another arm in 1,\d\d\d rows"):
+        probabilities = estimate_propensities(log).probabilities
+    assert probabilities is not None
+    bound = least_estimate(2000, arms=2)
+    assert bound == pytest.approx(5 / (np.sqrt(2000) * np.log(2000)))
+    assert bound / (1 + bound) <= probabilities.min() <= bound
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
 
 
 def test_streamed_log_gets_the_same_propensities(tmp_path: Path) -> None:

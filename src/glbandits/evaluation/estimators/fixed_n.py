@@ -35,13 +35,12 @@ from glbandits.common.arrays import Floats
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
+from glbandits.evaluation.estimators.support import MIN_INTERVAL_SAMPLE_SIZE
 
 PRIOR_ROWS = 100.0
 """Number of effective rewards at which the sample variance has the same weight as the expected one."""
 PRIOR_RESIDUALS = 10.0
 """Number of effective rewards at which residuals with larger weights count as much as those with smaller weights."""
-MIN_INTERVAL_SAMPLE_SIZE = 10.0
-"""Effective sample size below which there is no fixed-n interval."""
 MIN_RELATIVE_HALF_WIDTH = 1e-12
 """Minimum half-width of an interval relative to the value, for rounding errors if target and logging policy agree."""
 
@@ -334,13 +333,3 @@ def _wilson_half_widths(
     root = math.sqrt(ratio * ratio + 4.0 * ratio * share * (1.0 - share))
     low, high = ((2.0 * share + ratio + sign * root) / (2.0 + 2.0 * ratio) for sign in (-1.0, 1.0))
     return (share - low) / unit, (high - share) / unit
-
-
-def not_enough_evidence(sample_size: float, rows: int) -> str:
-    """Return the reason why there is no interval."""
-    enough = (
-        f"; about {rows * MIN_INTERVAL_SAMPLE_SIZE / sample_size:.2g} rows like these would be enough"
-        if sample_size
-        else ""
-    )
-    return f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"

@@ -18,11 +18,10 @@ from glbandits.evaluation.estimators.fixed_n import (
     EvidenceSums,
     MeasureRows,
     PairEvidence,
-    not_enough_evidence,
 )
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.log_rows import LogRows
-from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support
+from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support, small_sample
 
 SAME_DECISIONS = "it decides like the reference in all rows"
 """The reason why a difference has no fixed-n interval if it is 0 in every row."""
@@ -55,6 +54,13 @@ class DoublyRobustEstimate:
         """The anytime-valid interval, or the fixed-n interval if there is none."""
         return self.fixed_n if self.anytime is None else self.anytime.interval
 
+    def without_evidence(self, reason: str) -> "DoublyRobustEstimate":
+        """Return the estimate without its numbers, because of this reason."""
+        nan = math.nan
+        return replace(
+            self, value=nan, standard_error=nan, fixed_n=None, anytime=None, no_fixed_n=reason, no_anytime=reason
+        )
+
     def __str__(self) -> str:
         interval = self.interval
         bounds = f"none: {self.no_fixed_n}" if interval is None else f"{interval.low:.5f} to {interval.high:.5f}"
@@ -71,6 +77,14 @@ class Headline:
     """The value minus the mean reward of the logging policy."""
     difference: DoublyRobustEstimate | None = None
     """The value minus that of the reference; None without a reference."""
+
+    def without_evidence(self, reason: str) -> "Headline":
+        """Return the headline without its numbers, because of this reason."""
+        return Headline(
+            value=self.value.without_evidence(reason),
+            gain=self.gain.without_evidence(reason),
+            difference=None if self.difference is None else self.difference.without_evidence(reason),
+        )
 
 
 class HeadlineSums:
@@ -167,7 +181,7 @@ class HeadlineSums:
             standard_error=sums.standard_error(evidence),
             fixed_n=fixed_n,
             anytime=anytime,
-            no_fixed_n=not_enough_evidence(evidence.sample_size, moments.rows) if fixed_n is None else "",
+            no_fixed_n=small_sample(evidence.sample_size, moments.rows) if fixed_n is None else "",
             no_anytime=self._no_anytime,
         )
 

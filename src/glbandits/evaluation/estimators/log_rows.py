@@ -171,6 +171,9 @@ class RowReader:
         self._units = RowUnits(first_row)
         self.rewards = MomentSums(1)
         """Moments of the rewards of the log."""
+        self.possible_values = reward_range
+        """Lowest and highest possible reward; where there is no bound, those of the rows so far."""
+        self._least, self._largest = math.inf, -math.inf
         self.chose_uniformly = True
         """Whether the log chose all arms of each row with the same probability."""
 
@@ -187,6 +190,11 @@ class RowReader:
                 f"{first_row + row}. Set a wider reward_range",
                 field="reward_range",
             )
+        self._least = min(self._least, float(block.rewards.min()))
+        self._largest = max(self._largest, float(block.rewards.max()))
+        low, high = self._range
+        bounded = math.isfinite(low), math.isfinite(high)
+        self.possible_values = low if bounded[0] else self._least, high if bounded[1] else self._largest
         clusters, fold_keys = self._units.assign(block)
         predicted = None
         if self._fitted is not None:

@@ -1,8 +1,10 @@
 """Evaluation: the result of `evaluate`. Its text shows the support beside the estimates."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
@@ -30,6 +32,19 @@ class Estimate:
     support: Support
     moments: Moments
     """Sums of the terms of the estimator over independent groups of rows."""
+    no_evidence: str = ""
+    """Why `value`, `standard_error`, `normal` and `running` are NaN; "" if they are not."""
+
+    def without_evidence(self, reason: str) -> "Estimate":
+        """Return the estimate without its numbers, because of this reason."""
+        return replace(
+            self,
+            value=math.nan,
+            standard_error=math.nan,
+            normal=UNKNOWN,
+            running=np.full_like(self.running, np.nan),
+            no_evidence=reason,
+        )
 
     def __repr__(self) -> str:
         evidence = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
@@ -69,6 +84,8 @@ class Evaluation:
     at_rows: Ints
     """Numbers of rows at which `Estimate.running` was recorded, (points,)."""
     arm_names: tuple[str, ...] | None
+    no_evidence: str = ""
+    """Why the headline has no numbers, or without a headline the estimates; "" if they may be shown."""
 
     def __getitem__(self, name: str) -> Estimate:
         """Return the estimate of an estimator by its name."""
@@ -142,7 +159,7 @@ class Evaluation:
     def _value_rows(self) -> list["_Row"]:
         rows = [] if self.headline is None else _doubly_robust_rows("dr", self.headline.value)
         named = [estimate for estimate in self.estimates if self.headline is None or estimate.name != "dr"]
-        return rows + [_Row(each.name, each.value, each.standard_error, each.normal) for each in named]
+        return rows + [_Row(one.name, one.value, one.standard_error, one.normal, one.no_evidence) for one in named]
 
     def _gain_rows(self) -> list["_Row"]:
         if self.headline is None:

@@ -12,12 +12,19 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.logged_data import LoggedData
 
+NO_EVIDENCE = "not enough evidence"
 MIN_SAMPLE_SIZE = 100
 """Effective sample size, or number of rows, below which there is a warning."""
 MIN_DEVIATION = 0.01
 """Share of decisions without support, or deviation of the mean weight from 1, above which there is a warning."""
 LACK_OF_SUPPORT_ERRORS, WRONG_MEAN_ERRORS = 3.0, 4.0
 """Standard errors: by which the mean weight must be below 1 to prove a lack of support, and must deviate to warn."""
+MAX_DEVIATION = 0.2
+"""Deviation of the mean weight from 1 above which there are no estimates, if random error does not explain it."""
+MIN_INTERVAL_SAMPLE_SIZE = 10.0
+"""Effective sample size below which there is no fixed-n interval."""
+MAX_OUTSIDE = 0.05
+"""Share of the range of rewards by which an estimate may leave it by random error, if propensities were logged."""
 WEIGHT_EDGES = 10.0 ** (np.arange(-24, 33) / 8)
 """Edges of the histogram of weights: 0.001 to 10,000, eight bins per power of ten."""
 BINS_PER_DOUBLING = 64
@@ -92,6 +99,31 @@ class Support:
     """Number of rows with a weight in each bin of `WEIGHT_EDGES`, and below and above all edges, (58,). Weights of 0
     are not counted."""
     arms: ArmSupport | None
+    estimated: bool = False
+    """Whether the propensities were estimated from the log."""
+
+    def no_evidence(self) -> str:
+        """Return why no estimate of the target may be shown; "" if they may.
+
+        The mean weight is near 1 if the log supports the decisions of the target and its propensities are correct.
+        """
+        off, error = abs(self.mean_weight - 1.0), self.mean_weight_error
+        if self.expected and self.effective_sample_size > 0.0:
+            # The realised error is too small if the largest weights were not drawn.
+            error = max(error, math.sqrt(max(1.0 / self.effective_sample_size - 1.0 / self.rows, 0.0)))
+        if off > MAX_DEVIATION and off > WRONG_MEAN_ERRORS * error:
+            return f"{NO_EVIDENCE}: the mean weight is {self.mean_weight:.2g}, far from 1"
+        if self.estimated and self.effective_sample_size < MIN_INTERVAL_SAMPLE_SIZE:
+            return small_sample(self.effective_sample_size, self.rows)
+        return ""
+
+    def no_evidence_for(self, value: float, possible: tuple[float, float]) -> str:
+        """Return why this estimate may not be shown: as `no_evidence`, or because it is not in the possible range."""
+        slack = 0.0 if self.estimated else MAX_OUTSIDE * (possible[1] - possible[0])
+        reason, within = self.no_evidence(), possible[0] - slack <= value <= possible[1] + slack
+        if reason or within or math.isnan(value) or possible[0] == possible[1]:
+            return reason
+        return f"{NO_EVIDENCE}: it would be {value:.3g}, and rewards are {possible[0]:.4g} to {possible[1]:.4g}"
 
     def warnings(self) -> list[str]:
         """Return the problems, one text each."""
@@ -159,6 +191,7 @@ class SupportSums:
         self._rows, self._unused, self._largest, self._least = 0, 0, 0.0, 1.0
         self._weights, self._squares = 0.0, 0.0
         self._complete: bool | None = None
+        self._estimated = False
         self._large, self._largest_probability = LargeWeightSums(), 0.0
         self._unsupported, self._expected_squares = 0.0, 0.0
         self._weight_counts = np.zeros(len(WEIGHT_EDGES) + 1, dtype=np.int64)
@@ -171,7 +204,7 @@ class SupportSums:
         complete = block.probabilities is not None
         if self._complete not in (None, complete):
             raise InvalidInput("all rows of a log must have the probabilities of all arms, or none; got both")
-        self._complete = complete
+        self._complete, self._estimated = complete, block.estimated
         self._add_large(block.probabilities, probabilities, weights)
         self._rows += len(block)
         self._unused += int((weights == 0.0).sum())
@@ -211,14 +244,16 @@ class SupportSums:
             share = squares / self._expected_squares
         return LargeWeights(largest, rows, share)
 
-    def support(self, error: float, least_propensity: float | None = None) -> Support:
+    def support(self, error: float | None = None, least_propensity: float | None = None) -> Support:
         """Return the support of all rows so far.
 
         Args:
-            error: standard error of the mean weight.
+            error: standard error of the mean weight; None computes that of independent rows.
             least_propensity: lower bound on the probabilities of the logging policy, if known.
         """
         mean = self._weights / self._rows
+        if error is None:
+            error = math.sqrt(max(self._squares / self._rows - mean * mean, 0.0) / self._rows)
         squared_sum, sum_of_squares = self._weights**2, self._squares
         arms, unsupported = None, 0.0
         if not math.isnan(error):
@@ -244,7 +279,18 @@ class SupportSums:
             least_propensity=self._least,
             weight_counts=self._weight_counts.copy(),
             arms=arms,
+            estimated=self._estimated,
         )
+
+
+def small_sample(sample_size: float, rows: int) -> str:
+    """Return that the effective sample size is too small, and how many rows would be enough."""
+    enough = (
+        f"; about {rows * MIN_INTERVAL_SAMPLE_SIZE / sample_size:.2g} rows like these would be enough"
+        if sample_size
+        else ""
+    )
+    return f"{NO_EVIDENCE}: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
 
 
 class LargeWeightSums:

@@ -121,12 +121,16 @@ class TargetSums:
             for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True)
         ]
         logged, headline = reader.rewards.moments(), None
-        notes = self._notes(estimates, support, logged)
+        notes, reason = self._notes(estimates, support, logged), support.no_evidence()
         if self._headline is not None:
             headline = self._headline.headline(level, difference_level)
-            notes += agreement_notes(self._differences.moments(), headline, support)
+            reason = support.no_evidence_for(headline.value.value, reader.possible_values)
+            if not reason:
+                notes += agreement_notes(self._differences.moments(), headline, support)
+        if headline is not None and reason:
+            headline = headline.without_evidence(reason)
         return Evaluation(
-            estimates=tuple(estimates),
+            estimates=tuple(_shown(estimate, reader.possible_values) for estimate in estimates),
             logged=float(logged.mean[0]),
             logged_error=logged.standard_error(np.ones(1)),
             headline=headline,
@@ -135,6 +139,7 @@ class TargetSums:
             notes=tuple(notes),
             at_rows=self._running[0].table()[0].astype(np.int64),
             arm_names=arm_names,
+            no_evidence=reason,
         )
 
     def _notes(self, estimates: Sequence[Estimate], support: Support, logged: Moments) -> list[str]:
@@ -167,6 +172,14 @@ class TargetSums:
         if support.unused == 1.0:
             notes.append("the target never chooses a logged arm: the log has no evidence on it")
         return notes
+
+
+def _shown(estimate: Estimate, possible: tuple[float, float]) -> Estimate:
+    """The estimate, without its numbers if there is not enough evidence for it."""
+    if estimate.estimator.needs_embeddings:  # it does not use the weights that the support measures
+        return estimate
+    reason = estimate.support.no_evidence_for(estimate.value, possible)
+    return estimate.without_evidence(reason) if reason else estimate
 
 
 def _estimate(estimator: Estimator, moments: Moments, table: Floats, support: Support, level: float) -> Estimate:

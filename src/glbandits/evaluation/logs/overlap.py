@@ -34,10 +34,22 @@ class Overlap:
     """Smallest positive probability of any arm, chosen or not; None if the log has only propensities."""
     impossible: float | None = None
     """Share of pairs of row and arm with probability 0; None if the log has only propensities."""
+    least_estimate: float = 0.0
+    """The bound to which smaller estimates of propensities were raised; 0 without one."""
+    raised: int = 0
+    """Number of rows with a propensity at that bound."""
+    raised_others: int = 0
+    """Number of rows in which another arm has a probability at that bound."""
 
     def warnings(self) -> list[str]:
         """Return the problems, one text each."""
         warnings = []
+        if self.raised or self.raised_others:
+            warnings.append(
+                f"estimates below {self.least_estimate:.2g}, which is less than {self.rows:,} rows can support, were "
+                f"raised to it: those of the chosen arm in {self.raised:,} rows, of another arm in "
+                f"{self.raised_others:,} rows"
+            )
         if self.below:
             warnings.append(
                 f"{self.below:.1%} of rows have a propensity below {SMALL_PROPENSITY}, the smallest is "
@@ -60,8 +72,12 @@ class Overlap:
         return warnings
 
 
-def overlap_of(log: Log) -> Overlap:
+def overlap_of(log: Log, least_estimate: float = 0.0) -> Overlap:
     """Return the overlap statistics of a log. Raises InvalidInput if it has no rows or no propensities.
+
+    Args:
+        log: with propensities.
+        least_estimate: the bound to which smaller estimates of propensities were raised; 0 without one.
 
     >>> from glbandits.evaluation import Columns, read_table
     >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
@@ -69,7 +85,7 @@ def overlap_of(log: Log) -> Overlap:
     ['50.0% of rows have a propensity below 0.01, the smallest is 0.005: estimates will depend on few rows']
     """
     parts, counts, estimated = [], np.zeros(0, dtype=np.int64), False
-    least, impossible, offered = None, 0, 0
+    least, impossible, offered, raised_others = None, 0, 0, 0
     for block in log.blocks():
         if block.propensities is None:
             raise InvalidInput("the log has no propensities. Call estimate_propensities(log) first")
@@ -77,6 +93,8 @@ def overlap_of(log: Log) -> Overlap:
         estimated = block.estimated
         if block.probabilities is not None:
             possible = block.probabilities > 0.0
+            at_bound = possible & (block.probabilities <= least_estimate)
+            raised_others += int((at_bound.sum(axis=1) > (block.propensities <= least_estimate)).sum())
             least = float(block.probabilities.min(where=possible, initial=1.0 if least is None else least))
             offered += int(block.arms.counts.sum())
             impossible += int(block.arms.counts.sum() - possible.sum())
@@ -95,5 +113,8 @@ def overlap_of(log: Log) -> Overlap:
         below=float(np.mean(propensities < SMALL_PROPENSITY)),
         least_possible=least,
         impossible=impossible / offered if offered else None,
+        least_estimate=least_estimate,
+        raised=int((propensities <= least_estimate).sum()),
+        raised_others=raised_others,
         never_chosen=tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count),
     )

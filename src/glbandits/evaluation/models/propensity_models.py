@@ -1,5 +1,6 @@
 """Estimate missing propensities from the log: a last resort, with a warning."""
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,8 +34,9 @@ def estimate_propensities(log: Log, *, folds: int = 5, max_rows: int = 200_000) 
 
     Without a context, the probability of an arm is its share of the rows. With a context, a multinomial logistic
     regression of scikit-learn predicts it from the context and from the features of each pair of row and arm. Models
-    are cross-fitted: no row is predicted by a model that has learned it or its cluster. An `EstimatedPropensities`
-    warning describes the method and the probabilities; `overlap_of` gives details.
+    are cross-fitted: no row is predicted by a model that has learned it or its cluster. Predictions that are too small
+    for the log to support them are raised (`least_estimate`). An `EstimatedPropensities` warning describes the method
+    and the probabilities, and counts the raised ones; `overlap_of` gives details.
 
     The estimate is correct only if the context has everything that the logging policy used. If the policy used more,
     and that is related to rewards, evaluations are biased, however large the log is.
@@ -51,16 +53,30 @@ def estimate_propensities(log: Log, *, folds: int = 5, max_rows: int = 200_000) 
     message_parts = [
         f"the propensities of the {len(log)} chosen arms were estimated by {model.name}, because the log has none: "
         "evaluations are correct only if the logging policy used nothing but the context",
-        *overlap_of(estimated).warnings(),
+        *overlap_of(estimated, model.least).warnings(),
     ]
     warnings.warn(". ".join(message_parts), EstimatedPropensities, stacklevel=2)
     return estimated
+
+
+def least_estimate(rows: int, arms: int) -> float:
+    """Return the least probability that a model of this number of rows may estimate.
+
+    5 / (sqrt(n) ln n), which bounds weights by sqrt(n) ln n / 5 (Gruber, Phillips, Lee and van der Laan 2022). With
+    many arms it is at most half of 1 / arms.
+
+    >>> round(least_estimate(30_000, arms=8), 4), least_estimate(30_000, arms=1000)
+    (0.0028, 0.0005)
+    """
+    return min(5.0 / (math.sqrt(rows) * math.log(max(rows, 3))), 0.5 / arms)
 
 
 @dataclass(frozen=True)
 class _ArmShares:
     shares: Floats
     """Share of rows that chose each arm, (K,)."""
+    least: float = 0.0
+    """Shares are counts, which need no bound: the effective sample size tells if they are too small."""
     name: str = "the share of rows that chose each arm"
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
@@ -73,20 +89,20 @@ class _Regressions:
     """One model for each fold, fitted to the other folds."""
 
     fitted: Sequence[Any]
-    rows: Sequence[int]
-    """Number of rows that each model has learned."""
+    least: float
+    """Smaller predictions are raised to this, and those of a row then divided by their sum."""
     name: str = "a multinomial logistic regression"
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         """Probabilities of all arms, (n, K). `first_row` is the index of the first row in the log."""
         inputs, folds = _inputs(block), fold_of(_units(block, first_row), len(self.fitted))
         out = np.zeros((len(block), block.arms.max_arms))
-        for fold, (fitted, learned) in enumerate(zip(self.fitted, self.rows, strict=True)):
+        for fold, fitted in enumerate(self.fitted):
             rows_of_fold = np.flatnonzero(folds == fold)
             if len(rows_of_fold):
                 out[np.ix_(rows_of_fold, fitted.classes_)] = fitted.predict_proba(inputs[rows_of_fold])
-                # An arm that only this fold chose must have a positive probability: add one row, shared by all arms.
-                out[rows_of_fold] = (out[rows_of_fold] * learned + 1 / block.arms.max_arms) / (learned + 1)
+        np.maximum(out, self.least, out=out)
+        out /= out.sum(axis=1, keepdims=True)
         return out
 
 
@@ -134,15 +150,17 @@ def _fit_model(log: Log, folds: int, max_rows: int) -> _Model:
     if not parts:
         return _ArmShares(counts / counts.sum())
     inputs, chosen, fold_numbers = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    return _regressions(inputs, chosen, fold_numbers, folds)
+    least = least_estimate(len(chosen), len(counts))
+    return _Regressions(_regressions(inputs, chosen, fold_numbers, folds), least)
 
 
-def _regressions(inputs: Floats, chosen: Ints, fold_numbers: Ints, folds: int) -> _Regressions:
+def _regressions(inputs: Floats, chosen: Ints, fold_numbers: Ints, folds: int) -> list[Any]:
+    """One model for each fold, fitted to the other folds."""
     with needed_for("estimating propensities from a context", "lab"):
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
-    fitted, rows = [], []
+    fitted = []
     for fold in range(folds):
         others = fold_numbers != fold
         if len(np.unique(chosen[others])) < 2:
@@ -152,8 +170,7 @@ def _regressions(inputs: Floats, chosen: Ints, fold_numbers: Ints, folds: int) -
             )
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         fitted.append(model.fit(inputs[others], chosen[others]))
-        rows.append(int(others.sum()))
-    return _Regressions(fitted, rows)
+    return fitted
 
 
 def _check(block: LoggedData) -> None:

@@ -63,7 +63,8 @@ def _gate(promotion: Promotion) -> str:
     sentences = [promotion.headline]
     if promotion.gains:
         sentences.append(f"The gains are estimated from row {promotion.first_row + 1:,} on. {promotion.guarantee}")
-    table = [tables.gains_table(promotion).to_html()] if promotion.gains else []
+    gains = tables.gains_table(promotion)
+    table = [gains.to_html()] if gains.rows else []
     return "\n".join([*map(paragraph, sentences), *table])
 
 

@@ -56,6 +56,7 @@ def _policy(policy: EvaluatedPolicy) -> JsonObject:
         "left_out_rows": policy.left_out_rows,
         "log_mean": evaluation.logged,
         "log_standard_error": evaluation.logged_error,
+        "no_evidence": evaluation.no_evidence,
         "headline": None if evaluation.headline is None else asdict(evaluation.headline),
         "estimates": [_estimate(estimate, evaluation) for estimate in evaluation.estimates],
         "running_at_rows": evaluation.at_rows.tolist(),

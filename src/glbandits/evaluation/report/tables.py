@@ -10,6 +10,7 @@ from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.text_format import NO_VALUE, significant
 from glbandits.evaluation import ArmSupport, DoublyRobustEstimate, Evaluation, Interval, Promotion
+from glbandits.evaluation.estimators.support import NO_EVIDENCE
 from glbandits.evaluation.policy_comparison import OTHER_ROWS, PolicyComparison
 
 MAX_ROWS = 200
@@ -45,7 +46,13 @@ def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
             EstimateRow("dr, at this n only", value.value, value.fixed_n, _this_n(value), _this_n(gain, sign=True)),
         ]
     return rows + [
-        EstimateRow(f"{estimate.name}, a check", estimate.value, estimate.normal, format_interval(estimate.normal), "")
+        EstimateRow(
+            f"{estimate.name}, a check",
+            estimate.value,
+            estimate.normal,
+            estimate.no_evidence or format_interval(estimate.normal),
+            "",
+        )
         for estimate in evaluation.estimates
         if evaluation.headline is None or estimate.name != "dr"
     ]
@@ -56,7 +63,7 @@ def estimates_table(comparison: PolicyComparison) -> DataTable:
     level = percent(comparison.settings.level)
     columns = ("policy", "estimator", "mean reward", f"{level} interval", "gain over the log")
     rows = [
-        (policy.label, row.name, format_value(row.value), row.interval_text, row.gain)
+        (policy.label, row.name, _value_or_none(row.value), row.interval_text, row.gain)
         for policy in comparison.policies
         for row in estimate_rows(policy.evaluation)
     ]
@@ -82,7 +89,7 @@ def differences_table(comparison: PolicyComparison) -> DataTable:
         if difference is None
         else (
             label,
-            format_value(difference.value, sign=True),
+            _value_or_none(difference.value, sign=True),
             _every_n(difference, sign=True),
             _this_n(difference, sign=True),
         )
@@ -122,6 +129,7 @@ def gains_table(promotion: Promotion) -> DataTable:
         (label, format_value(gain.value, sign=True), format_interval(gain.interval))
         for label, gain in promotion.gains.items()
     ]
+    rows += [(label, NO_EVIDENCE, reason) for label, reason in promotion.no_evidence.items()]
     return DataTable(("policy", "gain over the running policy", "interval at every n"), rows)
 
 
@@ -216,6 +224,11 @@ def format_interval(interval: Interval, *, sign: bool = False) -> str:
     if not math.isfinite(interval.low):
         return UNKNOWN
     return f"{format_value(interval.low, sign=sign)} to {format_value(interval.high, sign=sign)}"
+
+
+def _value_or_none(value: float, *, sign: bool = False) -> str:
+    """The estimate; without one, the words that say so."""
+    return NO_EVIDENCE if math.isnan(value) else format_value(value, sign=sign)
 
 
 def _every_n(estimate: DoublyRobustEstimate, *, sign: bool = False) -> str:
