@@ -4,10 +4,8 @@ Hostile or careless clients send ids, timestamps, sums of money and physical uni
 numbers up to MAX_ABS, so every policy must bear them: its decisions may be poor, but its state must stay usable.
 """
 
-import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,79 +33,18 @@ from glbandits import (
     SgdTs,
     SupCbGlm,
     UcbGlm,
-    as_sparse_rows,
 )
+from glbandits.bandit.policy_laws import play_any_numbers
+from glbandits.bandit.policy_trials import ANY_NUMBERS, Subject
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import MAX_ABS
-from glbandits.maths.links import Link, find_link
+from glbandits.maths.links import find_link
 from glbandits.policies.algorithms.lin_ucb_disjoint import blocks_at
 from glbandits.policies.algorithms.supcb_glm import STAGE, stage_size, stages_at
 from glbandits.policies.contract import settings_of
-from glbandits.policies.sparse_forms import sparse_form
 from tests.laws.test_every_policy import VARIANTS, allows, named
 from tests.laws.test_sparse_policies import FORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore::glbandits.OutlierWarning")
-
-ARMS, DRAWS = 4, 5
-Numbers: TypeAlias = Callable[[np.random.Generator, int], Floats]
-"""The features of ARMS arms, (ARMS, dim)."""
-
-
-def of_any_magnitude(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(-300.0, math.log10(MAX_ABS), shape)
-
-
-def with_an_id(rng: np.random.Generator, dim: int) -> Floats:
-    arms = rng.integers(0, 2, (ARMS, dim)).astype(float)
-    arms[:, rng.integers(dim)] = float(rng.integers(10**17, 4 * 10**18))
-    return arms
-
-
-FEATURES: dict[str, Numbers] = {
-    "ordinary": lambda rng, dim: rng.normal(size=(ARMS, dim)),
-    "any magnitude": lambda rng, dim: of_any_magnitude(rng, (ARMS, dim)),
-    "one magnitude in a row": lambda rng, dim: of_any_magnitude(rng, (ARMS, 1)) * rng.uniform(0.1, 1.0, (ARMS, dim)),
-    "constant rows": lambda rng, dim: np.repeat(of_any_magnitude(rng, (ARMS, 1)), dim, axis=1),
-    "units": lambda rng, dim: rng.choice([0.0, 1.0, -1.0, 1e6, 1e12, 1e20], (ARMS, dim)),
-    "an id": with_an_id,
-    "largest": lambda rng, dim: rng.choice([-MAX_ABS, MAX_ABS], (ARMS, dim)),
-    "large and ordinary": lambda rng, dim: rng.normal(size=(ARMS, dim)) * rng.choice([1.0, 1e49], (ARMS, dim)),
-    "smallest": lambda rng, dim: rng.choice([-1e-300, 1e-300], (ARMS, dim)),
-    "small": lambda rng, dim: 1e-150 * rng.normal(size=(ARMS, dim)),
-    "zeros": lambda rng, dim: 0.0 * rng.normal(size=(ARMS, dim)),
-}
-
-
-def rewards(link: Link, rng: np.random.Generator) -> Iterator[float]:
-    """Yield rewards that the link accepts: both ends, numbers of any size, and alternating extremes."""
-    lowest, highest = max(link.lowest_reward, -MAX_ABS), min(link.highest_reward, MAX_ABS)
-    while True:
-        kind = rng.integers(4)
-        for t in range(rng.integers(1, 6)):
-            reward = float(rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-300.0, math.log10(MAX_ABS)))
-            ends = highest if t % 2 else lowest
-            yield min(max((reward, ends, rng.normal(), ends if kind == 3 else highest)[kind], lowest), highest)
-
-
-def rounds(link: Link, dim: int, count: int, seed: int, sizes: str | None) -> Iterator[tuple[Floats, float]]:
-    """Yield arms and a reward. The features have the sizes of this name, and others in one round of four.
-
-    If no name is given, each round has other sizes. Arms are at times duplicated, and rounds repeated.
-    """
-    rng, known, names = np.random.default_rng(seed), [np.zeros((ARMS, dim))], list(FEATURES)
-    own_rewards = rewards(link, rng)
-    for _ in range(count):
-        if sizes is None or rng.random() < 0.25:
-            arms = FEATURES[names[rng.integers(len(names))]](rng, dim)
-        else:
-            arms = FEATURES[sizes](rng, dim)
-        if rng.random() < 0.2:
-            arms[1:] = arms[0]
-        if rng.random() < 0.2:
-            arms = known[rng.integers(len(known))]
-        known.append(arms)
-        yield arms, next(own_rewards)
 
 
 def variances(bandit: Bandit) -> Floats:
@@ -132,35 +69,11 @@ def variances(bandit: Bandit) -> Floats:
     return np.array([np.square(solve_triangular(R, np.eye(len(R)))).sum(axis=1) for R in factors])
 
 
-def check_state(bandit: Bandit) -> None:
-    """Assert that the state is valid, can be loaded, and has finite variances of at least 0."""
-    form = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
-    assert form.is_valid_state(bandit.state, bandit.dim), bandit.state
-    np.testing.assert_array_equal(Bandit.from_bytes(bandit.to_bytes()).state, bandit.state)
-    spread = variances(bandit)
-    assert (np.isfinite(spread) & (spread >= 0.0)).all(), spread
-
-
-def check_decisions(bandit: Bandit, arms: Floats) -> None:
-    """Assert that the Bandit chooses one of these arms, and that their probabilities sum to 1."""
-    probabilities = bandit.probabilities(arms, draws=DRAWS)
-    assert (probabilities >= 0.0).all(), probabilities
-    assert probabilities.sum() == pytest.approx(1.0, abs=1e-9), probabilities
-    assert 0 <= bandit.copy().choose(arms) < ARMS
-
-
 def obey(policy: Policy, dim: int, count: int, seed: int, *, sizes: str | None = None, sparse: bool = False) -> None:
-    """Assert the law for a sequence of numbers, every 10 rounds and at the end."""
-    bandit, rng = Bandit(policy, dim, seed=seed, sparse=sparse), np.random.default_rng(seed)
-    for t, (arms, reward) in enumerate(rounds(find_link(policy.link), dim, count, seed, sizes)):
-        arm = bandit.choose(arms) if t % 2 else int(rng.integers(ARMS))
-        x = as_sparse_rows(arms[arm : arm + 1], dim) if sparse else arms[arm]
-        bandit.learn(x, reward)
-        if t % 10 == 9 or t == count - 1:
-            check_state(bandit)
-            for name in ("ordinary", "any magnitude", "an id", "largest", "zeros") if dim < 100 else ("largest",):
-                check_decisions(bandit, FEATURES[name](rng, dim))
-            check_decisions(bandit, arms)
+    """Assert the law for a sequence of numbers, and that variances are finite and at least 0."""
+    for bandit in play_any_numbers(Subject(policy, dim, sparse), count, seed, sizes):
+        spread = variances(bandit)
+        assert (np.isfinite(spread) & (spread >= 0.0)).all(), spread
 
 
 def divisible(policy: Policy, dim: int) -> int:
@@ -248,7 +161,7 @@ def test_any_numbers_in_many_dimensions_leave_a_usable_state(policy: Policy) -> 
 @pytest.mark.parametrize("policy", long_runs(DENSE))
 def test_long_runs_of_any_numbers_leave_a_usable_state(policy: Policy, dim: int) -> None:
     dim, count = divisible(policy, dim), 30 if dim == 130 else 100
-    for seed, sizes in enumerate([None, *FEATURES]):
+    for seed, sizes in enumerate([None, *ANY_NUMBERS]):
         obey(policy, dim, count, 100 + seed, sizes=sizes)
 
 
@@ -256,7 +169,7 @@ def test_long_runs_of_any_numbers_leave_a_usable_state(policy: Policy, dim: int)
 @pytest.mark.parametrize("dim", [1, 2, 8, 130])
 @pytest.mark.parametrize("policy", long_runs(SPARSE))
 def test_long_runs_of_any_numbers_leave_a_usable_sparse_state(policy: Policy, dim: int) -> None:
-    for seed, sizes in enumerate([None, *FEATURES]):
+    for seed, sizes in enumerate([None, *ANY_NUMBERS]):
         obey(policy, divisible(policy, dim), 100, 100 + seed, sizes=sizes, sparse=True)
 
 

@@ -1,6 +1,6 @@
 """Properties that every policy must have. A new policy is tested once it is in POLICIES."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,17 +27,22 @@ from glbandits import (
     SgdTs,
     SupCbGlm,
 )
-from glbandits.common.arrays import Floats
+from glbandits.bandit.policy_laws import (
+    LAWS,
+    law_name,
+    machine_code_equals_plain_python,
+    numbers_of_any_size_leave_a_usable_state,
+    probabilities_match_choices,
+)
+from glbandits.bandit.policy_trials import Subject
 from glbandits.lab import Synthetic, simulate
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
-from glbandits.policies.contract import rebuild, settings_of
+from glbandits.policies.contract import settings_of
 from glbandits.policies.contract.compiled_calls import policy_functions
 
 HORIZON = 64
-TRIALS = 1500
-"""Draws for an estimated probability."""
 COMPILED = ("lin-ucb", "greedy")
 """Policies whose `choose` and `learn` `make check` compiles; `make test-slow` compiles those of the others.
 
@@ -97,10 +102,8 @@ def named(variants: dict[str, Policy], fast: Collection[str] | None = None) -> l
 every_policy = pytest.mark.parametrize("policy", named(VARIANTS))
 
 
-def drive(
-    bandit: Bandit, seed: int, save_at: Sequence[int] = (), folder: Path | None = None
-) -> tuple[list[int], Bandit]:
-    """Run the problem through the online API. Save and load the bandit after the rounds of `save_at`."""
+def drive(bandit: Bandit, seed: int) -> list[int]:
+    """Run the problem through the online API, and return the choices."""
     choices: list[int] = []
     for block in PROBLEM.rounds(HORIZON, seed):
         for t in range(len(block)):
@@ -108,16 +111,7 @@ def drive(
             arm = bandit.choose(arms)
             bandit.learn(arms[arm], PROBLEM.noise.reward(block.expected[t, arm], block.noise[t]))
             choices.append(arm)
-            if t in save_at and folder is not None:
-                bandit.save(folder / "model.safetensors")
-                bandit = Bandit.load(folder / "model.safetensors")
-    return choices, bandit
-
-
-@cache
-def driven(policy: Policy) -> tuple[list[int], Bandit]:
-    """Return the choices of a bandit with seed 11, and the bandit. Tests must not change it."""
-    return drive(Bandit(policy, dim=3, seed=11), 11)
+    return choices
 
 
 @cache
@@ -136,6 +130,30 @@ def exercised(policy: Policy, rounds: int = 60) -> Bandit:
     return learned(policy, rounds).copy()
 
 
+every_law = pytest.mark.parametrize(
+    "law",
+    [
+        pytest.param(law, id=law_name(law), marks=pytest.mark.statistics if law is probabilities_match_choices else ())
+        for law in LAWS
+        if law not in (machine_code_equals_plain_python, numbers_of_any_size_leave_a_usable_state)
+    ],
+)
+"""The others have tests of their own, the second one in test_any_numbers.py."""
+
+
+@every_policy
+@every_law
+def test_policy_obeys_the_law(policy: Policy, law: Any) -> None:
+    law(Subject(policy, 3))
+
+
+@pytest.mark.usefixtures("compiled_now")
+@pytest.mark.safety
+@pytest.mark.parametrize("policy", named(VARIANTS, COMPILED))
+def test_machine_code_equals_plain_python(policy: Policy) -> None:
+    machine_code_equals_plain_python(Subject(policy, 3))
+
+
 @pytest.mark.safety
 @every_policy
 def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,57 +165,7 @@ def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy, monkeypat
     assert plain.choices is not None
     np.testing.assert_array_equal(compiled.choices[1], plain.choices[0])
     np.testing.assert_array_equal(compiled.regret[1], plain.regret[0])
-    np.testing.assert_array_equal(compiled.choices[0], driven(policy)[0])
-
-
-@pytest.mark.usefixtures("compiled_now")
-@pytest.mark.safety
-@pytest.mark.parametrize("policy", named(VARIANTS, COMPILED))
-def test_compiled_choose_and_learn_equal_plain_ones(policy: Policy) -> None:
-    bandit = Bandit(policy, dim=3, seed=11)
-    bandit._choose.compiled()
-    bandit._learn.compiled()
-    plain = simulate(policy, PROBLEM, HORIZON, [11], jobs=1, compiled=False)
-    assert plain.choices is not None
-    np.testing.assert_array_equal(drive(bandit, 11)[0], plain.choices[0])
-
-
-@every_policy
-def test_loaded_bandit_continues_identically(policy: Policy, tmp_path: Path) -> None:
-    straight, undisturbed = driven(policy)
-    broken, loaded = drive(Bandit(policy, dim=3, seed=11), 11, save_at=(0, 19, 47), folder=tmp_path)
-    assert straight == broken
-    np.testing.assert_array_equal(undisturbed.state, loaded.state)
-
-
-@every_policy
-def test_learning_a_batch_equals_learning_row_by_row(policy: Policy) -> None:
-    rng = np.random.default_rng(1)
-    X, y = rng.uniform(-0.5, 0.5, (53, 3)), rng.integers(0, 2, 53).astype(float)
-    first, second = Bandit(policy, dim=3, seed=4), Bandit(policy, dim=3, seed=4)
-    for x, reward in zip(X, y, strict=True):
-        first.learn(x, reward)
-    second.learn_batch(X, y)
-    np.testing.assert_array_equal(first.state, second.state)
-
-
-@pytest.mark.statistics
-@every_policy
-@pytest.mark.parametrize("rounds", [10, 60])
-def test_probabilities_match_frequencies_of_choices(policy: Policy, rounds: int) -> None:
-    bandit, draws = exercised(policy, rounds), 750
-    arms = np.random.default_rng(8).uniform(-0.6, 0.6, (5, 3))
-    stated = bandit.probabilities(arms, draws=TRIALS)
-    assert stated.sum() == pytest.approx(1.0, abs=1e-12)
-    seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=5) / draws
-    # Five standard errors for each arm, including those of estimated probabilities: 5 arms and 80 cases exceed that in
-    # one of 5,000 seed sets. Probabilities close to 0 and 1 get the standard error of one success.
-    functions = LinkFunctions(*(getattr(find_link(policy.link), part) for part in LinkFunctions._fields))
-    _, _, probabilities, unpack, _ = policy_functions(policy.implementation(3))
-    exact = probabilities(bandit.state, unpack(policy.packed_settings(3)), arms, functions, np.empty(5))
-    p = stated if exact else (TRIALS * stated + 1) / (TRIALS + 2)
-    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / TRIALS)))
-    assert (np.abs(seen - stated) <= margin + 1e-12).all(), (stated, seen)
+    np.testing.assert_array_equal(compiled.choices[0], drive(Bandit(policy, dim=3, seed=11), 11))
 
 
 def test_estimated_probabilities_have_independent_errors() -> None:
@@ -211,73 +179,6 @@ def test_estimated_probabilities_have_independent_errors() -> None:
     spread = np.std(estimates, axis=0)[p > 0.1]
     # The standard deviation of 50 independent estimates has a relative error of 10 %; half of it is five such errors.
     assert (spread > 0.5 * np.sqrt(p * (1 - p) / 1000)[p > 0.1]).all()
-
-
-@every_policy
-def test_computing_probabilities_changes_no_decision(policy: Policy) -> None:
-    first, second = exercised(policy), exercised(policy)
-    arms = np.random.default_rng(9).uniform(-0.6, 0.6, (5, 3))
-    first.probabilities(arms, draws=100)
-    assert [first.choose(arms) for _ in range(20)] == [second.choose(arms) for _ in range(20)]
-    np.testing.assert_array_equal(first.state, second.state)
-
-
-@every_policy
-def test_choosing_does_not_change_the_state(policy: Policy) -> None:
-    bandit = exercised(policy)
-    before = bandit.state
-    bandit.choose(np.eye(3))
-    np.testing.assert_array_equal(bandit.state, before)
-
-
-def hard_rewards() -> dict[str, Floats]:
-    """More rewards than the warm-up of 20, so that every policy also chooses by what it has learned."""
-    return {"all zero": np.zeros(36), "all one": np.ones(36), "alternating": np.resize([0.0, 1.0], 36)}
-
-
-@every_policy
-@pytest.mark.parametrize("rewards", hard_rewards().values(), ids=hard_rewards())
-@pytest.mark.parametrize(
-    "arms",
-    [np.ones((1, 3)), np.zeros((4, 3)), np.tile([0.3, -0.2, 0.1], (6, 1)), np.vstack([np.eye(3), np.zeros(3)])],
-    ids=["one arm", "zero features", "equal arms", "fixed arms and a zero one"],
-)
-def test_hard_problems_leave_a_finite_state(policy: Policy, rewards: Floats, arms: Floats) -> None:
-    bandit = Bandit(policy, dim=3, seed=3)
-    for reward in rewards:
-        arm = bandit.choose(arms)
-        assert 0 <= arm < len(arms)
-        bandit.learn(arms[arm], reward)
-    assert np.isfinite(bandit.state).all()
-    assert bandit.probabilities(arms, draws=50).sum() == pytest.approx(1.0)
-
-
-@every_policy
-@pytest.mark.parametrize("size", [1e-6, 1e3, 1e6])
-def test_features_of_any_size_leave_a_valid_state(policy: Policy, size: float, tmp_path: Path) -> None:
-    bandit, rng = Bandit(policy, dim=3, seed=3), np.random.default_rng(3)
-    fixed = size * rng.uniform(-1, 1, (4, 3))
-    for t in range(60):
-        arms = fixed if t % 2 else size * rng.uniform(-1, 1, (4, 3))
-        arm = bandit.choose(arms)
-        bandit.learn(arms[arm], float(rng.random() < 0.5))
-    assert np.isfinite(bandit.state).all()
-    bandit.save(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(Bandit.load(tmp_path / "model.safetensors").state, bandit.state)
-
-
-@every_policy
-def test_separable_data_leaves_a_finite_state(policy: Policy) -> None:
-    bandit, rng = Bandit(policy, dim=3, seed=3), np.random.default_rng(3)
-    for _ in range(60):
-        x = rng.uniform(-1, 1, 3)
-        bandit.learn(x, float(x[0] > 0))
-    assert np.isfinite(bandit.state).all()
-
-
-@every_policy
-def test_settings_survive_conversion_to_plain_values(policy: Policy) -> None:
-    assert rebuild(type(policy), settings_of(policy)) == policy
 
 
 @pytest.mark.safety
@@ -335,29 +236,6 @@ def test_compiled_runs_equal_plain_runs_under_all_links(policy: Any, link: str) 
     assert compiled is not None
     assert plain is not None
     np.testing.assert_array_equal(compiled, plain)
-
-
-@every_policy
-def test_impossible_state_is_invalid(policy: Policy) -> None:
-    for rounds in (5, 60):
-        state = exercised(policy, rounds).state
-        assert policy.is_valid_state(state, 3)
-        assert not policy.is_valid_state(state[np.newaxis], 3)
-        assert not policy.is_valid_state(state[:-1], 3)
-        assert not policy.is_valid_state(np.append(state, 0.0), 3)
-        for position in range(state.size):
-            for wrong in (np.nan, np.inf):
-                broken = state.copy()
-                broken[position] = wrong
-                assert not policy.is_valid_state(broken, 3)
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_grid_has_valid_settings(name: str) -> None:
-    kind: Any = POLICIES[name]
-    for setting, values in POLICIES[name].grid.items():
-        for value in values:
-            assert settings_of(kind(**{setting: value}))[setting] == value
 
 
 @pytest.mark.parametrize("name", POLICIES)

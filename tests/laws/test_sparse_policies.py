@@ -1,11 +1,9 @@
 """Tests of every sparse form of a policy. Add a new one to FORMS."""
 
-import pickle
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +23,7 @@ from glbandits import (
     Uniform,
     as_sparse_rows,
 )
+from glbandits.bandit.policy_trials import Subject
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.lab.environments.noise import NOISES
@@ -33,7 +32,7 @@ from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import settings_of
 from glbandits.policies.sparse_forms import sparse_form
-from tests.laws.test_every_policy import named
+from tests.laws.test_every_policy import every_law, named
 
 DIM, ARMS, ROUNDS = 30, 7, 80
 LINKS = ("logistic", "identity", "log")
@@ -85,6 +84,12 @@ def learned_once(policy: Policy, count: int, dim: int, shift: int) -> Bandit:
 
 def shifted(rows: SparseRows, shift: int) -> SparseRows:
     return SparseRows(rows.indptr, rows.indices + shift, rows.values)
+
+
+@every_form
+@every_law
+def test_sparse_form_obeys_the_law(policy: Policy, law: Any) -> None:
+    law(Subject(policy, 8, sparse=True))
 
 
 @every_form
@@ -156,36 +161,6 @@ def test_state_size_does_not_depend_on_dim(policy: Policy) -> None:
 
 
 @every_form
-def test_loaded_bandit_continues_with_identical_choices(policy: Policy, tmp_path: Path) -> None:
-    continuous, reloaded = Bandit(policy, DIM, seed=2, sparse=True), Bandit(policy, DIM, seed=2, sparse=True)
-    for t, (arms, rewards) in enumerate(rounds("logistic", 50)):
-        rows = as_sparse_rows(arms, DIM)
-        arm = continuous.choose(rows)
-        assert reloaded.choose(rows) == arm
-        continuous.learn(rows.row(arm), rewards[arm])
-        reloaded.learn(rows.row(arm), rewards[arm])
-        if t in (0, 20, 45):
-            reloaded.save(tmp_path / "model.safetensors")
-            reloaded = Bandit.load(tmp_path / "model.safetensors")
-            reloaded = pickle.loads(pickle.dumps(reloaded.copy()))
-            assert reloaded.sparse
-    np.testing.assert_array_equal(continuous.state, reloaded.state)
-
-
-@every_form
-def test_batch_learning_equals_learning_row_by_row(policy: Policy) -> None:
-    features = np.concatenate([arms for arms, _ in rounds("logistic", 6)])
-    rewards = np.concatenate([rewards for _, rewards in rounds("logistic", 6)])
-    by_row, by_batch, by_dense_batch = (Bandit(policy, DIM, seed=4, sparse=True) for _ in range(3))
-    for x, reward in zip(features, rewards, strict=True):
-        by_row.learn(x, reward)
-    by_batch.learn_batch(as_sparse_rows(features, DIM), rewards)
-    by_dense_batch.learn_batch(features, rewards)
-    np.testing.assert_array_equal(by_row.state, by_batch.state)
-    np.testing.assert_array_equal(by_row.state, by_dense_batch.state)
-
-
-@every_form
 def test_stored_zeros_are_ignored(policy: Policy) -> None:
     with_zeros, without_zeros = learned(policy), learned(policy)
     rows = SparseRows(np.array([0, 3]), np.array([1, 2, 3]), np.array([0.5, 0.0, 1.0]))
@@ -194,45 +169,14 @@ def test_stored_zeros_are_ignored(policy: Policy) -> None:
     np.testing.assert_array_equal(with_zeros.state, without_zeros.state)
 
 
-@pytest.mark.statistics
 @every_form
-def test_probabilities_match_frequencies_of_choices(policy: Policy) -> None:
-    bandit, draws, trials = learned(policy), 750, 1500
-    arms = as_sparse_rows(next(rounds("logistic", seed=9))[0], DIM)
-    probabilities = bandit.probabilities(arms, draws=trials)
-    frequencies = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=ARMS) / draws
-    exact = bandit.exact_probabilities(arms) is not None
-    p = probabilities if exact else (trials * probabilities + 1) / (trials + 2)
-    # Five standard errors for each of 7 arms. Over all cases, one set of seeds in 10,000 exceeds them.
-    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / trials)))
-    assert (np.abs(frequencies - probabilities) <= margin + 1e-12).all(), (probabilities, frequencies)
-
-
-@every_form
-def test_state_stays_finite_with_empty_rows(policy: Policy) -> None:
-    bandit, arms = (
-        Bandit(policy, DIM, seed=3, sparse=True),
-        np.vstack([np.zeros((2, DIM)), np.eye(DIM)[:2], -np.ones(DIM)]),
-    )
-    for t in range(120):
-        arm = bandit.choose(arms)
-        bandit.learn(arms[arm], float(t % 3 == 0))
-    assert np.isfinite(bandit.state).all()
-    assert bandit.probabilities(arms, draws=50).sum() == pytest.approx(1.0)
-
-
-@every_form
-def test_invalid_states_are_rejected(policy: Policy) -> None:
+def test_changed_states_are_rejected_or_safe(policy: Policy) -> None:
     for count in (3, 60):
         bandit = learned(policy, count)
         state, form = bandit.state, sparse_form(policy, DIM)
-        assert form.is_valid_state(state, DIM)
-        for other in (state[np.newaxis], state[:-1], np.append(state, 0.0), state[: state.size // 2]):
-            assert not form.is_valid_state(other, DIM)
+        assert not form.is_valid_state(state[: state.size // 2], DIM)
         for position in range(state.size):
             broken = state.copy()
-            broken[position] = np.nan
-            assert not form.is_valid_state(broken, DIM)
             broken[position] = 1e9  # if the state is valid, compiled code must not crash
             if form.is_valid_state(broken, DIM):
                 bandit.state = broken

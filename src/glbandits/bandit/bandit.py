@@ -28,7 +28,7 @@ from glbandits.maths.philox import COUNTER, KEY, any_index, generator, uniform
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import BonusRule, Coefficients, Outliers, Policy
 from glbandits.policies.contract.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
-from glbandits.policies.contract.policy_checks import check_policy
+from glbandits.policies.contract.policy_checks import check_can_run
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
 
@@ -85,7 +85,7 @@ class Bandit(Displayed):
         dim = resolve_dim(dim, feature_map)
         policy = as_policy(policy)
         form = sparse_form(policy, dim) if sparse else policy
-        check_policy(form, dim)
+        check_can_run(form, dim)
         seed = secrets.randbits(62) if seed is None else check_int("seed", seed, at_least=0)
         self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 

@@ -19,7 +19,7 @@ from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
-from glbandits.policies.contract.policy_checks import check_is_policy, check_policy
+from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
 from glbandits.policies.sparse_forms import sparse_form
 
 MAX_SECONDS, WARNING_SECONDS = 3600.0, 30.0
@@ -111,7 +111,7 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
     check_int("the number of features of the log", log.dim, at_least=1)
     for policy in policies:
-        check_policy(form_for_log(check_is_policy(policy), log), log.dim)
+        check_can_run(form_for_log(check_is_policy(policy), log), log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}
     min_propensity, first_row = 1.0, 0
     for block in log.blocks():

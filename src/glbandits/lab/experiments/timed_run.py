@@ -13,7 +13,7 @@ from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
-from glbandits.policies.contract.policy_checks import check_policy
+from glbandits.policies.contract.policy_checks import check_can_run
 
 
 class TimedRun(NamedTuple):
@@ -39,7 +39,7 @@ def timed_run(policy: Policy, dim: int, noise: Noise, chunks: Iterable[Rounds], 
         chunks: consecutive rounds.
         seed: of the policy's own random numbers.
     """
-    check_policy(policy, dim)
+    check_can_run(policy, dim)
     play = play_entry(policy.implementation(dim), find_link(policy.link), noise, compiled=True)
     state, settings, rng = policy.init(dim), policy.packed_settings(dim), generator(seed)
     seconds = 0.0

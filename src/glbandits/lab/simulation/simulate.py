@@ -20,7 +20,7 @@ from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
-from glbandits.policies.contract.policy_checks import check_is_policy, check_policy
+from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
 
@@ -186,7 +186,7 @@ def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled
         )
     for policy in policies:
         form = _form(policy, environment)
-        check_policy(form, environment.dim)
+        check_can_run(form, environment.dim)
         _check_rewards(policy, environment)
         play_entry(form.implementation(environment.dim), find_link(policy.link), environment.noise, compiled)
 

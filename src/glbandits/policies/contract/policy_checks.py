@@ -52,7 +52,7 @@ def accepted_links(policy: Policy) -> list[str]:
     return accepted
 
 
-def check_policy(policy: object, dim: int) -> None:
+def check_can_run(policy: object, dim: int) -> None:
     """Raise InvalidInput if this policy cannot run with `dim` features.
 
     Policies of this package are not tried. A user's policy makes two decisions and learns two rewards on a small trial
@@ -94,11 +94,11 @@ def _check_class(kind: type[Policy]) -> None:
 
 def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     name = type(policy).__name__
-    state = _called(f"{name}.init", policy.init, dim)
+    state = called(f"{name}.init", policy.init, dim)
     if not isinstance(state, np.ndarray) or state.ndim != 1 or state.dtype != np.float64:
         got = f"{state.dtype} of shape {state.shape}" if isinstance(state, np.ndarray) else repr(state)[:60]
         raise InvalidInput(f"{name}.init must return the state, a vector of float64; got {got}.")
-    settings = _called(f"{name}.packed_settings", policy.packed_settings, dim)
+    settings = called(f"{name}.packed_settings", policy.packed_settings, dim)
     if not isinstance(settings, np.ndarray) or settings.ndim != 1 or settings.dtype != np.float64:
         raise InvalidInput(f"{name}.packed_settings must return a vector of float64; got {settings!r}.")
     names = max(len(packed_names(cast(Any, kind))), 1)
@@ -113,22 +113,26 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     reward = min(max(link.mean(0.0), link.lowest_reward), link.highest_reward)
     with np.errstate(all="ignore"):
         for _ in range(2):
-            arm = checked_arm(_called(f"{name}.choose", choose, state, named, arms, rng, functions), 3, kind.name)
-            _check_probabilities(name, probabilities, state, named, arms, functions, out)
+            fixed = state.view()
+            fixed.flags.writeable = False  # only `learn` may change the state
+            arm = checked_arm(called(f"{name}.choose", choose, fixed, named, arms, rng, functions), 3, kind.name)
+            _check_probabilities(name, probabilities, fixed, named, arms, functions, out)
             state = checked_state(
-                _called(f"{name}.learn", learn, state, named, arm_at(arms, arm), reward, rng, functions)
+                called(f"{name}.learn", learn, state, named, arm_at(arms, arm), reward, rng, functions)
             )
 
 
 def _trial_arms(policy: Policy, dim: int) -> Any:
     if not policy.is_sparse:
-        return np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
+        arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
+        arms.flags.writeable = False  # as in machine code, so that a policy that changes arms fails with its line
+        return arms
     size = min(dim, 3)
     return SparseRows(np.arange(4) * size, np.tile(np.arange(size), 3), np.full(3 * size, 0.5))
 
 
 def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:
-    exact = checked_bool(_called(f"{name}.probabilities", probabilities, *arguments))
+    exact = checked_bool(called(f"{name}.probabilities", probabilities, *arguments))
     out = cast(Floats, arguments[-1])
     if exact and not (abs(out.sum() - 1.0) < 1e-6 and (out >= 0.0).all()):
         raise InvalidInput(
@@ -136,7 +140,8 @@ def _check_probabilities(name: str, probabilities: Callable[..., bool], *argumen
         )
 
 
-def _called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of a user. Any other error becomes an InvalidInput that names the function and the line."""
     try:
         return function(*arguments)
     except GlbanditsError:
