@@ -2,6 +2,6 @@
 
 from glbandits.bandit.bandit import Bandit
 from glbandits.bandit.catalogue import Catalogue, cross_features
-from glbandits.bandit.inputs import compile_policy
+from glbandits.bandit.inputs import policy_jobs
 
-__all__ = ["Bandit", "Catalogue", "compile_policy", "cross_features"]
+__all__ = ["Bandit", "Catalogue", "cross_features", "policy_jobs"]

@@ -12,7 +12,6 @@ import msgspec
 
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.common.parallel import run_parallel
 from glbandits.lab.experiments.experiment import Experiment
 from glbandits.lab.experiments.outcomes import ExperimentResult
 from glbandits.lab.experiments.progress import OverallProgress, Progress
@@ -82,9 +81,7 @@ def run_paper(
     if RUNTIME in parts:
         (problem,) = EXPERIMENTS[NEWS](sources)
         data = fingerprint(problem.environment)
-        runtime = measured(
-            RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, overall.part(RUNTIME)), data=data
-        )
+        runtime = measured(RUNTIME, RuntimeTable, lambda: _runtime(problem, quick, overall.part(RUNTIME)), data=data)
     if COST in parts:
         cost = measured(COST, CostTable, lambda: measure_cost(quick=quick, progress=overall.part(COST)))
     if THEORY in parts:
@@ -95,16 +92,11 @@ def run_paper(
     return PaperResults(tuple(results), runtime, cost, theory)
 
 
-def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progress: Progress) -> RuntimeTable:
+def _runtime(problem: Experiment, quick: bool, progress: Progress) -> RuntimeTable:
     compared = [entry.label for entry in (*paper_policies(problem.horizon), *later_policies())]
     names = compared if quick else list(POLICIES)
-    for done, (_, name) in enumerate(run_parallel(compile_for_runtime, names, jobs=runner.jobs)):
-        progress(f"compiled {name}", done, 4 * len(names))
-
-    def timing_progress(label: str, done: float, total: float) -> None:
-        progress(label, total + 3 * done, 4 * total)
-
-    return measure_runtime(problem.environment, problem.horizon, names=names, progress=timing_progress)
+    compile_for_runtime(names)
+    return measure_runtime(problem.environment, problem.horizon, names=names, progress=progress)
 
 
 def _cached(folder: Path, name: str, kind: type[T], measure: Callable[[], T], *, quick: bool, data: str = "") -> T:
