@@ -13,8 +13,9 @@ from collections.abc import Callable
 import numpy as np
 
 from glbandits import Bandit, Catalogue, Optimist, cross_features
-from glbandits.bandit import compile_policy
+from glbandits.bandit import policy_jobs
 from glbandits.common.arrays import Floats
+from glbandits.compilation.entry_point import compile_all
 
 DECISIONS = int(os.environ.get("CATALOGUE_DECISIONS", "2000"))
 KINDS: dict[str, Callable[[np.random.Generator, int, int], Floats]] = {
@@ -47,7 +48,7 @@ def measure(arms: int, dim: int, kind: str) -> None:
     in_contexts = kind == "contexts"
     catalogue = Catalogue(range(arms), features, combine=cross_features if in_contexts else None)
     bandit = Bandit(policy, dim + CONTEXT + dim * CONTEXT if in_contexts else dim, seed=1)
-    compile_policy(policy, bandit.dim)
+    compile_all(policy_jobs(policy, bandit.dim))
     wall, cpu, product = np.empty(DECISIONS), np.empty(DECISIONS), np.empty(DECISIONS)
     for i in range(DECISIONS):
         context = rng.normal(size=CONTEXT) if in_contexts else None

@@ -36,7 +36,7 @@ class OnDemandEntryPoint(EntryPoint):
         super().__init__(build, arguments)
 
     @property
-    def _may_compile(self) -> bool:
+    def may_compile(self) -> bool:
         return is_enabled or compile_mode() != "never"
 
     def compiled(self) -> Callable[..., Any]:
@@ -53,7 +53,7 @@ class OnDemandEntryPoint(EntryPoint):
         start = time.thread_time()
         result = super()._call_plain(*arguments)
         self._seconds += time.thread_time() - start
-        if self._seconds > self._next_look and self._may_compile and not self.is_compiled:
+        if self._seconds > self._next_look and self.may_compile and not self.is_compiled:
             self._next_look = self._seconds + LOOK_SECONDS
             if self._seconds > self._limit or is_cached(self.recipe):
                 self._machine_code()

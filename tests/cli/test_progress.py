@@ -26,4 +26,4 @@ def test_each_step_prints_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -
     with work_bar(Console(file=io.StringIO())) as report:
         for label, done in (("a", 0), ("b", 0), ("b plays", 5), ("b plays", 6), ("c", 6), ("c plays", 7)):
             report(label, done, 10)
-    assert capsys.readouterr().err.splitlines() == ["a: 0%", "b: 0%", "c: 60%"]
+    assert capsys.readouterr().err.splitlines() == ["a: 0%", "b: 0%", "c: 60%, about 1 s left"]

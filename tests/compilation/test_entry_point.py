@@ -20,7 +20,6 @@ SWITCH = """
 import time
 import numpy as np
 from glbandits import Bandit, Uniform
-from glbandits.compilation.entry_point import _background
 bandit, choices, started = Bandit(Uniform(), dim=2, seed=1), [], time.monotonic()
 arms = np.ones((50, 2))
 plain = not bandit._choose.is_compiled
@@ -75,9 +74,9 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_nothing_is_printed_in_a_pipe_and_no_process_remains(tmp_path: Path) -> None:
     program = (
         "import numpy as np; from glbandits import Bandit, Uniform\n"
-        "from glbandits.compilation.entry_point import _background\n"
+        "from glbandits.compilation.compiler_pool import _pools\n"
         "bandit = Bandit(Uniform(), dim=2, seed=1); bandit.choose(np.ones((3, 2)))\n"
-        "import time; time.sleep(1.0); print(_background[0]._process.pid)"
+        "import time; time.sleep(1.0); print(_pools[0]._threads[0].process.pid)"
     )
     (pid,) = printed(program, tmp_path)
     with pytest.raises(ProcessLookupError):

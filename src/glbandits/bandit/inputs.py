@@ -8,7 +8,7 @@ from glbandits.bandit import entry_points
 from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.entry_point import EntryPoint, compile_now, entry_point
+from glbandits.compilation.entry_point import EntryPoint, Job, entry_point
 from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
@@ -113,16 +113,15 @@ class Inputs:
         return arms.row_count if self._is_sparse else len(arms)
 
 
-def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
-    """Compile all entry points of a Bandit with this policy into the disk cache."""
+def policy_jobs(policy: Policy, dim: int, *, sparse: bool = False) -> list[Job]:
+    """Return all entry points of a Bandit with this policy, for `compile_all`."""
     form = sparse_form(policy, dim) if sparse else policy
     key = form.implementation(dim), find_link(policy.link)
-    for recipe in (
+    recipes = (
         entry_points.choose_recipe,
         entry_points.learn_recipe,
         entry_points.learn_batch_recipe,
         entry_points.probabilities_recipe,
         entry_points.frequencies_recipe,
-    ):
-        compile_now(recipe(*key))
-    compile_now(entry_points.arms_check_recipe(sparse))
+    )
+    return [*((recipe, *key) for recipe in recipes), (entry_points.arms_check_recipe, sparse)]

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from glbandits.common.display.progress_lines import TimeLeft, drawn_by
 
 LINE_SECONDS = 20.0
 """Seconds between two lines of progress, if the output is not a terminal."""
@@ -25,22 +27,25 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
+        task, time_left = bar.add_task("", total=None, left=""), TimeLeft()
         lines, printed, previous = Console(stderr=True, emoji=False), -math.inf, ("", 0.0)
 
         def report(label: str, done: float, total: float) -> None:
             nonlocal printed, previous
-            bar.update(task, completed=done, total=max(total, 1e-9), description=label)
+            share = done / max(total, 1e-9)
+            left = time_left.text(share)
+            bar.update(task, completed=done, total=max(total, 1e-9), description=label, left=left.removeprefix(", "))
             starts = label != previous[0] and done in (0.0, previous[1])
             previous = (label, done)
             if not console.is_terminal and (starts or time.monotonic() - printed >= LINE_SECONDS):
                 printed = time.monotonic()
-                lines.print(f"{label}: {done / max(total, 1e-9):.0%}", soft_wrap=True, markup=False, highlight=False)
+                lines.print(f"{label}: {share:.0%}{left}", soft_wrap=True, markup=False, highlight=False)
 
-        yield report
+        with drawn_by(report):
+            yield report
 
 
 @contextmanager

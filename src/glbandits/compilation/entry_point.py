@@ -8,8 +8,9 @@ The parts:
 
 - A `Recipe` describes a function and the argument types for which it is compiled.
 - An `EntryPoint` has the attribute `call`, which is the plain function first and the machine code later.
-- A `_BackgroundCompiler` sends entry points to another process (`worker`), which compiles them into Numba's
-  cache on disk. Then it loads the machine code from there.
+- The `compiler_pool` sends entry points to other processes, which compile them into Numba's cache on disk. Then it
+  loads the machine code from there.
+- `compile_all` waits for several entry points that are compiled at the same time, and shows progress.
 - A marker file beside Numba's cache files records that a recipe is compiled (`is_cached`).
 
 The environment variable `GLBANDITS_COMPILE` sets when an entry point is compiled:
@@ -24,31 +25,32 @@ In all modes except "never", code of users is compiled before the first call, an
 Python (LONG_CALL) waits for the machine code.
 """
 
-import atexit
 import os
-import pickle
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import numpy as np
 from numba import types
 
-from glbandits.common.display.progress_lines import progress_lines
 from glbandits.common.errors import GlbanditsError, InvalidInput
+from glbandits.compilation.compile_progress import compile_progress, expected_seconds
+from glbandits.compilation.compiler_pool import compiler_pool, forget_pool, pool_is_alive
 from glbandits.compilation.numba_support import cache_folder, compile_cached, entry_name
 
 MODES = ("background", "now", "never")
 LONG_CALL = 2e6
 """Elementary steps above which a call waits for machine code: about half a second of plain Python."""
+
+
+Job: TypeAlias = tuple[Any, ...]
+"""A function that builds a recipe, and its arguments."""
 
 
 class Recipe(NamedTuple):
@@ -83,43 +85,49 @@ class EntryPoint:
         self._ready = threading.Event()  # set when compilation has succeeded or failed
         self.failure: Exception | None = None
         self.call: Callable[..., Any] = self._call_plain
-        if self._may_compile and (compile_mode() == "now" or self.recipe.check_bounds or is_cached(self.recipe)):
-            self._machine_code()
+        if self.may_compile and is_cached(self.recipe):
+            self.load()
 
     @property
-    def _may_compile(self) -> bool:
+    def may_compile(self) -> bool:
+        """Whether the mode allows compilation."""
         return compile_mode() != "never"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether compilation has succeeded or failed."""
+        return self._ready.is_set()
 
     @property
     def is_compiled(self) -> bool:
         """Whether `call` is machine code."""
         return self._ready.is_set() and self.failure is None
 
+    @property
+    def is_cachable(self) -> bool:
+        """Whether the machine code can be cached on disk, so that another process can compile it."""
+        return _marker(self.recipe) is not None
+
     def start(self) -> None:
         """Start compilation in the background, in the mode "background". Later calls do nothing."""
         with self._lock:
             if not self._is_submitted and not self.is_compiled and compile_mode() == "background":
                 self._is_submitted = True
-                _background_compiler().submit(self)
+                compiler_pool().submit(self)
 
     def compiled(self) -> Callable[..., Any]:
         """Return the machine code, after waiting for it. In the mode "never" this is the plain function."""
-        return self._machine_code() if self._may_compile else self.call
+        return self._machine_code() if self.may_compile else self.call
 
     def _machine_code(self) -> Callable[..., Any]:
-        """Wait until the background has compiled, or compile here; return the machine code."""
-        if self._is_submitted:
-            with _compile_notice(self.recipe.name):
-                while not self._ready.wait(0.2) and _background_is_running():
-                    pass
-        if not self.is_compiled:
-            self.load()
+        """Wait until the pool has compiled, or compile here; return the machine code."""
+        _compile_missing([self])
         if self.failure is not None:
             raise self.failure
         return self.call
 
     def load(self) -> None:
-        """Load the machine code from the cache on disk, or compile here. A failure is raised, now and at every call."""
+        """Load the machine code from the cache on disk, or compile here. Every call raises an error of this."""
         with self._lock:
             if self._ready.is_set():
                 return
@@ -127,9 +135,13 @@ class EntryPoint:
                 self.call = compile_now(self.recipe)
             except Exception as error:
                 self.failure, self.call = error, self._raise_failure
-                raise
-            finally:
-                self._ready.set()
+            self._ready.set()
+
+    def wait(self) -> None:
+        """Wait until the pool has compiled, if it was started. Compile here if it was not, or has ended."""
+        while self._is_submitted and not self._ready.wait(0.2) and pool_is_alive():
+            pass
+        self.load()
 
     def _raise_failure(self, *arguments: Any) -> Any:  # noqa: ARG002
         assert self.failure is not None
@@ -149,7 +161,7 @@ class EntryPoint:
         """
         self.start()
         typed = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
-        if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and self._may_compile:
+        if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and self.may_compile:
             return self._machine_code()(*arguments)
         saved = [(array, array.copy()) for array in _arrays(typed) if array.flags.writeable]
         try:
@@ -158,7 +170,7 @@ class EntryPoint:
         except Exception as error:
             for array, before in saved:
                 array[...] = before
-            if isinstance(error, GlbanditsError) or not self._may_compile:
+            if isinstance(error, GlbanditsError) or not self.may_compile:
                 raise
             return self._machine_code()(*arguments)
         return int(result) if isinstance(result, np.integer) else result
@@ -202,37 +214,79 @@ def compile_mode() -> str:
 def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:
     """Return the entry point of the recipe `build(*arguments)`. A process has one entry point for each recipe.
 
-    `build` is a function of a module, so that the background process can import it.
+    `build` is a function of a module, so that other processes can import it. Code of users is compiled at once, so that
+    errors show; in the mode "now", all code is.
     """
-    key = (build, *arguments)
-    entry = _entries.get(key)
+    entry = _entries.get((build, *arguments))
     if entry is None:
-        with _entries_lock:
-            entry = _entries.get(key) or EntryPoint(build, arguments)
-            _entries[key] = entry
+        entry = _uncompiled_entry((build, *arguments))
+    if not entry.is_ready and entry.may_compile and (entry.recipe.check_bounds or compile_mode() == "now"):
+        _compile_missing([entry])
+    if entry.failure is not None:
+        raise entry.failure
     return entry
 
 
-_entries: dict[tuple[Any, ...], EntryPoint] = {}
+def _uncompiled_entry(job: Job) -> EntryPoint:
+    with _entries_lock:
+        entry = _entries.get(job) or EntryPoint(job[0], job[1:])
+        _entries[job] = entry
+    return entry
+
+
+_entries: dict[Job, EntryPoint] = {}
 _entries_lock = threading.RLock()
 
 
-def compile_now(recipe: Recipe) -> Callable[..., Any]:
-    """Return the machine code: loaded from the cache on disk, or compiled here.
+def compile_all(jobs: Iterable[Job]) -> None:
+    """Compile entry points that are not in the cache, in as many processes as there are cores, and wait for all.
 
-    Prints lines on a terminal or in a notebook if compilation takes more than half a second.
+    Shows one line of progress. Code of users is compiled in this process, because others may not be able to import it.
+    Raises InvalidInput if code cannot be compiled. In the mode "never" nothing happens.
+
+    Args:
+        jobs: for each entry point the arguments of `entry_point`.
     """
-    with _compile_notice(recipe.name) if not is_cached(recipe) else nullcontext():
-        compiled = compile_cached(
-            recipe.function,
-            signature=recipe.signature,
-            name=recipe.name,
-            nogil=recipe.nogil,
-            check_bounds=recipe.check_bounds,
-        )
+    if compile_mode() == "never":
+        return
+    entries = [_uncompiled_entry(job) for job in dict.fromkeys(jobs)]
+    _compile_missing(entries)
+    for entry in entries:
+        entry.compiled()
+
+
+def _compile_missing(entries: Sequence[EntryPoint]) -> None:
+    """Compile, or wait for, all entry points that are not ready. The largest are first."""
+    missing = [entry for entry in entries if not entry.is_ready]
+    missing.sort(key=lambda entry: expected_seconds(entry.recipe), reverse=True)
+    if not missing:
+        return
+    with compile_progress(missing):
+        ours = [entry for entry in missing if not entry.recipe.check_bounds]
+        for entry in ours if len(ours) > 1 else []:
+            entry.start()
+        for entry in missing:
+            if entry.recipe.check_bounds:
+                entry.load()
+        if len(ours) > 1:
+            compiler_pool().help()
+        for entry in ours:
+            entry.wait()
+
+
+def compile_now(recipe: Recipe) -> Callable[..., Any]:
+    """Return the machine code: loaded from the cache on disk, or compiled here."""
+    compiled = compile_cached(
+        recipe.function,
+        signature=recipe.signature,
+        name=recipe.name,
+        nogil=recipe.nogil,
+        check_bounds=recipe.check_bounds,
+    )
     marker = _marker(recipe)
     if marker is not None:
-        marker.touch()
+        with suppress(OSError):  # the disk is full
+            marker.touch()
     return compiled
 
 
@@ -263,103 +317,11 @@ def _marker(recipe: Recipe) -> Path | None:
     return folder / f"glbandits-{sha256(repr(parts).encode()).hexdigest()[:24]}.compiled"
 
 
-def _compile_notice(name: str) -> AbstractContextManager[None]:
-    """Print on a terminal or in a notebook what is being compiled, if the block takes more than half a second."""
-    return progress_lines(lambda: f"Compiling {name} once; later runs load the machine code", first=0.5)
-
-
-class _BackgroundCompiler:
-    """A thread that sends entry points, one after another, to a process that compiles them into Numba's cache.
-
-    The process ends when its standard input is closed, and so at the latest with its parent. If the process cannot be
-    started or dies, the thread compiles in this process instead, which slows down the other threads.
-    """
-
-    def __init__(self) -> None:
-        self._entries: SimpleQueue[EntryPoint | None] = SimpleQueue()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._is_broken, self._is_stopped = False, False
-        self._thread = threading.Thread(target=self._run, name="glbandits-compilation", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether submitted entry points are still being compiled."""
-        return self._thread.is_alive()
-
-    def submit(self, entry: EntryPoint) -> None:
-        """Add an entry point to the queue."""
-        self._entries.put(entry)
-
-    def stop(self) -> None:
-        """End the process and the thread. Entry points that are not compiled yet stay plain Python."""
-        self._is_stopped = True
-        self._entries.put(None)
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-        self._thread.join(timeout=5.0)
-
-    def _run(self) -> None:
-        while True:
-            entry = self._entries.get()
-            if entry is None:
-                return
-            if not self._is_broken:
-                self._compile_in_process(entry)
-            if self._is_stopped:
-                return
-            with suppress(Exception):  # `failure` has the error, and a call raises it
-                entry.load()
-
-    def _compile_in_process(self, entry: EntryPoint) -> None:
-        """Let the process compile; return when it has finished or died."""
-        try:
-            job = pickle.dumps(entry.job)
-            if self._process is None:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "glbandits.compilation.worker"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env={**os.environ, "GLBANDITS_COMPILE": "now"},
-                    start_new_session=True,
-                )
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.write(len(job).to_bytes(4, "big") + job)
-            self._process.stdin.flush()
-            self._is_broken = not self._process.stdout.readline()
-        except Exception:  # the process has died, or the job cannot be pickled
-            self._is_broken = True
-
-
-_background_lock = threading.Lock()
-_background: list[_BackgroundCompiler] = []
-"""The background compiler of this process, once it is started."""
-
-
-def _background_is_running() -> bool:
-    """Return whether this process has a background compiler, busy or idle."""
-    return bool(_background) and _background[0].is_alive
-
-
-def _background_compiler() -> _BackgroundCompiler:
-    """Return the background compiler of this process; start it if needed."""
-    with _background_lock:
-        if not _background:
-            _background.append(_BackgroundCompiler())
-            atexit.register(_background[0].stop)
-        return _background[0]
-
-
 def _after_fork() -> None:
-    """Forget the background compiler in the child of a fork: its thread and process belong to the parent."""
-    global _background_lock, _entries_lock
-    _background_lock, _entries_lock = threading.Lock(), threading.RLock()
-    for background in _background:
-        atexit.unregister(background.stop)
-    _background.clear()
+    """Forget the pool in the child of a fork."""
+    global _entries_lock
+    _entries_lock = threading.RLock()
+    forget_pool()
     for entry in _entries.values():
         entry.forget_background()
 

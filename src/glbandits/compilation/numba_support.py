@@ -202,6 +202,8 @@ class EntryName(NamedTuple):
     """The name with a digest of all code that the entry point calls. An edit of any of that code changes the name."""
     is_complete: bool
     """Whether the digest covers all of that code. If not, the machine code is not cached on disk."""
+    function_count: int
+    """The number of functions that the entry point calls, directly or indirectly."""
 
 
 def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> EntryName:
@@ -212,7 +214,9 @@ def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> E
         digest = check_reachable(function, name)
         checked = ",checked" if check_bounds else ""
         safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
-        known = EntryName(f"{function.__qualname__}[{safe}]({digest.value}{checked})", digest.is_complete)
+        known = EntryName(
+            f"{function.__qualname__}[{safe}]({digest.value}{checked})", digest.is_complete, len(digest.functions)
+        )
         _names[function] = known
         function.__qualname__ = known.text  # Numba names its cache files by it
     return known

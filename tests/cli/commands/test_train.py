@@ -40,4 +40,4 @@ def test_columns_may_be_repeated_and_contain_commas(tmp_path: Path) -> None:
 def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:
     write_log(tmp_path)
     run = glb("train", "log.csv", *OPTIONS, "--separator", ";", "--kind", "age=number", folder=tmp_path)
-    assert run.stderr == "lin-ucb learns (the first run compiles): 0%\n"
+    assert run.stderr == "lin-ucb learns: 0%\n"

@@ -6,7 +6,14 @@ import pytest
 
 from glbandits import Optimist
 from glbandits.common.display import progress_lines as module
-from glbandits.common.display.progress_lines import is_watched, progress_lines, shown_progress
+from glbandits.common.display.progress_lines import (
+    TimeLeft,
+    drawn_by,
+    is_watched,
+    live_progress,
+    progress_lines,
+    shown_progress,
+)
 from glbandits.evaluation import FixedArms, LoggedData, evaluate, train, tune
 
 
@@ -111,3 +118,41 @@ def test_train_evaluate_and_tune_show_progress(monkeypatch: pytest.MonkeyPatch) 
         tune([Optimist(), "uniform"], log, seeds=1)
     assert labels == ["optimist learns: 0%", "Evaluation: 0%", "Tuning: 0%"]
     assert terminal.getvalue() == ""
+
+
+def test_live_line_is_overwritten_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = terminal_as_stderr(monkeypatch)
+    monkeypatch.setattr(module, "LIVE_SECONDS", 0.001)
+    with live_progress(lambda: ("compiling 2 policies: 1 of 2", 3.0, 12.4)):
+        while terminal.getvalue().count("\r") < 3:
+            time.sleep(0.001)
+    shown = terminal.getvalue().split("\r")
+    assert shown[1] == shown[2] == "compiling 2 policies: 1 of 2, about 9 s left"
+    assert shown[-2:] == [" " * len(shown[1]), ""]
+
+
+def test_live_progress_uses_the_bar_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LIVE_SECONDS", 0.001)
+    reports: list[tuple[str, float, float]] = []
+    with drawn_by(lambda *report: reports.append(report)), live_progress(lambda: ("compiling", 1.0, 2.0)):
+        while not reports:
+            time.sleep(0.001)
+    assert reports[0] == ("compiling", 1.0, 2.0)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_time_left_is_true_if_the_cost_of_rows_changes(power: float) -> None:
+    now = 0.0
+    time_left = TimeLeft(lambda: now)
+    for step in range(1, 31):
+        now = 100 * (step / 100) ** power
+        left = time_left(step / 100)
+    assert left == pytest.approx(100 - now, rel=0.05)
+
+
+def test_time_left_starts_again_with_another_piece_of_work() -> None:
+    now = 0.0
+    time_left = TimeLeft(lambda: now)
+    for share, now in ((0.0, 0.0), (0.5, 10.0), (1.0, 20.0), (0.1, 30.0), (0.4, 33.0)):  # noqa: B007
+        text = time_left.text(share)
+    assert text == ", about 6 s left"

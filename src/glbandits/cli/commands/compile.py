@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from glbandits.bandit import compile_policy
+from glbandits.bandit import policy_jobs
 from glbandits.cli.progress import work_bar
-from glbandits.common.errors import lookup
-from glbandits.compilation.entry_point import compile_now
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.compilation.entry_point import Job, compile_all, compile_mode
 from glbandits.features.hashing.hashed_products import cross_recipe, cross_rows_recipe
-from glbandits.maths.links import LINKS, find_link
+from glbandits.maths.links import LINKS
 from glbandits.maths.online_statistics.confidence_sequence import add_recipe
 from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy, settings_of
@@ -36,22 +36,18 @@ def compile_command(
 
     Set NUMBA_CACHE_DIR to put the cache into a folder that you ship. Machine code fits one kind of processor.
     """
+    if compile_mode() == "never":
+        raise InvalidInput("GLBANDITS_COMPILE is never, so nothing can be compiled. Unset it.")
     for name in link:
         lookup("link", name, LINKS)
     names = list(POLICIES) if policy == ["all"] else policy
     policies = [variant for name in names for variant in _with_links(parse_policy(name), link)]
-    recipes = [cross_recipe(), cross_rows_recipe(), add_recipe()]
+    jobs: list[Job] = [(cross_recipe,), (cross_rows_recipe,), (add_recipe,)]
     with suppress(ModuleNotFoundError):  # without the extra [serve]
-        recipes.append(import_module("glbandits.service.domain.action_selection").draw_recipe())
+        jobs.append((import_module("glbandits.service.domain.action_selection").draw_recipe,))
     console = Console()
-    with work_bar(console) as bar:
-        for done, variant in enumerate(policies):
-            bar(f"{variant.name}, {find_link(variant.link).name}", done, len(policies) + 1)
-            compile_policy(variant, dim)
-        bar("hashed features, random draws and confidence sequences", len(policies), len(policies) + 1)
-        for recipe in recipes:
-            compile_now(recipe)
-        bar("done", 1, 1)
+    with work_bar(console):
+        compile_all([*(job for variant in policies for job in policy_jobs(variant, dim)), *jobs])
     console.print(f"Compiled {', '.join(names)}, for the links {', '.join(link)}.", soft_wrap=True, markup=False)
 
 

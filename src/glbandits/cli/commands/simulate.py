@@ -59,8 +59,7 @@ def simulate_command(
         def report(label: str, just_played: int) -> None:
             nonlocal rounds_played
             rounds_played += just_played
-            note = "" if just_played else " (the first run compiles)"
-            bar(label + note, rounds_played, horizon * seeds * len(policies))
+            bar(label, rounds_played, horizon * seeds * len(policies))
 
         comparison = compare(
             policies, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report

@@ -29,7 +29,7 @@ def train_command(
     log, notes = options.open(console, with_propensities=False)
     settings = parse_learning_policy(policy, log)
     with work_bar(console) as bar:
-        bar(f"{settings.name} learns (the first run compiles)", 0, 1)
+        bar(f"{settings.name} learns", 0, 1)
         bandit = train(
             log, settings, seed=seed, progress=lambda done, total: bar(f"{settings.name} learns", done, total)
         )

@@ -55,7 +55,7 @@ def tune_command(
     learned_share = overlap_of(log).least if learn_mode == "matched" else 1.0  # of the rows that are played
     untuned = parse_learning_policy(policy, log, train_share=share * learned_share)
     with work_bar(console) as bar, warnings_printed(console) as printed:
-        bar(f"{untuned.name} plays (the first run compiles)", 0, 1)
+        bar(f"{untuned.name} plays", 0, 1)
         tuned = tune(
             untuned,
             log,

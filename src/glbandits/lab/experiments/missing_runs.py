@@ -6,12 +6,12 @@ from itertools import groupby
 import numpy as np
 
 from glbandits.common.parallel import check_engine, run_parallel
-from glbandits.lab.environments import Environment
+from glbandits.compilation.entry_point import compile_all
 from glbandits.lab.experiments.progress import Progress, no_progress
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
 from glbandits.lab.experiments.run_spec import RunSpec
-from glbandits.lab.simulation import play_together, prepare, recorded_rounds
-from glbandits.policies.contract import Policy
+from glbandits.lab.simulation import play_together, recorded_rounds
+from glbandits.lab.simulation.simulate import play_job
 
 POINTS = 200
 """Rounds at which a run's regret is recorded."""
@@ -44,7 +44,7 @@ def run_missing(
     progress("playing", done, total)
     if not missing:
         return
-    compile_policies(missing, jobs=jobs)
+    compile_policies(missing)
     tasks = make_tasks(missing)
     for index, finished in run_parallel(play_task, tasks, jobs=jobs, engine=engine):
         task = tasks[index]
@@ -89,20 +89,10 @@ def play_task(task: Sequence[RunSpec]) -> list[FinishedRun]:
     ]
 
 
-def compile_policies(specs: Iterable[RunSpec], *, jobs: int = -1, progress: Progress = no_progress) -> None:
-    """Compile the policies of these runs in parallel, into the cache that every worker loads."""
-    to_compile: dict[tuple[object, ...], tuple[Policy, Environment]] = {}
+def compile_policies(specs: Iterable[RunSpec]) -> None:
+    """Compile the policies of these runs at the same time, into the cache that every worker loads."""
+    to_compile = {}
     for spec in specs:
-        key = (type(spec.policy), spec.policy.link, spec.environment.noise.name, spec.environment.dim)
-        to_compile.setdefault(key, (spec.policy, spec.environment))
-    done = 0.0
-    progress("compiling", done, len(to_compile))
-    for _, name in run_parallel(_compile, list(to_compile.values()), jobs=jobs):
-        done += 1
-        progress(f"compiled {name}", done, len(to_compile))
-
-
-def _compile(policy_and_environment: tuple[Policy, Environment]) -> str:
-    policy, environment = policy_and_environment
-    prepare([policy], environment)
-    return policy.name
+        dim, noise = spec.environment.dim, spec.environment.noise.name
+        to_compile[spec.policy.implementation(dim), spec.policy.link, noise, dim] = spec
+    compile_all([play_job(spec.policy, spec.environment) for spec in to_compile.values()])

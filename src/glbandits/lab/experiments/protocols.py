@@ -77,7 +77,9 @@ class ExperimentRunner:
         parts.expect("repeats", expected_seconds(missing) / workers)
         parts.expect("finals", expected_seconds(later) / workers / 2)
         parts.expect("fresh", expected_seconds(later) / workers / 2)
-        compile_policies(missing, jobs=self.jobs, progress=parts.part("compile"))
+        parts.part("compile")("compiling", 0.0, 1.0)
+        compile_policies(missing)
+        parts.part("compile")("compiled", 1.0, 1.0)
         self._play(grid_runs, parts.part("repeats"))
         if FRESH in protocols:
             self._play([spec for tuning in tunings for spec in tuning.final_specs()], parts.part("finals"))

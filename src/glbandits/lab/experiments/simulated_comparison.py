@@ -12,10 +12,11 @@ from glbandits.common.display.displayed import one_line
 from glbandits.common.errors import lookup
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
-from glbandits.lab.simulation import Simulation, simulate
+from glbandits.lab.simulation import Simulation, prepare, simulate
 from glbandits.lab.simulation.simulate import regret_chart
 from glbandits.policies import Policy
 from glbandits.policies.contract import settings_of
+from glbandits.policies.parsing import as_policy
 
 
 class SimulatedComparison(dict[str, Simulation]):
@@ -53,6 +54,7 @@ def compare(
     simulation of a policy starts.
     """
     seeds = seeds if isinstance(seeds, int) else tuple(seeds)
+    prepare(map(as_policy, policies.values()), environment)  # compile all policies at the same time
     comparison = SimulatedComparison()
     for label, policy in policies.items():
 

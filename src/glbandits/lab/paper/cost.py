@@ -143,6 +143,8 @@ def measure_cost(*, quick: bool = False, progress: Progress = no_progress) -> Co
     )
     total, done, curves = len(POLICY_NAMES) * (len(table.horizons) + len(table.dimensions)), 0, []
     for axis in AXES:
+        size = table.sizes(axis)[0]
+        prepare([policy_for(name, axis, size) for name in POLICY_NAMES], _problem(axis, size))
         for name in POLICY_NAMES:
             points: list[CostPoint] = []
             for size in table.sizes(axis):
@@ -190,9 +192,12 @@ def policy_for(name: str, axis: Axis, size: int) -> Policy:
     return policies[name]
 
 
+def _problem(axis: Axis, size: int) -> Synthetic:
+    return Synthetic(dim=T_DIM, arms=T_ARMS) if axis == "T" else Synthetic(dim=size, arms=D_ARMS)
+
+
 def _measure_point(name: str, axis: Axis, size: int, repeat_seconds: float) -> CostPoint:
-    policy = policy_for(name, axis, size)
-    problem = Synthetic(dim=T_DIM, arms=T_ARMS) if axis == "T" else Synthetic(dim=size, arms=D_ARMS)
+    policy, problem = policy_for(name, axis, size), _problem(axis, size)
     rounds, runs = size if axis == "T" else D_ROUNDS, list[TimedRun]()
     prepare([policy], problem)
     start = time.thread_time()

@@ -12,7 +12,6 @@ import msgspec
 
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.common.parallel import run_parallel
 from glbandits.lab.experiments.experiment import Experiment
 from glbandits.lab.experiments.outcomes import ExperimentResult
 from glbandits.lab.experiments.progress import OverallProgress, Progress
@@ -101,7 +100,7 @@ def _with_part(
     if name == RUNTIME:
         (problem,) = EXPERIMENTS[NEWS](sources)
         data = fingerprint(problem.environment)
-        runtime = measured(RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, progress), data=data)
+        runtime = measured(RUNTIME, RuntimeTable, lambda: _runtime(problem, quick, progress), data=data)
         return replace(results, runtime=runtime)
     if name == COST:
         return replace(results, cost=measured(COST, CostTable, lambda: measure_cost(quick=quick, progress=progress)))
@@ -113,16 +112,11 @@ def _with_part(
     return replace(results, experiments=(*results.experiments, *played))
 
 
-def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progress: Progress) -> RuntimeTable:
+def _runtime(problem: Experiment, quick: bool, progress: Progress) -> RuntimeTable:
     compared = [entry.label for entry in (*paper_policies(problem.horizon), *later_policies())]
     names = compared if quick else list(POLICIES)
-    for done, (_, name) in enumerate(run_parallel(compile_for_runtime, names, jobs=runner.jobs)):
-        progress(f"compiled {name}", done, 4 * len(names))
-
-    def timing_progress(label: str, done: float, total: float) -> None:
-        progress(label, total + 3 * done, 4 * total)
-
-    return measure_runtime(problem.environment, problem.horizon, names=names, quick=quick, progress=timing_progress)
+    compile_for_runtime(names)
+    return measure_runtime(problem.environment, problem.horizon, names=names, quick=quick, progress=progress)
 
 
 def _cached(folder: Path, name: str, kind: type[T], measure: Callable[[], T], *, quick: bool, data: str = "") -> T:

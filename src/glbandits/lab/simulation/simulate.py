@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_int
+from glbandits.compilation.entry_point import Job, compile_all
 from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.rounds import Rounds
-from glbandits.lab.simulation.play_recipes import play_entry
+from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policies.contract import Policy
@@ -184,11 +185,17 @@ def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled
         raise InvalidInput(
             f"environment must be an instance of an environment, such as Synthetic(); got {environment!r}"
         )
-    for policy in policies:
-        form = _form(policy, environment)
-        check_can_run(form, environment.dim)
-        _check_rewards(policy, environment)
-        play_entry(form.implementation(environment.dim), find_link(policy.link), environment.noise, compiled)
+    jobs = [play_job(policy, environment) for policy in policies]
+    if compiled:
+        compile_all(jobs)
+
+
+def play_job(policy: Policy, environment: AnyEnvironment) -> Job:
+    """Return the entry point that plays, for `compile_all`. Raises InvalidInput if the policy cannot play here."""
+    form = _form(policy, environment)
+    check_can_run(form, environment.dim)
+    _check_rewards(policy, environment)
+    return play_recipe, form.implementation(environment.dim), find_link(policy.link), environment.noise
 
 
 def _form(policy: Policy, environment: AnyEnvironment) -> Policy:
