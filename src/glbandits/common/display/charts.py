@@ -16,7 +16,6 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.display.palette import COLOURS, GREY
 from glbandits.common.extras import needed_for
-from glbandits.common.parallel import run_parallel
 
 with needed_for("a chart", "lab"):
     import altair as alt
@@ -246,21 +245,11 @@ def finish(chart: Any, title: str = "", subtitle: str = "", *, wrap: int = TITLE
 
 def save_chart(chart: Any, folder: Path, name: str) -> tuple[Path, Path]:
     """Write a chart as PNG and as SVG into a folder; return both paths. Equal charts give equal bytes."""
-    return _save_specification((chart.to_json(indent=None), folder, name))
+    return save_specification(chart.to_json(indent=None), folder, name)
 
 
-def save_charts(charts: Mapping[str, Any], folder: Path, *, jobs: int = 1) -> None:
-    """Write charts, by their names, as PNG and as SVG into a folder, in this number of processes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for _ in run_parallel(
-        _save_specification, [(chart.to_json(indent=None), folder, name) for name, chart in charts.items()], jobs=jobs
-    ):
-        pass
-
-
-def _save_specification(chart: tuple[str, Path, str]) -> tuple[Path, Path]:
-    """Write a chart that is given as JSON, with its folder and its name."""
-    specification, folder, name = chart
+def save_specification(specification: str, folder: Path, name: str) -> tuple[Path, Path]:
+    """Write a chart, given as JSON, as `save_chart` does."""
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     write_atomically(png, chart_png(specification))
     write_atomically(svg, chart_svg(specification).encode())

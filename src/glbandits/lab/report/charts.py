@@ -1,7 +1,8 @@
 """The charts of an experiment, and figures of several panels: per experiment, and in the paper's arrangement."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -19,11 +20,13 @@ from glbandits.common.display.charts import (
     finish,
     inline,
     rounded,
+    save_specification,
     series_encodings,
     style_at,
     titled,
 )
 from glbandits.common.display.palette import DARK_COLOURS
+from glbandits.common.parallel import run_parallel
 from glbandits.lab.experiments.experiment import Experiment
 from glbandits.lab.experiments.outcomes import FRESH, PAPER, ExperimentResult, ProtocolResult, best_pulls
 from glbandits.lab.experiments.protocols import PROTOCOLS
@@ -198,6 +201,18 @@ def experiment_figures(results: Sequence[ExperimentResult], styles: SeriesStyles
         if result.experiment.best_arms > 0:
             figures[f"{name}-pulls"] = experiment_figure(result, styles, pulls=True)
     return figures
+
+
+def save_figures(figures: Mapping[str, Any], folder: Path, *, jobs: int = 1) -> None:
+    """Write figures as PNG and SVG files into a folder, in this number of processes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    specifications = [(figure.to_json(indent=None), folder, name) for name, figure in figures.items()]
+    for _ in run_parallel(_save, specifications, jobs=jobs):
+        pass
+
+
+def _save(figure: tuple[str, Path, str]) -> None:
+    save_specification(*figure)
 
 
 def protocol_title(result: ExperimentResult, protocol: ProtocolResult) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from glbandits.common.display.charts import SeriesStyles, chart_html, finish, save_charts
+from glbandits.common.display.charts import SeriesStyles, chart_html, finish
 from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import format_seeds, join_words
 from glbandits.common.errors import InvalidInput
@@ -77,7 +77,7 @@ def write_experiment_report(
     sections += paper_sections.measured_sections(paper, paper_figures) if paper else []
     header = f"{_state(paper, missing)}\n{_conclusions(results, summaries, paper)}\n{_about(results)}"
     if not missing:
-        save_charts(charts.experiment_figures(results, styles) | paper_figures, folder / FIGURES, jobs=jobs)
+        charts.save_figures(charts.experiment_figures(results, styles) | paper_figures, folder / FIGURES, jobs=jobs)
     folder.mkdir(parents=True, exist_ok=True)
     title, reload_seconds = PAPER_TITLE if paper else TITLE, RELOAD_SECONDS if missing else 0
     return write_page(folder / PAGE, title, header, sections, command, reload_seconds=reload_seconds)
