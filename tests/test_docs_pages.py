@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)```(?:python|py)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-FENCE = re.compile(r"^( *)```(?!\{)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 LINE = 118
 """The characters of code that fit on a page of the site at 1280 pixels."""
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
@@ -39,10 +39,11 @@ def test_blocks_without_prompt_parse_and_import_existing_names(page: Path) -> No
                 assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if "docs" in page.parts], ids=name_of)
 def test_code_lines_fit_the_page(page: Path) -> None:
-    blocks = [match[2] for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
-    assert not [line for block in blocks for line in block.splitlines() if len(line) > LINE]
+    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if language != "text" and not language.startswith("{"):  # the site wraps lines of text
+            assert not [line for line in block.splitlines() if len(line) > LINE]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
