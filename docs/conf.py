@@ -61,10 +61,11 @@ copybutton_only_copy_prompt_lines = True
 
 def escape_markdown(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
     """Escape what reStructuredText would read as markup in docstrings, outside code and examples."""
-    in_block = False
+    in_block = in_example = False
     for index, line in enumerate(lines):
         in_block = in_block and (not line or line.startswith("    "))
-        if not in_block and not line.lstrip().startswith((">>>", "...")):
+        in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
+        if not in_block and not in_example:
             parts = re.split(r"(`[^`]*`)", line)
             parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
             lines[index] = re.sub(r"^(\s+\w+: [A-Za-z])\. ", r"\1\\. ", "".join(parts))  # "c. None" is no list item

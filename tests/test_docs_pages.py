@@ -10,6 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)```(?:python|py)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+LINE = 118
+"""The characters of code that fit on a page of the site at 1280 pixels."""
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 API = "\n".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.md")))
 SOURCE_PATH = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.py)`")
@@ -34,6 +37,13 @@ def test_blocks_without_prompt_parse_and_import_existing_names(page: Path) -> No
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("glbandits"):
                 module = importlib.import_module(node.module)
                 assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "docs" in page.parts], ids=name_of)
+def test_code_lines_fit_the_page(page: Path) -> None:
+    for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
+        if language != "text" and not language.startswith("{"):  # the site wraps lines of text
+            assert not [line for line in block.splitlines() if len(line) > LINE]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -42,7 +42,7 @@ the formula of its index. `lin-ucb-disjoint` is LinUCB with separate parameters 
 """
 
 COLUMNS = "id", "to choose", "to learn", "memory", "sparse", "links", "guarantee", "use it when"
-SETTING_COLUMNS = "id", "what it does", "settings (defaults)", "grid"
+SETTING_COLUMNS = "id", "settings (defaults)", "grid"
 
 
 def policies_markdown() -> str:
@@ -52,7 +52,7 @@ def policies_markdown() -> str:
         info, page = kind.info, f"[`{name}`](theory/{kind.info.page or name}.md)"
         cost = info.choose, info.learn, info.memory, info.sparse or "-"
         costs.append((page, *cost, _links(kind), info.guarantee, info.use_when))
-        settings.append((f"`{name}`", policy_summary(kind), ", ".join(default_settings(kind)), _grid(kind)))
+        settings.append((f"`{name}`", ", ".join(default_settings(kind)), _grid(kind)))
     tables = [DataTable(COLUMNS, costs, COLUMNS), DataTable(SETTING_COLUMNS, settings, SETTING_COLUMNS)]
     first, second = (table.to_markdown() for table in tables)
     return "\n".join([HEAD, first, "", "## Settings and grids", "", second, FOOT])
