@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": Entry("lab", "Compare policies on your own problem, from a TOML file.", "experiments"),
     "compile": Entry("serve", "Compile policies into the cache on disk."),
     "demo": Entry("serve", "Run a server and a simulated shop, and show how it learns."),
+    "describe": Entry("lab", "Show what a log contains, and whether it can be evaluated."),
     "evaluate": Entry("lab", "Estimate the mean reward of policies from a log."),
     "export": Entry("serve", "Write the log of a service to Parquet files."),
     "keys": Entry("serve", "Create, list and revoke the API keys of a service."),

@@ -139,18 +139,7 @@ class LogArguments(LogFile):
             model_settings: settings with which models need the log to be read.
             with_propensities: False for a log that is only learned from.
         """
-        given = with_propensities and not self.estimate_propensities
-        columns = Columns(
-            arm=self.arm,
-            reward=self.reward,
-            propensity=self.propensity if given else None,
-            probabilities=self.probabilities or None if given else None,
-            context=split_names(self.context),
-            per_arm=split_names(self.per_arm),
-            cluster=self.cluster,
-            arms=self.arms,
-            features=self.features,
-        )
+        columns = self.columns(with_propensities=with_propensities and not self.estimate_propensities)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
@@ -158,6 +147,37 @@ class LogArguments(LogFile):
                 with console.status("estimating propensities"):
                     log = estimate_propensities(log)
         return log, [str(warning.message) for warning in caught]
+
+    def columns(self, *, with_propensities: bool = True) -> Columns:
+        """Return the meaning of the columns of the log."""
+        return Columns(
+            arm=self.arm,
+            reward=self.reward,
+            propensity=self.propensity if with_propensities else None,
+            probabilities=self.probabilities or None if with_propensities else None,
+            context=split_names(self.context),
+            per_arm=split_names(self.per_arm),
+            cluster=self.cluster,
+            arms=self.arms,
+            features=self.features,
+        )
+
+    def given(self) -> list[str]:
+        """Return the options that differ from their defaults, as on the command line.
+
+        >>> LogArguments("log.csv", arm="offer", context=["age", "city"], estimate_propensities=True).given()
+        ['--arm', 'offer', '--estimate-propensities', '--context', 'age', '--context', 'city']
+        """
+        texts = list[str]()
+        for option in fields(self)[1:]:
+            value, name = getattr(self, option.name), "--" + option.name.replace("_", "-")
+            default = option.default if option.default_factory is NO_VALUE else option.default_factory()
+            if value == default:
+                continue
+            name = "--format" if option.name == "file_format" else name
+            for each in value if isinstance(value, list) else [value]:
+                texts += [name] if each is True else ["--no-sparse"] if each is False else [name, str(each)]
+        return texts
 
     def reader_settings(self) -> dict[str, Any]:
         """Return the settings of the reader that options set, except the columns.

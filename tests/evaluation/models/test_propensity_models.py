@@ -146,7 +146,7 @@ def test_overlap_reports_small_propensities() -> None:
     rows = {"arm": ["a", "b", "b", "b"], "reward": [0, 1, 0, 1], "propensity": [0.001, 0.5, 0.6, 0.7]}
     overlap = overlap_of(read_table(rows, Columns(), arm_table={"name": ["a", "b", "c"]}))
     assert (overlap.rows, overlap.least, overlap.below, overlap.estimated) == (4, 0.001, 0.25, False)
-    assert overlap.quantiles[-1] == pytest.approx(0.55)
+    assert overlap.mean_inverse == pytest.approx((1000 + 1 / 0.5 + 1 / 0.6 + 1 / 0.7) / 4)
     assert overlap.never_chosen == ("c",)
     assert [said.split(":")[0] for said in overlap.warnings()] == [
         "25.0% of rows have a propensity below 0.01, the smallest is 0.001",

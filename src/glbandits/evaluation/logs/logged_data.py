@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
+
+if TYPE_CHECKING:
+    from glbandits.evaluation.logs.description import LogDescription
 
 BLOCK = 65_536
 """Default number of rows of a block: 60 MB of features at 20 arms and 6 features."""
@@ -69,6 +72,15 @@ class DisplayedLog(Displayed):
     def _values(self: Any) -> dict[str, object]:
         arms = "differ between rows" if self.arm_names is None else len(self.arm_names)
         return {"rows": len(self), "arms": arms, "features": self.dim} | ({"sparse": True} if self.sparse else {})
+
+    def describe(self: Any) -> "LogDescription":
+        """Describe the log in one pass: arms, rewards, propensities, columns, and what cannot be evaluated.
+
+        `print` shows the description as tables.
+        """
+        from glbandits.evaluation.logs.description import describe_blocks
+
+        return describe_blocks(self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.logged_data import Log, LoggedData
 
 SMALL_PROPENSITY = 0.01
 """Below this propensity a row may have a weight of more than 100."""
-QUANTILE_LEVELS = (0.01, 0.05, 0.25, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +24,14 @@ class Overlap:
     """Whether the propensities were estimated from the log."""
     least: float
     """Smallest propensity of a chosen arm."""
-    quantiles: tuple[float, ...]
-    """The 1, 5, 25 and 50 % quantiles of the propensities."""
     below: float
     """Share of rows with a propensity below 0.01."""
+    certain: float
+    """Share of rows with propensity 1, in which the logging policy could choose no other arm."""
+    mean_inverse: float
+    """Mean of 1 / propensity. Its expected value is the mean number of arms that the logging policy could choose."""
+    mean_inverse_error: float
+    """Standard error of `mean_inverse`, if rows are independent."""
     never_chosen: tuple[str, ...]
     """Arms without a row, if all rows have the same arms."""
     least_possible: float | None = None
@@ -72,6 +76,66 @@ class Overlap:
         return warnings
 
 
+class OverlapSums:
+    """Accumulates the overlap over blocks.
+
+    Args:
+        least_estimate: the bound to which smaller estimates of propensities were raised; 0 without one.
+    """
+
+    def __init__(self, least_estimate: float = 0.0) -> None:
+        self.rows, self.estimated = 0, False
+        self._least_estimate, self._raised, self._raised_others = least_estimate, 0, 0
+        self._below, self._certain, self._least = 0, 0, 1.0
+        self._inverse, self._squares = 0.0, 0.0
+        self._least_possible: float | None = None
+        self._impossible, self._offered = 0, 0
+
+    def add(self, propensities: Floats) -> None:
+        """Add the propensities of the next rows."""
+        inverse = 1.0 / propensities
+        self.rows += len(propensities)
+        self._below += int((propensities < SMALL_PROPENSITY).sum())
+        self._certain += int((propensities >= 1.0).sum())
+        self._raised += int((propensities <= self._least_estimate).sum())
+        self._least = float(propensities.min(initial=self._least))
+        self._inverse += float(inverse.sum())
+        self._squares += float(inverse @ inverse)
+
+    def add_block(self, block: LoggedData) -> None:
+        """Add the propensities of a block, and its probabilities of all arms if it has them."""
+        assert block.propensities is not None
+        self.add(block.propensities)
+        self.estimated = block.estimated
+        if block.probabilities is not None:
+            possible = block.probabilities > 0.0
+            at_bound = possible & (block.probabilities <= self._least_estimate)
+            self._raised_others += int((at_bound.sum(axis=1) > (block.propensities <= self._least_estimate)).sum())
+            least = 1.0 if self._least_possible is None else self._least_possible
+            self._least_possible = float(block.probabilities.min(where=possible, initial=least))
+            self._offered += int(block.arms.counts.sum())
+            self._impossible += int(block.arms.counts.sum() - possible.sum())
+
+    def overlap(self, never_chosen: tuple[str, ...]) -> Overlap:
+        """Return the statistics of all rows so far. There must be one."""
+        mean = self._inverse / self.rows
+        return Overlap(
+            rows=self.rows,
+            estimated=self.estimated,
+            least=self._least,
+            below=self._below / self.rows,
+            certain=self._certain / self.rows,
+            mean_inverse=mean,
+            mean_inverse_error=max(0.0, self._squares / self.rows - mean * mean) ** 0.5 / self.rows**0.5,
+            least_possible=self._least_possible,
+            impossible=self._impossible / self._offered if self._offered else None,
+            never_chosen=never_chosen,
+            least_estimate=self._least_estimate,
+            raised=self._raised,
+            raised_others=self._raised_others,
+        )
+
+
 def overlap_of(log: Log, least_estimate: float = 0.0) -> Overlap:
     """Return the overlap statistics of a log. Raises InvalidInput if it has no rows or no propensities.
 
@@ -84,37 +148,15 @@ def overlap_of(log: Log, least_estimate: float = 0.0) -> Overlap:
     >>> overlap_of(log).warnings()
     ['50.0% of rows have a propensity below 0.01, the smallest is 0.005: estimates will depend on few rows']
     """
-    parts, counts, estimated = [], np.zeros(0, dtype=np.int64), False
-    least, impossible, offered, raised_others = None, 0, 0, 0
+    sums, counts = OverlapSums(least_estimate), np.zeros(0, dtype=np.int64)
     for block in log.blocks():
         if block.propensities is None:
             raise InvalidInput("the log has no propensities. Call estimate_propensities(log) first")
-        parts.append(block.propensities)
-        estimated = block.estimated
-        if block.probabilities is not None:
-            possible = block.probabilities > 0.0
-            at_bound = possible & (block.probabilities <= least_estimate)
-            raised_others += int((at_bound.sum(axis=1) > (block.propensities <= least_estimate)).sum())
-            least = float(block.probabilities.min(where=possible, initial=1.0 if least is None else least))
-            offered += int(block.arms.counts.sum())
-            impossible += int(block.arms.counts.sum() - possible.sum())
+        sums.add_block(block)
         if block.arms.same_arms:
             chosen = np.bincount(block.chosen, minlength=block.arms.max_arms)
             counts = chosen if not len(counts) else counts + chosen
-    if not parts:
+    if not sums.rows:
         raise InvalidInput("the log has no rows")
-    propensities = np.concatenate(parts)
     names = log.arm_names or tuple(map(str, range(len(counts))))
-    return Overlap(
-        rows=len(propensities),
-        estimated=estimated,
-        least=float(propensities.min()),
-        quantiles=tuple(np.quantile(propensities, QUANTILE_LEVELS).tolist()),
-        below=float(np.mean(propensities < SMALL_PROPENSITY)),
-        least_possible=least,
-        impossible=impossible / offered if offered else None,
-        least_estimate=least_estimate,
-        raised=int((propensities <= least_estimate).sum()),
-        raised_others=raised_others,
-        never_chosen=tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count),
-    )
+    return sums.overlap(tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count))

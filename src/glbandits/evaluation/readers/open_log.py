@@ -1,20 +1,30 @@
 """open_log: open a log from a data frame, a file or a folder. The only place that decides the format of a log."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from inspect import signature
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import polars as pl
+
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.columns import Columns, check_columns
-from glbandits.evaluation.readers.csv_files import declared_texts
+from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv
 from glbandits.evaluation.readers.dsjson import is_dsjson, read_dsjson
 from glbandits.evaluation.readers.open_bandit import is_open_bandit, read_open_bandit
 from glbandits.evaluation.readers.service_export import is_export, read_export
-from glbandits.evaluation.readers.table_files import read_csv, read_json_lines, read_parquet
+from glbandits.evaluation.readers.table_files import (
+    files_of,
+    read_csv,
+    read_json_lines,
+    read_parquet,
+    scan_json_lines,
+    scan_parquet,
+)
 from glbandits.evaluation.readers.table_log import read_arm_table, read_table
 
 TABLES: Mapping[str, Callable[..., Log]] = MappingProxyType(
@@ -80,6 +90,35 @@ def open_log(
     if name == "csv":
         settings["separator"] = separator
     return TABLES[name](path, columns, **settings)
+
+
+def scan_log(
+    source: str | PathLike[str],
+    columns: Columns,
+    *,
+    format: str = "auto",  # noqa: A002  (as in `open_log`)
+    separator: str = ",",
+    texts: Collection[str] = (),
+) -> pl.LazyFrame | None:
+    """Return the table of a log, unchecked; None if the format of the log defines its columns.
+
+    Args:
+        source: the path of a file or a folder.
+        columns: the meaning of the columns. If it names no context, all other columns may be context.
+        format: the format; "auto" recognises it.
+        separator: the character between the fields of CSV files.
+        texts: columns of CSV files that stay text.
+    """
+    path = Path(source)
+    name = _format_of(path, columns) if format == "auto" else format
+    if name == "csv":
+        files = files_of(path, "csv", "csv.gz")
+        if not columns.context:
+            names = pl.read_csv(files[0], n_rows=0, infer_schema=False, separator=separator).columns
+            others = (name for name in names if name not in columns.single and not columns.reads(name))
+            columns = replace(columns, context=tuple(others))
+        return scan_csv(files, columns, separator, texts)
+    return None if name in FIXED else (scan_parquet if name == "parquet" else scan_json_lines)(path, columns)
 
 
 def fixed_settings(

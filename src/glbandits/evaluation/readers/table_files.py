@@ -54,16 +54,21 @@ def read_json_lines(source: Source, columns: Columns, **options: Unpack[LogOptio
     The log may be larger than memory. A column "user.age" is the field age of the object user. The arguments are those
     of `read_table`.
     """
+    return TableLog(scan_json_lines(source, check_columns(columns)), columns, **options)
+
+
+def scan_json_lines(source: Source, columns: Columns) -> pl.LazyFrame:
+    """Return a lazy frame of files with one JSON object per line."""
     files = files_of(source, "jsonl", "ndjson", "json")
     for file in files:
         _check_start(file)
     with convert_polars_errors():
         table = pl.scan_ndjson(files, infer_schema_length=None)
         names = table.collect_schema().names()
-        nested = [name for name in check_columns(columns).single if "." in name and name not in names]
+        nested = [name for name in columns.single if "." in name and name not in names]
         table = table.with_columns([_nested_field(name).alias(name) for name in nested])
         table.collect_schema()
-    return TableLog(table, columns, **options)
+    return table
 
 
 def _check_start(file: Path) -> None:

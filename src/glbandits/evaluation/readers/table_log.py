@@ -15,9 +15,11 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.description import LogDescription, describe_blocks
 from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.readers.columns import Columns, check_columns, prepare_table
 from glbandits.evaluation.readers.csv_files import declared_texts, read_csv_frame
+from glbandits.evaluation.readers.describe_table import describe_columns
 from glbandits.evaluation.readers.table_layout import LogOptions, inspect_table
 from glbandits.evaluation.readers.table_rows import read_rows
 from glbandits.features import Features
@@ -111,6 +113,13 @@ class TableLog(DisplayedLog):
 
     def _block_size(self, size: int) -> int:
         return block_size(size, self._layout.max_arms, SPARSE_FEATURES if self.sparse else self.dim)
+
+    def describe(self) -> LogDescription:
+        """Describe the log in one pass, and its columns from a sample of its rows. `print` shows tables."""
+        kinds = getattr(self.feature_map, "kinds", {})
+        with convert_polars_errors():
+            columns = describe_columns(self._table, self._layout.columns, len(self), kinds)
+        return describe_blocks(self, columns=columns, arm_column=self._layout.columns.arm)
 
     def read(self) -> LoggedData:
         """Read all rows into memory."""

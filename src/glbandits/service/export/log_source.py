@@ -17,6 +17,11 @@ STORE_ENDINGS = (".sqlite", ".db")
 POSTGRES = ("postgresql://", "postgres://")
 
 
+def is_store(address: str, format: str) -> bool:  # noqa: A002  (as in `open_log`)
+    """Whether an address is that of a service's store."""
+    return format == "store" or (format == "auto" and (address.endswith(STORE_ENDINGS) or address.startswith(POSTGRES)))
+
+
 def open_log_or_store(
     address: str,
     columns: Columns,
@@ -36,8 +41,7 @@ def open_log_or_store(
         separator: the character between the fields of CSV files.
         settings: arguments of the function that reads the log, such as arm_table and link.
     """
-    is_store = address.endswith(STORE_ENDINGS) or address.startswith(POSTGRES)
-    if format == "store" or (format == "auto" and is_store):
+    if is_store(address, format):
         return _open_store_log(address, loop, fixed_settings("export", address, columns, separator, settings))
     return open_log(address, columns, format=format, separator=separator, **settings)
 

@@ -1,0 +1,114 @@
+"""`glb describe`: a first look at a log, with tables and a page."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.common_options import command_line
+from glbandits.cli.log_options import LogArguments, with_log_options
+from glbandits.cli.printed_table import print_table
+from glbandits.cli.progress import work_bar
+from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.description import LogDescription, describe_blocks
+from glbandits.evaluation.readers.csv_files import declared_texts
+from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
+from glbandits.evaluation.readers.open_log import scan_log
+from glbandits.evaluation.readers.table_log import convert_polars_errors, read_arm_table
+from glbandits.evaluation.report.description_page import write_description
+from glbandits.service.export.log_source import is_store
+
+
+@with_log_options
+def describe_command(
+    *,
+    options: LogArguments,
+    out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("out/describe"),
+) -> None:
+    """Show what a log contains, what cannot be evaluated and why, and the next command.
+
+    It also accepts a log that `glb evaluate` refuses, such as one without propensities. Without --context, all
+    columns that have no other role are described as possible context. Leave out of the next command those that are
+    known only after the decision.
+    """
+    console = Console(emoji=False)
+    with convert_polars_errors():
+        description = _describe(options, console)
+    own, needed = _grouped(options.given()), _grouped(description.options)
+    if description.arms:
+        given = {group[0] for group in own}
+        groups = [*own, *(group for group in needed if group[0] not in given - {"--kind"})]
+    else:  # the names of columns are wrong
+        wrong = {group[0] for group in needed}
+        groups = [*needed, *(group for group in own if group[0] not in wrong)]
+    description = replace(description, options=tuple(text for group in groups for text in group))
+    for table in description.tables():
+        print_table(console, table)
+    for sentence in description.sentences():
+        console.print(sentence, soft_wrap=True, markup=False, highlight=False)
+    page = write_description(description, out, command_line())
+    console.print(f"Page: {page}", soft_wrap=True, markup=False)
+
+
+def _describe(options: LogArguments, console: Console) -> LogDescription:
+    columns = options.columns()
+    settings = options.reader_settings()
+    table, problems = None, list[str]()
+    if not is_store(options.log, options.file_format):
+        with console.status("reading the log"):
+            table = scan_log(
+                options.log,
+                columns,
+                format=options.file_format,
+                separator=options.field_separator,
+                texts=declared_texts(settings),  # type: ignore[arg-type]
+            )
+    with work_bar(console) as bar:
+        if table is not None:
+            names = table.collect_schema().names()
+            columns = columns.without_absent_defaults(names)
+        if table is None or options.estimate_propensities or columns.probabilities or columns.arms:
+            # the probabilities of all arms are those of a log that can be read
+            try:
+                log, notes = options.open(console)
+                found = None if table is None else describe_columns(table, columns, len(log), settings.get("kinds", {}))
+                return describe_blocks(
+                    log,
+                    options.log,
+                    columns=found,
+                    notes=notes,
+                    progress=lambda done, total: bar("reading", done, total),
+                )
+            except InvalidInput as error:
+                if table is None:
+                    raise
+                problems.append(str(error))
+        arm_table = options.arm_table
+        offered = () if arm_table is None else read_arm_table(arm_table, options.field_separator).to_series().to_list()
+        return describe_table(
+            table,
+            columns,
+            options.log,
+            kinds=settings.get("kinds"),
+            offered=tuple(map(str, offered)),
+            problems=problems,
+            progress=lambda done, total: bar("reading", done, total),
+        )
+
+
+def _grouped(options: Iterable[str]) -> list[tuple[str, ...]]:
+    """Group options with their values.
+
+    >>> _grouped(("--link", "logistic", "--estimate-propensities"))
+    [('--link', 'logistic'), ('--estimate-propensities',)]
+    """
+    groups: list[tuple[str, ...]] = []
+    for text in options:
+        if text.startswith("--"):
+            groups.append((text,))
+        else:
+            groups[-1] = (*groups[-1], text)
+    return groups
