@@ -16,7 +16,8 @@ from rich.console import Console
 
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.evaluation import Columns, Log, estimate_propensities
+from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
+from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Hashing, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
@@ -49,9 +50,13 @@ class LogFile:
     loop: Annotated[str, typer.Option(help="The loop, if the log is the store of a service.")] = "default"
     arm: Annotated[str, typer.Option(help="Column with the name of the chosen arm.")] = "arm"
     reward: Annotated[str, typer.Option(help="Column with the reward of the chosen arm.")] = "reward"
-    link: Annotated[str | None, typer.Option(help=f"Link of the rewards: {LINK_NAMES}. It determines their range.")] = (
-        None
-    )
+    link: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Link of the rewards: {LINK_NAMES}. It determines their range. Default: that of the service's loop; "
+            "or logistic if rewards are 0 and 1, else identity."
+        ),
+    ] = None
     propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity"
 
     @property
@@ -152,12 +157,15 @@ class LogArguments(LogFile):
             features=self.features,
         )
         log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
+        notes = list[str]()
+        if self.link is None and not isinstance(log, ServiceExport) and first_row_of(log).link == "logistic":
+            notes.append("rewards are 0 or 1, so the link is logistic and their range 0 to 1; --link changes this")
         if not (self.estimate_propensities and with_propensities):
-            return log, []
+            return log, notes
         with warnings.catch_warnings(record=True) as caught, console.status("estimating propensities"):
             warnings.simplefilter("always")
             completed = estimate_propensities(log)
-        return completed, [str(warning.message) for warning in caught]
+        return completed, [*notes, *(str(warning.message) for warning in caught)]
 
     def reader_settings(self) -> dict[str, Any]:
         """Return the settings of the reader that options set, except the columns.

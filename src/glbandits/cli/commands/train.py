@@ -26,13 +26,15 @@ def train_command(
     Python, load the model with `Bandit.load`. Serve it with `glb serve --model`.
     """
     console = Console(emoji=False)
-    log, _ = options.open(console, with_propensities=False)
+    log, notes = options.open(console, with_propensities=False)
     settings = parse_learning_policy(policy, log)
     with work_bar(console) as bar:
         bar(f"{settings.name} learns (the first run compiles)", 0, 1)
         bandit = train(
             log, settings, seed=seed, progress=lambda done, total: bar(f"{settings.name} learns", done, total)
         )
+    for note in notes:
+        console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     if log.feature_map is not None:
         console.print(str(log.feature_map), soft_wrap=True, markup=False, highlight=False)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -122,6 +122,13 @@ class TargetSums:
         ]
         logged, headline = reader.rewards.moments(), None
         notes, reason = self._notes(estimates, support, logged), support.no_evidence()
+        if self._headline is not None and not self._are_estimated and reader.possible_values != reader.reward_range:
+            low, high = reader.possible_values
+            notes.append(
+                f"the rewards of these rows are {low:.6g} to {high:.6g}. If you know the lowest and the highest "
+                "possible reward, set them (--reward-range, in Python reward_range): then there are intervals at "
+                "every n"
+            )
         if self._headline is not None:
             headline = self._headline.headline(level, difference_level)
             reason = support.no_evidence_for(headline.value.value, reader.possible_values)
