@@ -19,7 +19,7 @@ from glbandits.evaluation import (
     RowArms,
     evaluate,
 )
-from glbandits.evaluation.estimators.headline import HeadlineSums
+from glbandits.evaluation.estimators.headline import HeadlineSums, Levels
 from glbandits.evaluation.estimators.log_rows import LogRows
 from tests.evaluation.learning_problem import Stream
 from tests.evaluation.simulated_logs import logged, make_world, softmax
@@ -100,7 +100,7 @@ def difference(case: Case) -> DoublyRobustEstimate:
         predicted[~learned] = (sums + log.rewards[learned].mean()) / (counts + 1.0)
     sums_of_log = HeadlineSums((0.0, 1.0), no_anytime="not computed")
     sums_of_log.add(LogRows(log, (0.0, 1.0), predicted, None), case.target, case.reference)
-    estimate = sums_of_log.headline(0.95, 0.95).difference
+    estimate = sums_of_log.headline(Levels(0.95, 0.95, 0.95)).difference
     assert estimate is not None
     return estimate
 

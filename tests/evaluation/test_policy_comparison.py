@@ -4,9 +4,9 @@ import pytest
 from glbandits import Bandit, LinUcb, Optimist, SgdTs
 from glbandits.common.errors import InvalidInput, UnknownName
 from glbandits.evaluation import AnytimeInterval, DoublyRobustEstimate, evaluate, play_log
+from glbandits.evaluation.comparison_result import CURVE_POINTS
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (
-    CURVE_POINTS,
     Candidate,
     ComparisonSettings,
     GateSettings,

@@ -1,6 +1,7 @@
 """The promotion gate."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,8 +76,8 @@ def test_no_candidates_or_no_bounds_are_errors() -> None:
     with pytest.raises(InvalidInput, match=r"got 1.0 in row \d+. Set a wider reward_range"):
         promotion(uniform_log(0, 2000), {"b": "b"}, reward_range=(0.0, 0.5))
     log = uniform_log(0, 2000)
-    unbounded = LoggedData(chosen=log.chosen, rewards=log.rewards, probabilities=log.probabilities, arms=log.arms)
-    with pytest.raises(InvalidInput, match="needs rewards with bounds"):
+    unbounded = replace(log, link="identity")
+    with pytest.raises(InvalidInput, match="needs rewards with bounds.*--reward-range"):
         promotion(unbounded, {"b": Uniform()})
 
 

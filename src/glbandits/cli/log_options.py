@@ -16,7 +16,8 @@ from rich.console import Console
 
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.evaluation import Columns, Log, estimate_propensities
+from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
+from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Hashing, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
@@ -49,9 +50,13 @@ class LogFile:
     loop: Annotated[str, typer.Option(help="The loop, if the log is the store of a service.")] = "default"
     arm: Annotated[str, typer.Option(help="Column with the name of the chosen arm.")] = "arm"
     reward: Annotated[str, typer.Option(help="Column with the reward of the chosen arm.")] = "reward"
-    link: Annotated[str | None, typer.Option(help=f"Link of the rewards: {LINK_NAMES}. It determines their range.")] = (
-        None
-    )
+    link: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Link of the rewards: {LINK_NAMES}. It determines their range. Default: that of the service's loop; "
+            "or logistic if rewards are 0 and 1, else identity."
+        ),
+    ] = None
     propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity"
 
     @property
@@ -140,13 +145,16 @@ class LogArguments(LogFile):
             with_propensities: False for a log that is only learned from.
         """
         columns = self.columns(with_propensities=with_propensities and not self.estimate_propensities)
+        notes = list[str]()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
+            if self.link is None and not isinstance(log, ServiceExport) and first_row_of(log).link == "logistic":
+                notes.append("rewards are 0 or 1, so the link is logistic and their range 0 to 1; --link changes this")
             if self.estimate_propensities and with_propensities:
                 with console.status("estimating propensities"):
                     log = estimate_propensities(log)
-        return log, [str(warning.message) for warning in caught]
+        return log, [*notes, *(str(warning.message) for warning in caught)]
 
     def columns(self, *, with_propensities: bool = True) -> Columns:
         """Return the meaning of the columns of the log."""

@@ -12,7 +12,7 @@ from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.anytime import why_no_anytime_interval
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike, as_embeddings
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Estimator
-from glbandits.evaluation.estimators.headline import HeadlineSums
+from glbandits.evaluation.estimators.headline import HeadlineSums, Levels
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader, RowUnits
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
@@ -41,6 +41,7 @@ class EvaluationOptions(TypedDict, total=False):
     least_propensity: float | None
     reference: TargetLike | None
     comparisons: int | None
+    gains: int | None
     seed: int
     progress: Callable[[int, int], None] | None
 
@@ -75,6 +76,7 @@ def evaluate(
     least_propensity: float | None = None,
     reference: TargetLike | None = None,
     comparisons: int | None = None,
+    gains: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation | dict[str, Evaluation]:
@@ -103,6 +105,7 @@ def evaluate(
         comparisons: number of differences that share the error probability 1 - level (Bonferroni). Then all their
             intervals hold at once with probability `level`, whichever of them is looked at. By default 1 for one
             target, and the number of pairs for a dict.
+        gains: number of gains that share it in the same way, in `Headline.joint_gain`; by default that of the targets.
         seed: seed of the draws of `replay`.
         progress: called with the number of rows done, and of all rows to do. By default it prints lines as in `train`.
 
@@ -131,6 +134,7 @@ def evaluate(
     compared = None if reference is None else _reference(reference, targets, log)
     pairs = max(comb(len(targets), 2), 1) if isinstance(target, Mapping) else 1
     pairs = pairs if comparisons is None else check_int("comparisons", comparisons, at_least=1)
+    gains = len(targets) if gains is None else check_int("gains", gains, at_least=1)
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
     needs_embeddings = any(estimator.needs_embeddings for estimator in instances)
@@ -157,10 +161,8 @@ def evaluate(
         for block in log.blocks(size):
             _add(sums, reader.read(block), compared)
             report.add(len(block))
-    difference_level = 1.0 - (1.0 - level) / pairs
-    results = {
-        name: each.evaluation(reader, level, difference_level, least, log.arm_names) for name, each in sums.items()
-    }
+    levels = Levels(level, 1.0 - (1.0 - level) / gains, 1.0 - (1.0 - level) / pairs)
+    results = {name: each.evaluation(reader, levels, least, log.arm_names) for name, each in sums.items()}
     if compared is not None:
         reason = next(results[name].no_evidence for name, each in sums.items() if each.target is compared)
         results = {name: _with_reference(results[name], reason) for name in targets}

@@ -1,30 +1,41 @@
 """Evaluate several policies on one log, with the same estimators and on the same rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import comb
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
-from glbandits.common.display.displayed import Displayed
-from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
-from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
+from glbandits.evaluation.comparison_result import (
+    ComparisonSettings,
+    EvaluatedPolicy,
+    GateSettings,
+    PolicyComparison,
+)
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
-from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
-from glbandits.evaluation.estimators.results import Evaluation
-from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import Promotion, promotion
-from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, check_duration, play_policies
+from glbandits.evaluation.replay.learning_curve import LearningCurve
+from glbandits.evaluation.replay.log_player import block_rows, check_duration, play_policies
 from glbandits.evaluation.replay.train import train_all
 from glbandits.evaluation.select_estimator import choose_estimator, with_validator
 from glbandits.policies import Policy
+
+__all__ = [
+    "Candidate",
+    "CandidateLike",
+    "ComparisonSettings",
+    "EvaluatedPolicy",
+    "GateSettings",
+    "PolicyComparison",
+    "Progress",
+    "compare_policies",
+]
 
 Candidate: TypeAlias = Policy | Bandit | Target
 """A policy, which learns from the log; a Bandit, which has learned elsewhere; or a target, which does not learn."""
@@ -37,146 +48,6 @@ Progress: TypeAlias = Callable[[str, float, float], None]
 
 COMPILES = "(the first run compiles: 5 to 60 s)"
 """Note on a label of progress, at the start of a step that may compile the policy."""
-CURVE_POINTS = 500
-"""Points of a learning curve: more than a screen shows."""
-OTHER_ROWS = "the reference learned some of the rows; choose a saved model as the reference"
-"""Why a saved model, which is evaluated on all rows, has no difference from a policy that learned."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GateSettings:
-    """Settings of the promotion gate. `promotion` documents them."""
-
-    alpha: float = 0.05
-    """Bound on the probability that the gate ever promotes a worse candidate."""
-    margin: float = 0.0
-    """A gain that is too small to wait for: the verdict is "keep" if no gain exceeds it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonSettings:
-    """Settings of a policy comparison.
-
-    Args:
-        estimators: names from `ESTIMATORS`.
-        select: whether cross-validation also selects one of them. A note of each evaluation names the selected one.
-        train: the share of rows, from the first on, that policies learn before they are evaluated on the rest. If the
-            clusters of the log interleave: the share of clusters.
-        level: confidence level of the intervals.
-        reward_range: lowest and highest possible reward; None takes the range of the link.
-        reference: label of the candidate that all others are compared with; None takes the first.
-        learn: which rows a policy learns while its learning curve is computed, as in `play_log`.
-        exploration: the share of decisions that will be random, whichever policy or model runs.
-        gate: settings of the promotion gate; None skips it.
-        seed: of all random numbers.
-    """
-
-    estimators: tuple[str, ...] = ("snips", "dr")
-    select: bool = False
-    train: float = 0.5
-    level: float = DEFAULT_LEVEL
-    reward_range: tuple[float, float] | None = None
-    reference: str | None = None
-    learn: Learn = "matched"
-    exploration: float = 0.0
-    gate: GateSettings | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.estimators or len(set(self.estimators)) < len(self.estimators):
-            raise InvalidInput(
-                f"name at least one estimator, and each once; got {', '.join(self.estimators) or 'none'}"
-            )
-        check_float("train", self.train, above=0, at_most=1)
-        check_int("seed", self.seed, at_least=0)
-        check_float("exploration", self.exploration, at_least=0, at_most=1)
-        self.learning_curve_rules()
-
-    def learning_curve_rules(self) -> ReplaySettings:
-        """Return the rules by which learning curves are computed."""
-        return ReplaySettings(learn=self.learn, points=CURVE_POINTS)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class EvaluatedPolicy:
-    """One candidate and its evaluation on the log."""
-
-    label: str
-    evaluation: Evaluation
-    """Of the candidate after learning, on rows that it did not learn."""
-    left_out_rows: int
-    """Number of rows of the log that the evaluation does not use: those that policies learned, or 0."""
-    learning_curve: LearningCurve | None
-    """Reward while learning, over the whole log; None for a candidate that does not learn."""
-
-    @property
-    def learned_rows(self) -> int | None:
-        """Number of rows that it learned before; None if it did not learn from this log."""
-        return None if self.learning_curve is None else self.left_out_rows
-
-    def learning_curve_note(self) -> str | None:
-        """Return a warning if the learning curve rests on too few rows, else None."""
-        if self.learning_curve is None or self.learning_curve.effective_sample_size >= MIN_SAMPLE_SIZE:
-            return None
-        rows = f"{self.learning_curve.effective_sample_size:.3g} of {self.learning_curve.events} rows"
-        return f"the effective sample size of the learning curve is only {rows}: it is unreliable"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PolicyComparison(Displayed):
-    """The evaluations of several candidates on one log."""
-
-    source: str
-    """Name of the log."""
-    rows: int
-    dim: int
-    arm_names: tuple[str, ...] | None
-    """None if arms differ from row to row."""
-    settings: ComparisonSettings
-    policies: tuple[EvaluatedPolicy, ...]
-    reference: str
-    """Label of the candidate that all others are compared with."""
-    by_cluster: bool = False
-    """Whether clusters interleave, so that policies learned from some clusters and were evaluated on the others."""
-    promotion: Promotion | None = None
-    """Verdict of the promotion gate, if it was enabled."""
-    notes: tuple[str, ...] = ()
-    """Remarks about the log itself."""
-
-    @property
-    def differences(self) -> dict[str, DoublyRobustEstimate | None]:
-        """The value of each candidate minus that of the reference; None if it is unknown (`OTHER_ROWS` says why).
-
-        All intervals of one kind hold at once with probability `settings.level`, whichever candidate is the reference.
-        """
-        return {
-            policy.label: policy.evaluation.headline.difference
-            for policy in self.policies
-            if policy.label != self.reference and policy.evaluation.headline is not None
-        }
-
-    @property
-    def evaluation_by_left_out_rows(self) -> dict[int, Evaluation]:
-        """One evaluation for each set of evaluated rows, by `left_out_rows`.
-
-        Each has the logged mean of its rows.
-        """
-        return {policy.left_out_rows: policy.evaluation for policy in reversed(self.policies)}
-
-    def describe_rows(self, left_out: int) -> str:
-        """Return a description of the rows of an evaluation that leaves out this number of rows."""
-        if not left_out:
-            return f"all {self.rows:,} rows"
-        if self.by_cluster:
-            return f"the {self.rows - left_out:,} rows of other clusters"
-        return f"rows {left_out + 1:,} to {self.rows:,}"
-
-    def _values(self) -> dict[str, object]:
-        policies = ", ".join(policy.label for policy in self.policies)
-        values = {"log": self.source, "rows": self.rows, "features": self.dim, "policies": policies}
-        for label, difference in self.differences.items():
-            values[f"{label} minus {self.reference}"] = difference or OTHER_ROWS
-        return values
 
 
 def compare_policies(
@@ -376,6 +247,7 @@ class _Work:
             reward_range=settings.reward_range,
             reference=compared,
             comparisons=max(comb(len(self._candidates), 2), 1),
+            gains=len(self._candidates),
             seed=settings.seed,
             progress=lambda done, total: self._progress(label, done, total),
         )

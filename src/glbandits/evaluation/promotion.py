@@ -157,8 +157,9 @@ def promotion(
     bounds = check_reward_range(reward_range, link)
     if not all(map(math.isfinite, bounds)):
         raise InvalidInput(
-            f"the gate needs rewards with bounds, and the {link.name} link has none. Give reward_range, or read the "
-            "log with a link that has bounds, such as 'logistic'",
+            f"the gate needs rewards with bounds, and the {link.name} link has none. Give the lowest and the "
+            "highest possible reward (--reward-range, in Python reward_range), or read the log with a link that has "
+            "bounds, such as 'logistic'",
             field="reward_range",
         )
     reason = why_no_anytime_interval(head, bounds)

@@ -47,6 +47,22 @@ def test_evaluate_prints_a_table_and_writes_page_and_record(folder: Path) -> Non
     assert estimates[0]["value"] == pytest.approx(by_hand, abs=1e-12)
 
 
+def test_first_table_is_complete_or_names_the_option(folder: Path) -> None:
+    run = glb("evaluate", "log.parquet", *NAMES, "--policy", "uniform", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "Note: rewards are 0 or 1, so the link is logistic and their range 0 to 1; --link changes this" in run.stdout
+    assert "--reward-range" not in run.stdout
+    amounts = pl.read_parquet(folder / "log.parquet").with_columns(click=12.5 * pl.col("click"))
+    amounts.write_parquet(folder / "amounts.parquet")
+    run = glb("evaluate", "amounts.parquet", *NAMES, "--policy", "uniform", folder=folder)
+    assert "needs the range of rewards: --reward-range" in " ".join(run.stdout.split())
+    assert "the rewards of these rows are 0 to 12.5" in run.stdout
+    assert "the link is logistic" not in run.stdout
+    run = glb("train", "log.parquet", *NAMES[:4], folder=folder)
+    assert Bandit.load(folder / "model.safetensors").policy.link == "logistic"
+    assert "the link is logistic" in run.stdout
+
+
 def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     write_dsjson(tmp_path / "log.dsjson", 60)
@@ -155,7 +171,7 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
         (("log.parquet", *NAMES, "--probabilities", "p_{arm}"), "needs a column for every arm"),
         (("log.parquet", *NAMES, "--probabilities", "p"), "Option: --probabilities"),
         (("log.parquet", *NAMES, "--embedding", "kind"), "Option: --arm-table"),
-        (("log.parquet", *NAMES, "--promote-if-better"), "Option: --reward-range"),
+        (("log.parquet", *NAMES, "--link", "identity", "--promote-if-better"), "Option: --reward-range"),
         (("log.parquet", *NAMES, "--policy", "optimist:floor=2"), "glb: floor must be"),
         (("log.parquet", *NAMES, "--policy", "epsilon-greedy:exploration=-1"), "glb: exploration must be"),
         (("log.parquet", *NAMES, "--train", "2"), "Option: --train"),

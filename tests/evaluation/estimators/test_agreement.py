@@ -57,7 +57,7 @@ def test_estimate_outside_its_anytime_interval_gets_a_note() -> None:
     sums = MomentSums(2)
     terms = np.random.default_rng(1).normal(size=(1500, 2)) + np.array([0.0, 1.0])
     sums.add(list(terms.T), np.arange(1500))
-    notes = agreement_notes(sums.moments(), Headline(value=inside, gain=estimate), support)
+    notes = agreement_notes(sums.moments(), Headline(value=inside, gain=estimate, joint_gain=estimate), support)
     assert [note[:40] for note in notes] == ["the gain of dr lies outside the interval"]
 
 

@@ -33,6 +33,8 @@ def train_command(
         bandit = train(
             log, settings, seed=seed, progress=lambda done, total: bar(f"{settings.name} learns", done, total)
         )
+    for note in notes:
+        console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     if log.feature_map is not None:
         console.print(str(log.feature_map), soft_wrap=True, markup=False, highlight=False)
     for note in notes:

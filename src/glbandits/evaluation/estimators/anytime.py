@@ -130,7 +130,7 @@ def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float])
     if head.estimated:
         return "the propensities were estimated"
     if not all(map(math.isfinite, reward_range)):
-        return "needs a reward range"
+        return "needs the range of rewards: --reward-range, in Python reward_range"
     if head.clusters is not None:
         return "rows of one cluster depend on each other"
     return ""

@@ -6,6 +6,7 @@ while the log grows. The fixed-n interval (`fixed_n`) is narrower, and holds if 
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,6 +76,8 @@ class Headline:
     """Mean reward per decision of the target."""
     gain: DoublyRobustEstimate
     """The value minus the mean reward of the logging policy."""
+    joint_gain: DoublyRobustEstimate
+    """The gain with wider intervals, which hold at once for all targets that are evaluated together."""
     difference: DoublyRobustEstimate | None = None
     """The value minus that of the reference; None without a reference."""
 
@@ -83,8 +86,18 @@ class Headline:
         return Headline(
             value=self.value.without_evidence(reason),
             gain=self.gain.without_evidence(reason),
+            joint_gain=self.joint_gain.without_evidence(reason),
             difference=None if self.difference is None else self.difference.without_evidence(reason),
         )
+
+
+class Levels(NamedTuple):
+    """Confidence levels of intervals."""
+
+    each: float
+    """Of the value and the gain of one target."""
+    joint_gain: float
+    difference: float
 
 
 class HeadlineSums:
@@ -138,22 +151,25 @@ class HeadlineSums:
             self._only_target.add(rows_of(np.maximum(difference, 0.0)), rewards)
             self._only_reference.add(rows_of(np.maximum(-difference, 0.0)), rewards)
 
-    def headline(self, level: float, difference_level: float) -> Headline:
-        """Return the estimates of all rows so far.
+    def headline(self, levels: Levels) -> Headline:
+        """Return the estimates of all rows so far."""
+        evidence, anytime = self._target.evidence(), self._anytime
+        half_widths = self._value.half_widths(evidence, levels.each)
+        at_every_n = None if anytime is None else anytime.value(levels.each)
+        value = self._estimate(self._value, evidence, half_widths, at_every_n)
 
-        Args:
-            level: confidence level of the value and the gain.
-            difference_level: confidence level of the difference.
-        """
-        evidence = self._target.evidence()
-        at_every_n: tuple[AnytimeInterval | None, AnytimeInterval | None] = None, None
-        if self._anytime is not None:
-            at_every_n = self._anytime.value(level), self._anytime.gain(level)
-        half_widths = self._value.half_widths(evidence, level)
-        value = self._estimate(self._value, evidence, half_widths, at_every_n[0])
-        # The gain's interval has the shape of the value's: both get their large errors from the same rows.
-        gain = self._estimate(self._gain, evidence, half_widths, at_every_n[1], value.value)
-        return Headline(value=value, gain=gain, difference=self._difference_estimate(difference_level))
+        def gain(level: float) -> DoublyRobustEstimate:
+            # The gain's interval has the shape of the value's: both get their large errors from the same rows.
+            half_widths = self._value.half_widths(evidence, level)
+            at_every_n = None if anytime is None else anytime.gain(level)
+            return self._estimate(self._gain, evidence, half_widths, at_every_n, value.value)
+
+        return Headline(
+            value=value,
+            gain=gain(levels.each),
+            joint_gain=gain(levels.joint_gain),
+            difference=self._difference_estimate(levels.difference),
+        )
 
     def _difference_estimate(self, level: float) -> DoublyRobustEstimate | None:
         """The difference. Exchanging target and reference only changes its sign, also in the intervals."""

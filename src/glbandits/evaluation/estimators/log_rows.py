@@ -167,7 +167,7 @@ class RowReader:
         sequential: SequentialGlm | None,
         first_row: int = 0,
     ) -> None:
-        self._range, self._fitted, self._sequential = reward_range, fitted, sequential
+        self.reward_range, self._fitted, self._sequential = reward_range, fitted, sequential
         self._units = RowUnits(first_row)
         self.rewards = MomentSums(1)
         """Moments of the rewards of the log."""
@@ -182,27 +182,27 @@ class RowReader:
         if block.propensities is None:
             raise InvalidInput("all rows of a log must have propensities, or none; got both")
         first_row = self._units.rows
-        outside = (block.rewards < self._range[0]) | (block.rewards > self._range[1])
+        outside = (block.rewards < self.reward_range[0]) | (block.rewards > self.reward_range[1])
         if outside.any():
             row = int(np.argmax(outside))
             raise InvalidInput(
-                f"rewards must be within reward_range, {self._range}; got {block.rewards[row]} in row "
+                f"rewards must be within reward_range, {self.reward_range}; got {block.rewards[row]} in row "
                 f"{first_row + row}. Set a wider reward_range",
                 field="reward_range",
             )
         self._least = min(self._least, float(block.rewards.min()))
         self._largest = max(self._largest, float(block.rewards.max()))
-        low, high = self._range
+        low, high = self.reward_range
         bounded = math.isfinite(low), math.isfinite(high)
         self.possible_values = low if bounded[0] else self._least, high if bounded[1] else self._largest
         clusters, fold_keys = self._units.assign(block)
         predicted = None
         if self._fitted is not None:
             model, fitted = self._fitted
-            predicted = np.clip(fitted.predict(block, fold_of(fold_keys, model.folds)), *self._range)
+            predicted = np.clip(fitted.predict(block, fold_of(fold_keys, model.folds)), *self.reward_range)
             predicted = np.where(block.arm_mask, predicted, 0.0)
         sequential = None if self._sequential is None else self._sequential.predict_then_learn(block)
-        rows = LogRows(block, self._range, predicted, sequential, first_row, clusters)
+        rows = LogRows(block, self.reward_range, predicted, sequential, first_row, clusters)
         rows.add_to(self.rewards, block.rewards)
         deviations = np.abs(block.propensities * block.arms.counts - 1.0)
         self.chose_uniformly &= bool((deviations <= UNIFORM_TOLERANCE).all())

@@ -86,6 +86,8 @@ class Evaluation:
     arm_names: tuple[str, ...] | None
     no_evidence: str = ""
     """Why the headline has no numbers, or without a headline the estimates; "" if they may be shown."""
+    doubts: tuple[str, ...] = ()
+    """Those of the notes that say why the headline is probably wrong."""
 
     def __getitem__(self, name: str) -> Estimate:
         """Return the estimate of an estimator by its name."""

@@ -10,7 +10,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.embeddings import Embeddings
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs, normal_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
-from glbandits.evaluation.estimators.headline import HeadlineSums, agreement_notes
+from glbandits.evaluation.estimators.headline import HeadlineSums, Levels, agreement_notes
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
@@ -96,8 +96,7 @@ class TargetSums:
     def evaluation(
         self,
         reader: RowReader,
-        level: float,
-        difference_level: float,
+        levels: Levels,
         least_propensity: float | None,
         arm_names: tuple[str, ...] | None,
     ) -> Evaluation:
@@ -105,8 +104,7 @@ class TargetSums:
 
         Args:
             reader: the reader of the rows.
-            level: confidence level of the intervals.
-            difference_level: that of the difference from the reference.
+            levels: confidence levels of the intervals.
             least_propensity: lower bound on the probabilities of the logging policy, if known.
             arm_names: of the log.
         """
@@ -117,16 +115,23 @@ class TargetSums:
             )
         support = self._support.support(self._weights.moments().standard_error(np.ones(1)), least_propensity)
         estimates = [
-            _estimate(estimator, sums.moments(), running.table(), support, level)
+            _estimate(estimator, sums.moments(), running.table(), support, levels.each)
             for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True)
         ]
-        logged, headline = reader.rewards.moments(), None
+        logged, headline, doubts = reader.rewards.moments(), None, list[str]()
         notes, reason = self._notes(estimates, support, logged), support.no_evidence()
+        if self._headline is not None and not self._are_estimated and reader.possible_values != reader.reward_range:
+            low, high = reader.possible_values
+            notes.append(
+                f"the rewards of these rows are {low:.6g} to {high:.6g}. If you know the lowest and the highest "
+                "possible reward, set them (--reward-range, in Python reward_range): then there are intervals at "
+                "every n"
+            )
         if self._headline is not None:
-            headline = self._headline.headline(level, difference_level)
+            headline = self._headline.headline(levels)
             reason = support.no_evidence_for(headline.value.value, reader.possible_values)
             if not reason:
-                notes += agreement_notes(self._differences.moments(), headline, support)
+                doubts = agreement_notes(self._differences.moments(), headline, support)
         if headline is not None and reason:
             headline = headline.without_evidence(reason)
         return Evaluation(
@@ -135,8 +140,9 @@ class TargetSums:
             logged_error=logged.standard_error(np.ones(1)),
             headline=headline,
             support=support,
-            level=level,
-            notes=tuple(notes),
+            level=levels.each,
+            notes=(*notes, *doubts),
+            doubts=tuple(doubts),
             at_rows=self._running[0].table()[0].astype(np.int64),
             arm_names=arm_names,
             no_evidence=reason,

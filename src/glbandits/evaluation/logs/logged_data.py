@@ -18,7 +18,7 @@ from glbandits.evaluation.logs.arm_features import (
     check_int_array,
     copy_with,
 )
-from glbandits.evaluation.logs.reward_checks import check_rewards
+from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
@@ -93,7 +93,7 @@ class LoggedData(DisplayedLog):
     ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
     ... )
     >>> log
-    <LoggedData: rows 3, arms 2, features 2, propensities logged, link identity>
+    <LoggedData: rows 3, arms 2, features 2, propensities logged, link logistic>
     >>> LoggedData(
     ...     chosen=[0, 1], rewards=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], arms=FixedArms(np.eye(2), rows=2)
     ... ).propensities.tolist()
@@ -113,8 +113,9 @@ class LoggedData(DisplayedLog):
     arms: ArmFeatures
     clusters: Ints | None = None
     """Cluster of each row, (n,): rows of a cluster are not independent, such as decisions for one user."""
-    link: str | Link = "identity"
-    """Defines the valid rewards: any number for identity, 0 to 1 for logistic and probit, at least 0 for log."""
+    link: str | Link = AUTO_LINK
+    """Defines the valid rewards: any number for identity, 0 to 1 for logistic and probit, at least 0 for log. By
+    default logistic if rewards are 0 and 1, else identity."""
     arm_names: tuple[str, ...] | None = None
     """Names of the arms; None if rows have different arms."""
     estimated: bool = False
@@ -138,6 +139,8 @@ class LoggedData(DisplayedLog):
         set_validated(
             self, chosen=check_int_array("chosen", self.chosen), rewards=check_array("rewards", self.rewards, 1)
         )
+        if self.link == AUTO_LINK:
+            set_validated(self, link=inferred_link(self.link, are_binary=are_binary(self.rewards)))
         if self.propensities is not None:
             set_validated(self, propensities=check_array("propensities", self.propensities, 1))
         if self.probabilities is not None:

@@ -1,4 +1,4 @@
-"""Check the range of rewards, and the rewards of a log against the range of a link, which `maths.links` defines."""
+"""The link of a log, and checks of its rewards against the range of the link, which `maths.links` defines."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,24 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, check_float, value_text
 from glbandits.maths.links import Link
+
+AUTO_LINK = "auto"
+"""The default link of a log, which `inferred_link` replaces."""
+
+
+def inferred_link(link: str | Link, *, are_binary: bool) -> str | Link:
+    """Return the link; for "auto" "logistic" if rewards are 0 and 1, else "identity"."""
+    return ("logistic" if are_binary else "identity") if link == AUTO_LINK else link
+
+
+def are_binary(rewards: Floats) -> bool:
+    """Whether rewards are 0 and 1. Not so if only one of them occurs, which leaves other values possible.
+
+    >>> are_binary(np.array([0.0, 1.0, 0.0])), are_binary(np.array([0.0, 0.5, 1.0])), are_binary(np.array([0.0, 0.0]))
+    (True, False, False)
+    """
+    ones = rewards == 1.0
+    return bool(ones.any() and not ones.all() and (ones | (rewards == 0.0)).all())
 
 
 def check_rewards(rewards: Floats, link: Link, describe_row: Callable[[int], str]) -> None:

@@ -22,6 +22,7 @@ from glbandits.evaluation.logs.logged_data import (
     LoggedData,
     block_size,
 )
+from glbandits.evaluation.logs.reward_checks import AUTO_LINK, inferred_link
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Hashing
 from glbandits.maths.links import Link, find_link
@@ -141,8 +142,10 @@ class DsjsonLog(DisplayedLog):
     feature_map = None
 
     def __init__(self, path: Path, hashing: Hashing, link: str | Link, *, sparse: bool = False) -> None:
-        self._path, self._hashing, self._link, self.sparse = path, hashing, link, sparse
-        self.counts, self._max_arms, self._has_probabilities = _first_pass(path, find_link(link))
+        self._path, self._hashing, self.sparse = path, hashing, sparse
+        valid = find_link(inferred_link(link, are_binary=False))
+        self.counts, self._max_arms, self._has_probabilities, binary = _first_pass(path, valid)
+        self._link = inferred_link(link, are_binary=binary)
 
     @property
     def dim(self) -> int:
@@ -208,7 +211,7 @@ def read_dsjson(
     path: str | PathLike[str],
     *,
     hashing: Hashing | None = None,
-    link: str | Link = "identity",
+    link: str | Link = AUTO_LINK,
     sparse: bool | None = None,
 ) -> DsjsonLog:
     """Read a log in Vowpal Wabbit's dsjson format. The features of actions are hashed.
@@ -218,7 +221,8 @@ def read_dsjson(
     Args:
         path: a file with one JSON object per line.
         hashing: how features are hashed; by default to 256 features.
-        link: defines the valid rewards. Use "logistic" for costs of -1 and 0, which are rewards of 1 and 0.
+        link: defines the valid rewards. By default "logistic" for costs of -1 and 0, which are rewards of 1 and 0, else
+            "identity".
         sparse: whether arms are `SparseArms`, so that time and memory do not depend on the number of features. Policies
             then use their sparse form. By default, above 4,096 features.
     """
@@ -267,13 +271,14 @@ def _locate_errors(path: Path, line: int) -> Iterator[None]:
         raise InvalidInput(f"line {line} of {path.name}: {error}", field=error.field) from None
 
 
-def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool]:
+def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool, bool]:
     """Validate all lines.
 
-    Return their counts, the largest number of actions, and whether all decisions have all probabilities.
+    Return their counts, the largest number of actions, whether all decisions have all probabilities, and whether their
+    rewards are 0 and 1.
     """
     decisions = others = not_activated = max_arms = 0
-    complete = True
+    complete, rewards = True, set[float]()
     first_pdrop = None
     for line, event in _events(path):
         if not event.is_shown:
@@ -289,8 +294,11 @@ def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool]:
                 )
         first_pdrop, max_arms, decisions = event.dropped, max(max_arms, len(event.actions)), decisions + 1
         complete &= event.has_all_probabilities
+        if len(rewards) < 3:
+            rewards.add(event.reward)
     if not decisions:
         raise InvalidInput(
             f"{path} must have decisions; got {others} other lines and {not_activated} decisions that were not shown"
         )
-    return DsjsonCounts(decisions=decisions, others=others, not_activated=not_activated), max_arms, complete
+    counts = DsjsonCounts(decisions=decisions, others=others, not_activated=not_activated)
+    return counts, max_arms, complete, rewards == {0.0, 1.0}

@@ -20,8 +20,10 @@ from glbandits.common.errors import InvalidInput
 from glbandits.common.export_manifest import Manifest, RunningPolicy, read_manifest
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArmNames, RowArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, DisplayedLog, LoggedData, block_size
+from glbandits.evaluation.logs.reward_checks import AUTO_LINK, inferred_link
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import cluster_ids, name_indices
+from glbandits.evaluation.readers.table_layout import binary_rewards
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors
 from glbandits.features import FeatureMap, Features
 from glbandits.features.kinds.categorical import natural_order
@@ -56,7 +58,7 @@ def is_export(folder: Path) -> bool:
 def read_export(
     folder: str | PathLike[str],
     *,
-    link: str | Link | None = None,
+    link: str | Link = AUTO_LINK,
     cluster: str | None = None,
     features: Any = None,
     sparse: bool | None = None,
@@ -65,7 +67,7 @@ def read_export(
 
     Args:
         folder: the folder of the export.
-        link: defines the valid rewards; None for that of the loop's policy.
+        link: defines the valid rewards; by default that of the loop's policy.
         cluster: the column of the clusters, such as "event_id".
         features: a feature map, such as that of another model, or a fitted scikit-learn transformer. It encodes the
             fields of the requests. By default, the features are those of the present model of the loop.
@@ -76,7 +78,6 @@ def read_export(
     path = Path(folder).absolute()
     manifest = read_manifest(path)
     files, running = _files(path, manifest), manifest.running
-    link = find_link(link or ("identity" if running is None else running.link))
     for file in files:
         if not file.is_file():
             raise _damaged(f"its file {file.name} is missing")
@@ -103,7 +104,8 @@ def read_export(
             dim = sparse_width or table.select(pl.col("features").list.first().list.len().first()).collect().item()
         arms = pl.col("actions")
         names = table.select(arms.explode().unique()).collect(engine="streaming").to_series().to_list()
-        max_arms, rows = table.select(arms.list.len().max(), pl.len().alias("rows")).collect().row(0)
+        binary = binary_rewards(pl.col("reward").cast(pl.Float64)).alias("binary")
+        max_arms, rows, is_binary = table.select(arms.list.len().max(), pl.len().alias("rows"), binary).collect().row(0)
     if rows != manifest.rows:
         raise _damaged(f"it has {rows:,} rows, and its manifest says {manifest.rows:,}")
     if None in names or dim is None:
@@ -114,7 +116,7 @@ def read_export(
         dim=dim,
         max_arms=max_arms,
         names=natural_order(names),
-        link=link,
+        link=find_link(running.link if link == AUTO_LINK and running else inferred_link(link, are_binary=is_binary)),
         cluster=cluster,
         feature_map=feature_map,
         sparse=columns is SPARSE or dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),

@@ -13,7 +13,7 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
-from glbandits.evaluation.logs.reward_checks import check_rewards
+from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link
 from glbandits.evaluation.readers.column_values import column_error, column_values, is_number, reward_values
 from glbandits.evaluation.readers.columns import Columns, columns_of
 from glbandits.features import Category, FeatureMap, Features, TransformerFeatures, Vector
@@ -45,7 +45,7 @@ class LogOptions(MapOptions, total=False):
     arm_id: str | None
     """The column of `arm_table` with the names of the arms. By default the first one. All others are features."""
     link: str | Link
-    """Defines the valid rewards. By default "identity": any finite number."""
+    """Defines the valid rewards. By default "logistic" if rewards are 0 and 1, else "identity": any finite number."""
     features: Any
     """A feature map or a fitted scikit-learn transformer. By default a map is learned from the log."""
     per_arm_block: bool
@@ -137,12 +137,13 @@ def inspect_table(
             "the features of arms come from the column of features or from arm_table. Leave out one of them",
             field="arm_table",
         )
-    schema, link = table.collect_schema(), options.get("link", "identity")
-    sizes = _scan_table(table, columns, find_link(link), named=arm_table is None)
+    schema, given = table.collect_schema(), options.get("link", AUTO_LINK)
+    valid = find_link(inferred_link(given, are_binary=False))
+    sizes = _scan_table(table, columns, valid, named=arm_table is None)
     if not sizes["rows"]:
         raise InvalidInput("the table has no rows. A log needs at least one decision")
     if not sizes["valid_rewards"]:
-        _check_all_rewards(table, columns.reward, find_link(link))
+        sizes["binary"] = _check_all_rewards(table, columns.reward, valid)
     if arm_table is not None:
         names, arm_values, arm_rows = _read_arms(arm_table, options.get("arm_id"), columns.arm)
     else:
@@ -165,7 +166,7 @@ def inspect_table(
     sparse = options.get("sparse")
     return TableLayout(
         columns=columns,
-        link=link,
+        link=inferred_link(given, are_binary=sizes["binary"]),
         rows=sizes["rows"],
         max_arms=sizes.get("max_arms") or len(names),
         arm_names=names,
@@ -207,26 +208,33 @@ def checked_rewards(series: pl.Series, link: Link, first_row: int) -> Floats:
     return rewards
 
 
-def _check_all_rewards(table: pl.LazyFrame, name: str, link: Link) -> None:
-    """Raise InvalidInput if a reward is invalid, before anything slow begins."""
-    first_row = 0
+def _check_all_rewards(table: pl.LazyFrame, name: str, link: Link) -> bool:
+    """Raise InvalidInput if a reward is invalid, before anything slow begins. Return whether they are 0 and 1."""
+    first_row, different = 0, np.zeros(0)
     for rows in table.select(name).collect_batches(chunk_size=BLOCK, maintain_order=True):
-        first_row += len(checked_rewards(rows[name], link, first_row))
+        rewards = checked_rewards(rows[name], link, first_row)
+        first_row, different = first_row + len(rewards), np.unique(np.concatenate([different[:3], rewards]))
+    return are_binary(different)
 
 
-def _valid_rewards(name: str, kind: pl.DataType, link: Link) -> pl.Expr:
-    """Whether all rewards are valid numbers. False for text, which must be parsed."""
+def _valid_rewards(name: str, kind: pl.DataType, link: Link) -> list[pl.Expr]:
+    """Whether all rewards are valid numbers, and 0 and 1. Text is not valid here: it must be parsed."""
     if not is_number(kind):
-        return pl.lit(False).alias("valid_rewards")
+        return [pl.lit(False).alias("valid_rewards")]
     reward, lowest, highest = pl.col(name).cast(pl.Float64), link.lowest_reward, link.highest_reward
     valid = reward.is_finite() & reward.is_between(max(lowest, -MAX_ABS), min(highest, MAX_ABS))
-    return valid.fill_null(False).all().alias("valid_rewards")
+    return [valid.fill_null(False).all().alias("valid_rewards"), binary_rewards(reward).alias("binary")]
+
+
+def binary_rewards(reward: pl.Expr) -> pl.Expr:
+    """Whether all rewards are 0 and 1, as in `are_binary`."""
+    return (reward.min() == 0.0) & (reward.max() == 1.0) & ((reward == 0.0) | (reward == 1.0)).all()
 
 
 def _scan_table(table: pl.LazyFrame, columns: Columns, link: Link, *, named: bool) -> dict[str, Any]:
     """Number of rows, of arms at most and of features, rows of each arm, and whether rewards are valid, in one pass."""
     sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
-    sizes.append(_valid_rewards(columns.reward, table.collect_schema()[columns.reward], link))
+    sizes += _valid_rewards(columns.reward, table.collect_schema()[columns.reward], link)
     if lists is not None:
         sizes.append(pl.col(lists).list.len().max().alias("max_arms"))
     if columns.features is not None:

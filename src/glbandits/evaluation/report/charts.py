@@ -25,9 +25,9 @@ from glbandits.common.display.charts import (
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.palette import GREY
 from glbandits.evaluation import ArmSupport
+from glbandits.evaluation.comparison_result import PolicyComparison
 from glbandits.evaluation.estimators.estimator import UNKNOWN
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
-from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.report.tables import estimate_rows, logged_interval
 

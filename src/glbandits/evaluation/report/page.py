@@ -8,7 +8,7 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import join_words
 from glbandits.common.version import __version__
 from glbandits.evaluation import ArmSupport, Promotion
-from glbandits.evaluation.policy_comparison import PolicyComparison
+from glbandits.evaluation.comparison_result import PolicyComparison
 from glbandits.evaluation.report import charts, tables
 from glbandits.evaluation.report.record import write_record
 
@@ -23,7 +23,7 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
     """
     folder.mkdir(parents=True, exist_ok=True)
     styles = styles_in_order(policy.label for policy in comparison.policies)
-    sections = []
+    sections = [Section("verdict", "Verdict", "\n".join(map(paragraph, comparison.verdict)))]
     if comparison.promotion is not None:
         sections.append(Section("gate", "Promote a policy?", _gate(comparison.promotion)))
     sections += [

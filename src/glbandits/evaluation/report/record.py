@@ -10,8 +10,8 @@ import numpy as np
 
 from glbandits.common.version import __version__
 from glbandits.evaluation import ArmSupport, Estimate, Evaluation
+from glbandits.evaluation.comparison_result import EvaluatedPolicy, PolicyComparison
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES, Support
-from glbandits.evaluation.policy_comparison import EvaluatedPolicy, PolicyComparison
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -40,6 +40,7 @@ def as_record(comparison: PolicyComparison, command: str) -> JsonObject:
         "arm_names": comparison.arm_names,
         "questions": asdict(comparison.settings),
         "split_by_cluster": comparison.by_cluster,
+        "verdict": comparison.verdict,
         "notes": comparison.notes,
         "reference": comparison.reference,
         "promotion": None if comparison.promotion is None else asdict(comparison.promotion),

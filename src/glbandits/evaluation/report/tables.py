@@ -10,8 +10,8 @@ from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.text_format import NO_VALUE, significant
 from glbandits.evaluation import ArmSupport, DoublyRobustEstimate, Evaluation, Interval, Promotion
+from glbandits.evaluation.comparison_result import OTHER_ROWS, PolicyComparison
 from glbandits.evaluation.estimators.support import NO_EVIDENCE
-from glbandits.evaluation.policy_comparison import OTHER_ROWS, PolicyComparison
 
 MAX_ROWS = 200
 """Arms that a table shows. The JSON file has all arms."""

@@ -1,0 +1,162 @@
+"""The verdict of a policy comparison in sentences: what is better than the logging policy, what is best, how sure.
+
+A sentence that calls a policy better or worse is wrong with a probability of at most 1 - level, if it is read once:
+
+- Gains over the logging policy share 1 - level equally among all candidates (`Headline.joint_gain`).
+- The best candidate needs a positive lower bound of its difference from each other candidate. The differences from the
+  reference hold at once for all pairs, so that d(a) - d(b) is at least the lower bound of d(a) minus the upper bound of
+  d(b).
+
+The intervals are those at this n. Where the interval at every n excludes 0 too, the sentence holds however often it is
+read.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from glbandits.common.display.displayed import percent
+from glbandits.common.display.text_format import join_words, significant
+from glbandits.evaluation.estimators.estimator import Interval
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
+from glbandits.evaluation.estimators.results import Evaluation
+from glbandits.maths.online_statistics.confidence_sequence import rows_to_exclude_zero
+
+MAX_MORE_ROWS = 1000
+"""Times the rows of the log. If more would be needed, two policies count as equally good."""
+TODAY = "what runs today (the logging policy)"
+
+
+class Compared(NamedTuple):
+    """The numbers of a policy comparison."""
+
+    evaluations: Mapping[str, Evaluation]
+    """Of all candidates, by their labels."""
+    differences: Mapping[str, DoublyRobustEstimate | None]
+    """Of all candidates from the reference, except for the reference."""
+    reference: str
+    rows: int
+    """Of the whole log."""
+    level: float
+
+
+def verdict_sentences(compared: Compared) -> tuple[str, ...]:
+    """Return which candidates are better than the logging policy, which is best, and what the log cannot tell."""
+    evaluations = compared.evaluations
+    if any(each.headline is None for each in evaluations.values()):
+        return ("There is no verdict without the doubly robust estimate: add the estimator dr.",)
+    doubts = {label: doubt for label, each in evaluations.items() if (doubt := _doubt(each))}
+    known = compared._replace(evaluations={label: evaluations[label] for label in evaluations if label not in doubts})
+    sentences = [f"No verdict on {label}: {doubt}." for label, doubt in doubts.items()]
+    if known.evaluations:
+        sentences = [*_against_today(known), *_best(known), *sentences]
+    if any(each.support.estimated for each in known.evaluations.values()):
+        sentences.append(
+            "All this holds only if the logging policy used nothing but the context, because its propensities were "
+            "estimated."
+        )
+    return tuple(sentences)
+
+
+def _doubt(evaluation: Evaluation) -> str:
+    """Why a candidate has no part in the verdict; "" if it has."""
+    return evaluation.no_evidence or ("its estimate is in doubt (see the notes)" if evaluation.doubts else "")
+
+
+def _against_today(compared: Compared) -> list[str]:
+    """Compare the candidates with the logging policy."""
+    gains = {label: _headline(each).joint_gain for label, each in compared.evaluations.items()}
+    sentences = []
+    for sign, word in ((1, "Better"), (-1, "Worse")):
+        found = {label: gain for label, gain in gains.items() if _sign(gain) == sign}
+        if found:
+            texts = [f"{label}, by {_text(gain)}" for label, gain in found.items()]
+            sentences.append(f"{word} than {TODAY}: {join_words(texts)}; {_sure(compared, found)}.")
+        elif sign > 0:
+            sentences.append(f"No candidate is shown to be better than {TODAY}.")
+    for label, gain in gains.items():
+        if not _sign(gain):
+            more = _missing_rows(compared, label, gain)
+            sentences.append(f"Whether {label} is better or worse is open: its gain is {_text(gain)}; {more}.")
+    return sentences
+
+
+def _best(compared: Compared) -> list[str]:
+    """Name the best candidate, or those that may be as good as the one with the highest estimate."""
+    evaluations, reference = compared.evaluations, compared.reference
+    if len(evaluations) < 2:
+        return []
+    if reference not in evaluations:
+        return [f"Which candidate is best is open: there is no verdict on {reference}, the reference of differences."]
+    differences = {label: compared.differences[label] for label in evaluations if label != reference}
+    apart = [label for label, difference in differences.items() if difference is None]
+    if apart:
+        return [f"Which candidate is best is open: {join_words(apart)} and {reference} were evaluated on other rows."]
+    estimates = {label: each for label, each in differences.items() if each is not None}
+    bounds = {reference: Interval(0.0, 0.0)} | {label: _bounds(each) for label, each in estimates.items()}
+    best = max(evaluations, key=lambda label: _headline(evaluations[label]).value.value)
+    rivals = [label for label in evaluations if label != best and not bounds[best].low > bounds[label].high]
+    if not rivals:
+        others = join_words([label for label in evaluations if label != best])
+        return [f"The best candidate is {best}, better than {others}; {_sure(compared, estimates)}."]
+    value = significant(_headline(evaluations[best]).value.value)
+    sentence = f"The highest estimate is that of {best}, {value}, but {join_words(rivals)} may be as good"
+    if best != reference and rivals != [reference]:
+        return [f"{sentence}: take {best} as the reference to compare directly."]
+    difference = estimates[best if best != reference else rivals[0]]
+    more = "" if len(rivals) > 1 else f"; {_missing_rows(compared, best, difference)}"
+    return [f"{sentence}{more}."]
+
+
+def _headline(evaluation: Evaluation) -> Headline:
+    assert evaluation.headline is not None
+    return evaluation.headline
+
+
+def _interval(estimate: DoublyRobustEstimate) -> Interval | None:
+    """The fixed-n interval, or the anytime-valid one if there is not enough evidence for it."""
+    return estimate.interval if estimate.fixed_n is None else estimate.fixed_n
+
+
+def _bounds(difference: DoublyRobustEstimate) -> Interval:
+    """The interval of a difference; all numbers if it has none."""
+    return _interval(difference) or Interval(-math.inf, math.inf)
+
+
+def _sign(estimate: DoublyRobustEstimate) -> int:
+    """1 or -1 if the interval has only positive or only negative values, else 0."""
+    low, high = _interval(estimate) or (0.0, 0.0)
+    return int(low > 0.0) - int(high < 0.0)
+
+
+def _text(estimate: DoublyRobustEstimate) -> str:
+    interval = _interval(estimate)
+    if interval is None:
+        return f"unknown ({estimate.no_fixed_n})"
+    return f"{_signed(estimate.value)} ({_signed(interval.low)} to {_signed(interval.high)})"
+
+
+def _signed(value: float) -> str:
+    """The value with its sign; 0 for rounding errors."""
+    return "0" if abs(value) < 1e-6 else f"{'+' if value > 0.0 else ''}{significant(value)}"
+
+
+def _sure(compared: Compared, estimates: Mapping[str, DoublyRobustEstimate]) -> str:
+    """The level, and whether the sentence may be read repeatedly."""
+    always = all(
+        each.anytime is not None and not each.anytime.low <= 0.0 <= each.anytime.high for each in estimates.values()
+    )
+    looks = "however often you look" if always else "if you look once"
+    return f"{percent(compared.level)} sure, {looks}"
+
+
+def _missing_rows(compared: Compared, label: str, estimate: DoublyRobustEstimate) -> str:
+    """About how many more rows of the log would tell the sign of an estimate."""
+    interval, used = _interval(estimate), compared.evaluations[label].support.rows
+    if interval is None:
+        return "more rows are needed"
+    needed = rows_to_exclude_zero(used, estimate.value, *interval) / used
+    if not needed <= MAX_MORE_ROWS:
+        return f"{MAX_MORE_ROWS:,} times as many rows would not tell, so count them as equally good"
+    more = max((needed - 1.0) * compared.rows, 1.0)
+    return f"about {round(more, 1 - math.floor(math.log10(more))):,.0f} more rows like these would tell"
