@@ -130,7 +130,12 @@ class LogArguments(LogFile):
     )
 
     def open(
-        self, console: Console, model_settings: Mapping[str, Any] | None = None, *, with_propensities: bool = True
+        self,
+        console: Console,
+        model_settings: Mapping[str, Any] | None = None,
+        *,
+        with_propensities: bool = True,
+        proposed: tuple[str, ...] = (),
     ) -> tuple[Log, list[str]]:
         """Open the log, and return it with notes that the user must see.
 
@@ -138,6 +143,7 @@ class LogArguments(LogFile):
             console: shows that the log is being read.
             model_settings: settings with which models need the log to be read.
             with_propensities: False for a log that is only learned from.
+            proposed: columns with the arms of candidates.
         """
         given = with_propensities and not self.estimate_propensities
         columns = Columns(
@@ -150,6 +156,7 @@ class LogArguments(LogFile):
             cluster=self.cluster,
             arms=self.arms,
             features=self.features,
+            proposed=proposed,
         )
         log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
         if not (self.estimate_propensities and with_propensities):

@@ -47,6 +47,18 @@ def test_evaluate_prints_a_table_and_writes_page_and_record(folder: Path) -> Non
     assert estimates[0]["value"] == pytest.approx(by_hand, abs=1e-12)
 
 
+def test_column_of_the_log_is_a_candidate(folder: Path) -> None:
+    table = pl.read_parquet(folder / "log.parquet")
+    offers = pl.Series("offer", ["new", "old", None] * 200)
+    table.with_columns(offers).write_parquet(folder / "log.parquet")
+    run = glb("evaluate", "log.parquet", *NAMES, "--policy", "column:offer", "--estimator", "snips", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "200 of 600 rows do not offer the arm of column 'offer' (or it is missing)" in run.stdout
+    run = glb("evaluate", "log.parquet", *NAMES, "--policy", "column:offer", "--context", "offer", folder=folder)
+    assert run.returncode == 2
+    assert "context must not contain 'offer'" in run.stderr
+
+
 def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     write_dsjson(tmp_path / "log.dsjson", 60)

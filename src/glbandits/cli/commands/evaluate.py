@@ -7,7 +7,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, parse_candidates
+from glbandits.cli.candidates import (
+    CandidatesOption,
+    ModelsOption,
+    features_of_models,
+    parse_candidates,
+    proposed_columns,
+)
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, SeedOption, command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
@@ -90,9 +96,10 @@ def evaluate_command(
 ) -> None:
     """Estimate the mean reward of policies from a log of another policy's decisions.
 
-    A policy learns the first rows and is evaluated on the rest, where it does not learn. `uniform` and `arm:NAME` are
-    evaluated on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, `arm:NAME`
-    decides as the logging policy did. Without --policy, `optimist` and `uniform` are evaluated; on the log of a
+    A policy learns the first rows and is evaluated on the rest, where it does not learn. `uniform`, `arm:NAME` (always
+    this arm) and `column:NAME` (the arm that another system would have chosen, in a column of the log) are evaluated
+    on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, the last two decide as the
+    logging policy did. Without --policy, `optimist` and `uniform` are evaluated; on the log of a
     service, its running policy with its settings and `uniform`.
     """
     check_engine(engine, jobs)
@@ -111,7 +118,7 @@ def evaluate_command(
         seed=seed,
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji
-    log, notes = options.open(console, features_of_models(model))
+    log, notes = options.open(console, features_of_models(model), proposed=proposed_columns(policy))
     policies = policy or ["optimist", "uniform"]
     running = log.running if isinstance(log, ServiceExport) else None
     if running is not None:
