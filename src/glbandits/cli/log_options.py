@@ -188,17 +188,19 @@ class LogArguments(LogFile):
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
     """Decorator: replace the parameter `options` of a command, a LogFile or LogArguments, by its fields.
 
-    The fields become options of the command, in their order and with their defaults.
+    The fields become options of the command, in their order and with their defaults, except those that the command
+    declares itself.
     """
     signature = inspect.signature(command)
     group = signature.parameters["options"].annotation
+    shared = [option for option in fields(group) if option.name not in signature.parameters]
     parameters = list[inspect.Parameter]()
     for parameter in signature.parameters.values():
-        parameters += map(_as_parameter, fields(group)) if parameter.name == "options" else [parameter]
+        parameters += map(_as_parameter, shared) if parameter.name == "options" else [parameter]
 
     @wraps(command)
     def call(**values: Any) -> None:
-        options = group(**{option.name: values.pop(option.name) for option in fields(group)})
+        options = group(**{option.name: values.pop(option.name) for option in shared})
         command(options=options, **values)
 
     # typer reads the signature and the annotations
