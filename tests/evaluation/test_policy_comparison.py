@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -186,3 +188,17 @@ def test_unknown_reference_is_rejected_and_ips_has_no_differences() -> None:
     with pytest.raises(UnknownName, match="unknown reference 'unifrom'; did you mean 'uniform'.* Known: "):
         compare_policies(small_log(), targets, ComparisonSettings(reference="unifrom"))
     assert not compare_policies(small_log(), targets, ComparisonSettings(estimators=("ips",))).differences
+
+
+def test_candidates_learn_the_first_reward_and_are_evaluated_by_all() -> None:
+    log = small_log()
+    flipped, candidates = replace(log, rewards=1.0 - log.rewards), {"optimist": Optimist(link="logistic")}
+    settings = ComparisonSettings(estimators=("snips",))
+    both = compare_policies(log, candidates, settings, source="log", reward="click", other_rewards={"no": flipped})
+    [other] = both.other_rewards
+    [first], [second] = both.policies, other.policies
+    assert first.evaluation["snips"].value > 0.5
+    assert second.evaluation["snips"].value == pytest.approx(1.0 - first.evaluation["snips"].value)
+    assert (other.reward, other.source, second.learning_curve) == ("no", "log, no", None)
+    with pytest.raises(InvalidInput, match="the log with the reward 'no' must have the rows"):
+        compare_policies(log, candidates, settings, reward="click", other_rewards={"no": flipped[:9]})

@@ -1,4 +1,4 @@
-"""Options that name policies and saved models, and their values: `sgd-ts:step=0.5`, `uniform`, `arm:NAME`, files."""
+"""Options that name policies and saved models: `sgd-ts:step=0.5`, `uniform`, `arm:NAME`, `column:NAME`, files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import Log
-from glbandits.evaluation.estimators.targets import ARM, as_target
+from glbandits.evaluation.estimators.targets import ARM, COLUMN, as_target
 from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.features import FeatureMap
@@ -23,7 +23,8 @@ CandidatesOption: TypeAlias = Annotated[
     list[str],
     typer.Option(
         metavar="POLICY",
-        help="A policy, optionally with settings: sgd-ts:step=0.5. Or uniform, or arm:NAME. Repeat for more.",
+        help="A policy, optionally with settings: sgd-ts:step=0.5. Or uniform, arm:NAME or column:NAME. Repeat for "
+        "more.",
     ),
 ]
 ModelsOption: TypeAlias = Annotated[
@@ -44,6 +45,11 @@ def parse_candidates(
         raise InvalidInput(f"each policy can be named once; got {', '.join(labels)}")
     candidates = {text: _parse_candidate(text, log, train_share) for text in texts}
     return candidates | {str(path): Bandit.load(path) for path in models}
+
+
+def proposed_columns(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of the candidates column:NAME."""
+    return tuple(dict.fromkeys(text.removeprefix(COLUMN) for text in texts if text.startswith(COLUMN)))
 
 
 def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> Policy:
@@ -68,6 +74,6 @@ def features_of_models(models: Sequence[Path]) -> dict[str, Any]:
 
 
 def _parse_candidate(text: str, log: Log, train_share: float) -> Candidate:
-    if text == "uniform" or text.startswith(ARM):
+    if text == "uniform" or text.startswith((ARM, COLUMN)):
         return as_target(text, log)
     return parse_learning_policy(text, log, train_share=train_share)

@@ -135,7 +135,12 @@ class LogArguments(LogFile):
     )
 
     def open(
-        self, console: Console, model_settings: Mapping[str, Any] | None = None, *, with_propensities: bool = True
+        self,
+        console: Console,
+        model_settings: Mapping[str, Any] | None = None,
+        *,
+        with_propensities: bool = True,
+        proposed: tuple[str, ...] = (),
     ) -> tuple[Log, list[str]]:
         """Open the log, and return it with notes that the user must see.
 
@@ -143,8 +148,9 @@ class LogArguments(LogFile):
             console: shows that the log is being read.
             model_settings: settings with which models need the log to be read.
             with_propensities: False for a log that is only learned from.
+            proposed: columns with the arms of candidates.
         """
-        columns = self.columns(with_propensities=with_propensities and not self.estimate_propensities)
+        columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
         notes = list[str]()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -156,8 +162,8 @@ class LogArguments(LogFile):
                     log = estimate_propensities(log)
         return log, [*notes, *(str(warning.message) for warning in caught)]
 
-    def columns(self, *, with_propensities: bool = True) -> Columns:
-        """Return the meaning of the columns of the log."""
+    def columns(self, with_propensities: bool = True, proposed: tuple[str, ...] = ()) -> Columns:
+        """Return the meaning of the columns of the log. `proposed` are columns with the arms of candidates."""
         return Columns(
             arm=self.arm,
             reward=self.reward,
@@ -168,6 +174,7 @@ class LogArguments(LogFile):
             cluster=self.cluster,
             arms=self.arms,
             features=self.features,
+            proposed=proposed,
         )
 
     def given(self) -> list[str]:
@@ -209,17 +216,19 @@ class LogArguments(LogFile):
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
     """Decorator: replace the parameter `options` of a command, a LogFile or LogArguments, by its fields.
 
-    The fields become options of the command, in their order and with their defaults.
+    The fields become options of the command, in their order and with their defaults, except those that the command
+    declares itself.
     """
     signature = inspect.signature(command)
     group = signature.parameters["options"].annotation
+    shared = [option for option in fields(group) if option.name not in signature.parameters]
     parameters = list[inspect.Parameter]()
     for parameter in signature.parameters.values():
-        parameters += map(_as_parameter, fields(group)) if parameter.name == "options" else [parameter]
+        parameters += map(_as_parameter, shared) if parameter.name == "options" else [parameter]
 
     @wraps(command)
     def call(**values: Any) -> None:
-        options = group(**{option.name: values.pop(option.name) for option in fields(group)})
+        options = group(**{option.name: values.pop(option.name) for option in shared})
         command(options=options, **values)
 
     # typer reads the signature and the annotations

@@ -118,6 +118,10 @@ class PolicyComparison(Displayed):
     """Verdict of the promotion gate, if it was enabled."""
     notes: tuple[str, ...] = ()
     """Remarks about the log itself."""
+    reward: str | None = None
+    """Name of the reward; None if there is only one."""
+    other_rewards: tuple["PolicyComparison", ...] = ()
+    """The same candidates, which learned the first reward, evaluated by other rewards."""
 
     @property
     def differences(self) -> dict[str, DoublyRobustEstimate | None]:
@@ -141,11 +145,16 @@ class PolicyComparison(Displayed):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sentences: what is better than the logging policy, what is best, how sure, or how many rows are missing."""
+        """Sentences: what is better than the logging policy, what is best, how sure, or how many rows are missing.
+
+        Sentences about the other rewards follow.
+        """
         evaluations = {policy.label: policy.evaluation for policy in self.policies}
-        return verdict_sentences(
+        sentences = verdict_sentences(
             Compared(evaluations, self.differences, self.reference, self.rows, self.settings.level)
         )
+        named = (sentence if self.reward is None else f"By {self.reward}: {sentence}" for sentence in sentences)
+        return (*named, *(sentence for other in self.other_rewards for sentence in other.verdict))
 
     def describe_rows(self, left_out: int) -> str:
         """Return a description of the rows of an evaluation that leaves out this number of rows."""

@@ -1,6 +1,7 @@
 """Evaluate several policies on one log, with the same estimators and on the same rows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import comb
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -58,6 +59,8 @@ def compare_policies(
     source: str = "log",
     notes: Sequence[str] = (),
     embeddings: Mapping[str, Any] | None = None,
+    reward: str | None = None,
+    other_rewards: Mapping[str, Log] | None = None,
     jobs: int = 1,
     engine: str = "local",
     progress: Progress | None = None,
@@ -77,6 +80,9 @@ def compare_policies(
         source: name of the log in reports.
         notes: remarks about the log for its reader.
         embeddings: the category of each arm, by its name, for estimators that need it.
+        reward: name of the reward of the log, if there are other rewards.
+        other_rewards: the same log with other rewards, by their names. Candidates learn the reward of `log`, and are
+            then evaluated by the others too, without the gate and with the reward range of each link.
         jobs: number of worker processes, -1 for one per core. The results do not depend on it.
         engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
         progress: called with a label, the work done and the total work. One process counts rows; several processes
@@ -94,18 +100,26 @@ def compare_policies(
         for label, candidate in candidates.items()
     }
     learners = [label for label, candidate in prepared.items() if isinstance(candidate, Policy)]
+    logs_of_others = dict(other_rewards or {})
+    for name, other in logs_of_others.items():
+        if len(other) != len(log) or other.dim != log.dim:
+            raise InvalidInput(
+                f"the log with the reward {name!r} must have the rows and features of the log, {len(log)} and "
+                f"{log.dim}; got {len(other)} and {other.dim}"
+            )
     parts = split(log, settings.train) if learners else None
     report, one_process = progress or _no_progress, is_one_process(jobs, engine)
-    work = _Work(log, parts, prepared, reference, settings, embeddings, report if one_process else _no_progress)
+    rows_report = report if one_process else _no_progress
+    work = _Work(log, parts, prepared, reference, settings, embeddings, rows_report)
     steps: list[_Step] = [] if settings.gate is None else [("gate", ())]
     # One process reads the log once for all policies that learn.
     steps += [("learn", tuple(learners))] if one_process and learners else [("learn", (label,)) for label in learners]
     saved = tuple(label for label, candidate in prepared.items() if isinstance(candidate, Bandit))
-    others = tuple(label for label in prepared if label not in saved)
-    evaluations: list[_Step] = [("evaluate", group) for group in (others, saved) if group]
-    done, total = 0, len(steps) + len(evaluations)
+    unsaved = tuple(label for label in prepared if label not in saved)
+    evaluations: list[_Step] = [("evaluate", group) for group in (unsaved, saved) if group]
+    done, total = 0, len(steps) + len(evaluations) * (1 + len(logs_of_others))
 
-    def run(some: Sequence[_Step]) -> list[Any]:
+    def run(work: _Work, some: Sequence[_Step]) -> list[Any]:
         nonlocal done
         results: list[Any] = [None] * len(some)
         for index, result in run_parallel(work.run, some, jobs=jobs, engine=engine):
@@ -114,22 +128,37 @@ def compare_policies(
                 report(f"{done} of {total} steps done", done, total)
         return results
 
-    first = run(steps)
+    def compared(work: _Work, **about: Any) -> PolicyComparison:
+        policies = {policy.label: policy for group in run(work, evaluations) for policy in group}
+        return PolicyComparison(
+            rows=len(log),
+            dim=log.dim,
+            arm_names=log.arm_names,
+            policies=tuple(policies[label] for label in candidates),
+            reference=reference,
+            by_cluster=parts is not None and isinstance(parts[0], ClusterSlice),
+            **about,
+        )
+
+    first = run(work, steps)
     for step, result in zip(steps, first, strict=True):
         if step[0] == "learn":
             work.learned |= result
-    policies = {policy.label: policy for group in run(evaluations) for policy in group}
-    return PolicyComparison(
-        source=source,
-        rows=len(log),
-        dim=log.dim,
-        arm_names=log.arm_names,
+    learned = {label: each._replace(curve=None) for label, each in work.learned.items()}
+    others = []
+    for name, other in logs_of_others.items():
+        own = replace(settings, gate=None, reward_range=None)
+        own_parts = split(other, settings.train) if learners else None
+        own_work = _Work(other, own_parts, prepared, reference, own, embeddings, rows_report, learned)
+        others.append(compared(own_work, source=f"{source}, {name}", settings=own, reward=name))
+    return compared(
+        work,
+        source=source if reward is None else f"{source}, {reward}",
         settings=settings,
-        policies=tuple(policies[label] for label in candidates),
-        reference=reference,
-        by_cluster=parts is not None and isinstance(parts[0], ClusterSlice),
         promotion=None if settings.gate is None else first[0],
         notes=tuple(notes),
+        reward=reward,
+        other_rewards=tuple(others),
     )
 
 
@@ -144,8 +173,8 @@ _Step: TypeAlias = tuple[Literal["gate", "learn", "evaluate"], tuple[str, ...]]
 class _Learned(NamedTuple):
     """A policy after it has learned."""
 
-    curve: LearningCurve
-    """Its reward while it learns the whole log."""
+    curve: LearningCurve | None
+    """Its reward while it learns the whole log; None for a reward that it does not learn."""
     bandit: Bandit
     """It has learned the first part of the log."""
 
@@ -162,10 +191,11 @@ class _Work:
         settings: ComparisonSettings,
         embeddings: Mapping[str, Any] | None,
         progress: Progress,
+        learned: Mapping[str, _Learned] | None = None,
     ) -> None:
         self._log, self._parts, self._settings, self._progress = log, parts, settings, progress
         self._candidates, self._reference, self._embeddings = candidates, reference, embeddings
-        self.learned: dict[str, _Learned] = {}
+        self.learned: dict[str, _Learned] = dict(learned or {})
 
     def run(self, step: _Step) -> Promotion | dict[str, _Learned] | list[EvaluatedPolicy]:
         """Run one step, in this process or in a worker."""

@@ -63,6 +63,39 @@ def test_first_table_is_complete_or_names_the_option(folder: Path) -> None:
     assert "the link is logistic" in run.stdout
 
 
+def test_column_of_the_log_is_a_candidate(folder: Path) -> None:
+    table = pl.read_parquet(folder / "log.parquet")
+    offers = pl.Series("offer", ["new", "old", None] * 200)
+    table.with_columns(offers).write_parquet(folder / "log.parquet")
+    run = glb("evaluate", "log.parquet", *NAMES, "--policy", "column:offer", "--estimator", "snips", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "200 of 600 rows do not offer the arm of column 'offer' (or it is missing)" in run.stdout
+    run = glb("evaluate", "log.parquet", *NAMES, "--policy", "column:offer", "--context", "offer", folder=folder)
+    assert run.returncode == 2
+    assert "context must not contain 'offer'" in run.stderr
+
+
+def test_several_rewards_have_a_table_each(folder: Path) -> None:
+    table = pl.read_parquet(folder / "log.parquet")
+    table.with_columns(revenue=20.0 * pl.col("click")).write_parquet(folder / "log.parquet")
+    words = ("evaluate", "log.parquet", *NAMES, "--reward", "revenue", "--link", "logistic", "--estimator", "snips")
+    run = glb(*words, "--policy", "optimist", "--policy", "arm:new", "--out", "found", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "Mean reward per decision: log.parquet, click" in run.stdout
+    assert "Mean reward per decision: log.parquet, revenue" in run.stdout
+    record = json.loads((folder / "found/evaluation.json").read_text(encoding="utf-8"))
+    [other] = record["other_rewards"]
+    for first, second in zip(record["policies"], other["policies"], strict=True):
+        assert second["estimates"][0]["value"] == pytest.approx(20.0 * first["estimates"][0]["value"])
+        assert second["while_learning"] is None
+    page = (folder / "found/evaluation.html").read_text(encoding="utf-8")
+    assert "Reward revenue" in page
+    for wrong, message in [(("--reward", "click"), "each reward can be named once"), (("--reward", "x"), "no column")]:
+        run = glb(*words, *wrong, folder=folder)
+        assert run.returncode == 2
+        assert message in run.stderr
+
+
 def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     write_dsjson(tmp_path / "log.dsjson", 60)

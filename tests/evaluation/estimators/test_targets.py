@@ -7,7 +7,13 @@ import pytest
 
 from glbandits import InvalidInput, UnknownName
 from glbandits.evaluation import Columns, LoggedData, RowArmNames, RowArms, evaluate, read_table
-from glbandits.evaluation.estimators.targets import AlwaysTarget, OfferedArmTarget, UniformTarget, as_target
+from glbandits.evaluation.estimators.targets import (
+    AlwaysTarget,
+    ColumnTarget,
+    OfferedArmTarget,
+    UniformTarget,
+    as_target,
+)
 
 OFFERED = [["a", "b"], ["c", "a", "b"], ["b", "c"], ["b", "a"]]
 TABLE: dict[str, Any] = {
@@ -84,3 +90,81 @@ def test_row_arm_names_are_validated() -> None:
             arms=RowArms(np.ones((1, 1, 1)), np.array([1])),
             row_arm_names=RowArmNames(("a",), np.zeros((2, 1), dtype=int)),
         )
+
+
+FIXED: dict[str, Any] = {
+    "arm": ["a", "b", "c", "a"],
+    "reward": [1, 0, 1, 0],
+    "p_a": [0.5] * 4,
+    "p_b": [0.25] * 4,
+    "p_c": [0.25] * 4,
+    "new": ["b", None, "c", "unknown"],
+    "age": [30, 40, 50, 60],
+}
+PROPOSED = Columns(probabilities="p_{arm}", context=("age",), proposed=("new",))
+
+
+def test_column_names_the_arm_of_each_row() -> None:
+    log = read_table(FIXED, PROPOSED)
+    assert log.proposed["new"].tolist() == [1, -1, 2, -1]
+    assert log.dim == read_table(FIXED, Columns(probabilities="p_{arm}", context=("age",))).dim, "no feature"
+    assert as_target("column:new", log) == ColumnTarget("new")
+    logged = [0.5, 0.25, 0.25]
+    expected = [[0, 1, 0], logged, [0, 0, 1], logged]
+    np.testing.assert_array_equal(ColumnTarget("new").probabilities(log[1:], 1), expected[1:])
+    evaluation = evaluate(log, "column:new", "ips")
+    assert evaluation["ips"].value == evaluate(log, np.array(expected, dtype=float), "ips")["ips"].value
+    assert "2 of 4 rows do not offer the arm of column 'new' (or it is missing)" in " ".join(evaluation.notes)
+
+
+def test_column_in_rows_with_different_arms() -> None:
+    log = read_table(TABLE | {"new": ["b", "b", "a", "a"]}, Columns(arms="arms", proposed=("new",)))
+    assert log.proposed["new"].tolist() == [1, 2, -1, 1]
+    by_index = {name: TABLE[name] for name in ("reward", "propensity", "probabilities")} | {
+        "arm": [0, 0, 0, 0],
+        "features": [[[1.0]] * len(arms) for arms in OFFERED],
+        "new": [1, 2, 2, None],
+    }
+    log = read_table(by_index, Columns(features="features", proposed=("new",)))
+    assert log.proposed["new"].tolist() == [1, 2, -1, -1]
+
+
+def test_numbers_with_missing_values_name_arms() -> None:
+    table = {"arm": [1, 2, 1], "reward": [0, 1, 1], "propensity": [0.5] * 3, "new": np.array([2.0, np.nan, 1.5])}
+    assert read_table(table, Columns(proposed=("new",))).proposed["new"].tolist() == [1, -1, -1]
+
+
+def test_two_arms_need_no_probabilities_of_the_other_one() -> None:
+    table = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.25, 0.75], "new": ["b", None]}
+    log = read_table(table, Columns(proposed=("new",)))
+    np.testing.assert_array_equal(ColumnTarget("new").probabilities(log, 0), [[0, 1], [0.25, 0.75]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "table", "message"),
+    [
+        ({"proposed": ("new",)}, {"new": ["x", "y", None, "x"]}, "'new' must name arms of the log.* got 'x', 'y'"),
+        ({"proposed": ("new",)}, {"new": [None] * 4}, "must name arms of the log"),
+        ({"proposed": ("new",), "context": ("age", "new")}, {}, "context must not contain 'new'"),
+        ({"proposed": ("other",)}, {}, "the table has no column 'other'"),
+    ],
+)
+def test_wrong_column_of_proposed_arms_is_an_error(
+    columns: dict[str, Any], table: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_table(FIXED | table, Columns(probabilities="p_{arm}", **columns))
+
+
+def test_missing_arm_of_a_column_needs_all_probabilities() -> None:
+    table = {name: FIXED[name] for name in ("arm", "reward", "new")} | {"propensity": [0.5, 0.25, 0.25, 0.5]}
+    log = read_table(table, Columns(proposed=("new",)))
+    with pytest.raises(InvalidInput, match="row 1 does not offer the arm of column 'new'"):
+        evaluate(log, "column:new", "ips")
+    with pytest.raises(InvalidInput, match="column:old needs a log that was read with this column"):
+        evaluate(log, "column:old", "ips")
+
+
+def test_proposed_arms_are_checked() -> None:
+    with pytest.raises(InvalidInput, match=r"proposed\['new'\] must have the index of an arm"):
+        LoggedData(**ONE_ROW, arms=RowArms(np.ones((1, 2, 1)), np.array([2])), proposed={"new": np.array([2])})

@@ -7,7 +7,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, parse_candidates
+from glbandits.cli.candidates import (
+    CandidatesOption,
+    ModelsOption,
+    features_of_models,
+    parse_candidates,
+    proposed_columns,
+)
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, SeedOption, command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
@@ -19,7 +25,7 @@ from glbandits.cli.log_options import (
 )
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
-from glbandits.common.errors import check_float, lookup
+from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
@@ -49,6 +55,13 @@ def evaluate_command(
     select: Annotated[
         bool, typer.Option("--select", help="Also select one of the estimators by cross-validation. A note names it.")
     ] = False,
+    reward: Annotated[
+        list[str],
+        typer.Option(
+            help="Column with the reward of the chosen arm. Repeat for more: policies learn the first, and are "
+            "evaluated by all. --link, --reward-range and --promote-if-better apply to the first."
+        ),
+    ] = ["reward"],  # noqa: B006
     options: LogArguments,
     embedding: Annotated[
         list[str],
@@ -90,9 +103,10 @@ def evaluate_command(
 ) -> None:
     """Estimate the mean reward of policies from a log of another policy's decisions.
 
-    A policy learns the first rows and is evaluated on the rest, where it does not learn. `uniform` and `arm:NAME` are
-    evaluated on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, `arm:NAME`
-    decides as the logging policy did. Without --policy, `optimist` and `uniform` are evaluated; on the log of a
+    A policy learns the first rows and is evaluated on the rest, where it does not learn. `uniform`, `arm:NAME` (always
+    this arm) and `column:NAME` (the arm that another system would have chosen, in a column of the log) are evaluated
+    on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, the last two decide as the
+    logging policy did. Without --policy, `optimist` and `uniform` are evaluated; on the log of a
     service, its running policy with its settings and `uniform`.
     """
     check_engine(engine, jobs)
@@ -111,7 +125,16 @@ def evaluate_command(
         seed=seed,
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji
-    log, notes = options.open(console, features_of_models(model))
+    if len(set(reward)) < len(reward):
+        raise InvalidInput(f"each reward can be named once; got {', '.join(reward)}", field="reward")
+    settings_of_models, proposed = features_of_models(model), proposed_columns(policy)
+    log, notes = replace(options, reward=reward[0]).open(console, settings_of_models, proposed=proposed)
+    others = {}
+    for name in reward[1:]:
+        others[name], more = replace(options, reward=name, link=None).open(
+            console, settings_of_models, proposed=proposed
+        )
+        notes += [note for note in more if note not in notes]
     policies = policy or ["optimist", "uniform"]
     running = log.running if isinstance(log, ServiceExport) else None
     if running is not None:
@@ -135,11 +158,14 @@ def evaluate_command(
             source=options.log,
             notes=notes,
             embeddings=read_embeddings(options.arm_table, split_names(embedding), options.field_separator),
+            reward=reward[0] if others else None,
+            other_rewards=others,
             jobs=jobs,
             engine=engine,
             progress=bar,
         )
-    _print(console, comparison)
+    for each in (comparison, *comparison.other_rewards):
+        _print(console, each)
     page, record = write_evaluation_report(comparison, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)
     console.print("\n".join(comparison.verdict), soft_wrap=True, markup=False, highlight=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.atomic_files import write_atomically
-from glbandits.common.display.palette import COLOURS, GREY
+from glbandits.common.display.palette import COLOURS, GREY, MORE_COLOURS
 from glbandits.common.extras import needed_for
 
 with needed_for("a chart", "lab"):
@@ -54,9 +54,10 @@ SeriesStyles: TypeAlias = Mapping[str, SeriesStyle]
 
 
 def style_at(index: int) -> SeriesStyle:
-    """Return the style of a position. The first seven have different colours, dashes and shapes."""
+    """Return the style of a position. The first 29 have different colours, and the first seven different dashes."""
+    colours = COLOURS + MORE_COLOURS
     dash = DASHES[(index + index // len(COLOURS)) % len(DASHES)]
-    return SeriesStyle(COLOURS[index % len(COLOURS)], dash, SHAPES[index % len(SHAPES)])
+    return SeriesStyle(colours[index % len(colours)], dash, SHAPES[index % len(SHAPES)])
 
 
 def styles_in_order(labels: Iterable[str]) -> SeriesStyles:

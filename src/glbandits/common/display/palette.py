@@ -17,6 +17,13 @@ COLOURS_ON_DARK = (SKY_BLUE, VERMILLION, GREEN, PINK, ORANGE, BLUE, YELLOW)
 """Colours of the same series on a dark background."""
 DARK_COLOURS = ("#7A0019", "#4B0082", "#5D4A00")
 """More colours for thick lines, all darker than `COLOURS`."""
+MORE_COLOURS = (
+    "#00C600", "#0000FF", "#FF1CFF", "#FF0071", "#0071FF", "#8EAA38", "#E38E71", "#001C55", "#FF55C6", "#FF001C",
+    "#005500", "#C671FF", "#710055", "#8E1CE3", "#7155AA", "#1C381C", "#AA00AA", "#55AAAA", "#1C8E00", "#AAAA71",
+    "#FF718E", "#AA0000",
+)  # fmt: skip
+"""Colours of series after the first: each is the visible one that is farthest, in CIELAB, from all before it and from
+`DARK_COLOURS` and `GREY`. Their least distance is 28, about twelve times what the eye can distinguish."""
 GREY = "#666666"
 """The colour of the logging policy, and of reference lines."""
 LIGHT_GREY = "#C8C8C8"

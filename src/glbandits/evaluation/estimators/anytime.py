@@ -66,7 +66,7 @@ class AnytimeIntervals:
             target: the target's probabilities of the arms, (rows, max_arms).
             reference: the reference's probabilities of the arms, (rows, max_arms); in all blocks, or in none.
         """
-        scaled, logged = rows.scaled, rows.known_probabilities
+        scaled, logged = rows.scaled, rows.block.known_probabilities
 
         def add_to(sequence: ConfidenceSequence, measure: Floats, offset: Floats | float = 0.0) -> None:
             sequence.add(
@@ -89,8 +89,8 @@ class AnytimeIntervals:
 
     def _weight_bounds(self, rows: LogRows, measure: Floats) -> Floats | None:
         """Upper bounds of |measure| / p of all arms, (rows, max_arms); None if unknown."""
-        if rows.known_probabilities is not None:
-            return _ratio(np.abs(measure), rows.known_probabilities)
+        if rows.block.known_probabilities is not None:
+            return _ratio(np.abs(measure), rows.block.known_probabilities)
         if self._least is None:
             return None
         smallest = rows.propensities.min(where=rows.of_chosen(measure) != 0.0, initial=1.0)

@@ -97,15 +97,6 @@ class LogRows:
         predicted[~self.arm_mask] = 0.0
         return ScaledRows((self.block.rewards - lowest) / scale, predicted)
 
-    @cached_property
-    def known_probabilities(self) -> Floats | None:
-        """Probabilities of all arms; None if unknown. With two arms in all rows, the propensity determines both."""
-        block = self.block
-        if block.probabilities is not None or block.arms.max_arms != 2 or not block.arms.same_arms:
-            return block.probabilities
-        of_first = np.where(block.chosen == 0, self.propensities, 1.0 - self.propensities)
-        return np.stack([of_first, 1.0 - of_first], axis=1)
-
 
 class ScaledRows(NamedTuple):
     """Rewards, (rows,), and predicted rewards, (rows, max_arms), between 0 and 1."""

@@ -152,7 +152,7 @@ class TargetSums:
         notes = support.warnings()
         if isinstance(self.target, OfferedArmTarget) and self._rows_without_arm:
             notes.append(
-                f"{self._rows_without_arm:,} of {support.rows:,} rows do not offer the arm {self.target.name!r}: "
+                f"{self._rows_without_arm:,} of {support.rows:,} rows do not offer {self.target}: "
                 "there the target decides as the logging policy did"
             )
         if self._are_estimated:

@@ -12,11 +12,11 @@ from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
+from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of, first_row_of
 from glbandits.policies.contract import Policy
 
-ARM = "arm:"
-"""Prefix of the name of an arm, in the text of a target."""
+ARM, COLUMN = "arm:", "column:"
+"""Prefixes of the name of an arm, and of a column with proposed arms, in the text of a target."""
 LISTED_ARMS = 10
 """Maximum number of arms that a message lists."""
 TOLERANCE = 1e-6
@@ -74,6 +74,9 @@ class OfferedArmTarget:
 
     name: str
 
+    def __str__(self) -> str:
+        return f"the arm {self.name!r}"
+
     def indices(self, block: LoggedData) -> Ints:
         """Return the index of the arm in each row, (n,): -1 in rows that do not offer it."""
         if block.row_arm_names is None:
@@ -86,13 +89,30 @@ class OfferedArmTarget:
         probabilities[np.arange(len(block)), indices] = 1.0
         absent = indices < 0
         if absent.any():
-            if block.probabilities is None:
+            logged = block.known_probabilities
+            if logged is None:
                 raise InvalidInput(
-                    f"row {first_row + int(np.argmax(absent))} does not offer the arm {self.name!r}. Such rows are "
-                    "decided as the logging policy did, for which the log needs the probabilities of all arms"
+                    f"row {first_row + int(np.argmax(absent))} does not offer {self}. Such rows are decided as the "
+                    "logging policy did, for which the log needs the probabilities of all arms. Log or estimate them, "
+                    "or drop such rows",
+                    field="Columns.probabilities",
                 )
-            probabilities[absent] = block.probabilities[absent]
+            probabilities[absent] = logged[absent]
         return probabilities
+
+
+@dataclass(frozen=True)
+class ColumnTarget(OfferedArmTarget):
+    """The arm of this column (`LoggedData.proposed`): what another system would have chosen.
+
+    In rows where the column is empty or names an arm that the row does not offer, it decides as the logging policy did.
+    """
+
+    def __str__(self) -> str:
+        return f"the arm of column {self.name!r} (or it is missing)"
+
+    def indices(self, block: LoggedData) -> Ints:
+        return block.proposed[self.name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +150,7 @@ class ComputedTarget:
 
 
 def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
-    """Convert a Bandit, an array, a function, "uniform", or the name of an arm to a Target for a log.
+    """Convert a Bandit, an array, a function, "uniform", "column:NAME" or the name of an arm to a Target for a log.
 
     The name of an arm may have the prefix "arm:". `role` is the name of the argument in messages.
     """
@@ -148,8 +168,8 @@ def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
     if callable(target) and not isinstance(target, type):
         return ComputedTarget(target)
     raise InvalidInput(
-        f"{role} must be a Bandit, an array of probabilities (rows, arms), a function of a block, 'uniform' or the "
-        f"name of an arm; got {type(target).__name__}"
+        f"{role} must be a Bandit, an array of probabilities (rows, arms), a function of a block, 'uniform', "
+        f"'column:NAME' or the name of an arm; got {type(target).__name__}"
     )
 
 
@@ -158,6 +178,14 @@ def _named_target(text: str, log: Log, role: str) -> Target:
     if text == "uniform":
         return UniformTarget()
     indices = {name: index for index, name in enumerate(arm_names_of(log))}
+    if text.startswith(COLUMN) and text not in indices:
+        name, proposed = text.removeprefix(COLUMN), first_row_of(log).proposed
+        if name not in proposed:
+            raise InvalidInput(
+                f"{text} needs a log that was read with this column: open_log(..., Columns(proposed=({name!r},))); its "
+                f"columns of proposed arms are {', '.join(proposed) or 'none'}"
+            )
+        return ColumnTarget(name)
     is_arm, name = text.startswith(ARM), text
     if is_arm and (text not in indices or text.removeprefix(ARM) in indices):
         name = text.removeprefix(ARM)

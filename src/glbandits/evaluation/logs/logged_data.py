@@ -1,6 +1,6 @@
 """Log and LoggedData: decisions with their arms, propensities and rewards, validated once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -127,6 +127,9 @@ class LoggedData(DisplayedLog):
     """The map from table columns to features; None if the log was built from numeric features."""
     row_arm_names: RowArmNames | None = None
     """Names of the arms of each row, if rows have different arms and the arms have names."""
+    proposed: Mapping[str, Ints] = field(default_factory=dict)
+    """Index of the arm that another system would have chosen in each row, (n,), by the name of that system: -1 in rows
+    without one. The target "column:NAME" chooses it."""
     _features: Floats | None = field(default=None, init=False, repr=False)
     """Cache of `features()`."""
 
@@ -152,6 +155,7 @@ class LoggedData(DisplayedLog):
             if values is not None and len(values) != n:
                 raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
         self._check_chosen()
+        self._check_proposed()
         self._check_propensities()
         self._check_probabilities()
         check_rewards(self.rewards, find_link(self.link), lambda row: f"row {row}")
@@ -171,6 +175,16 @@ class LoggedData(DisplayedLog):
                 f"chosen must be the index of an arm in its row, 0 to {counts[row] - 1} in row {row}; "
                 f"got {self.chosen[row]}"
             )
+
+    def _check_proposed(self) -> None:
+        checked = {name: check_int_array(f"proposed[{name!r}]", arms) for name, arms in self.proposed.items()}
+        for name, arms in checked.items():
+            if len(arms) != len(self.arms) or (arms < -1).any() or (arms >= self.arms.counts).any():
+                raise InvalidInput(
+                    f"proposed[{name!r}] must have the index of an arm of the row, or -1, for each of the "
+                    f"{len(self.arms)} rows"
+                )
+        set_validated(self, proposed=checked)
 
     def _check_propensities(self) -> None:
         if self.propensities is None:
@@ -209,6 +223,7 @@ class LoggedData(DisplayedLog):
             clusters=None if self.clusters is None else self.clusters[rows],
             arms=self.arms[rows],
             row_arm_names=None if self.row_arm_names is None else self.row_arm_names[rows],
+            proposed={name: arms[rows] for name, arms in self.proposed.items()},
             _features=None if self._features is None else self._features[rows],
         )
 
@@ -226,6 +241,16 @@ class LoggedData(DisplayedLog):
     def arm_mask(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """Mask of the arms that each row has, (n, max_arms)."""
         return np.arange(self.arms.max_arms) < self.arms.counts[:, np.newaxis]
+
+    @property
+    def known_probabilities(self) -> Floats | None:
+        """Probabilities of all arms; None if unknown. With two arms in all rows, the propensity determines both."""
+        if self.probabilities is not None or self.propensities is None or not self.arms.same_arms:
+            return self.probabilities
+        if self.arms.max_arms != 2:
+            return None
+        of_first = np.where(self.chosen == 0, self.propensities, 1.0 - self.propensities)
+        return np.stack([of_first, 1.0 - of_first], axis=1)
 
     def features(self) -> Floats:
         """Features of all arms of all rows, (n, max_arms, dim).

@@ -127,7 +127,7 @@ def name_indices(series: pl.Series, known: Sequence[str], row_numbers: RowNumber
         row = int(unknown.arg_max() or 0)
         if series[row] is None:
             raise column_error(series, row, row_numbers, "must not be missing", "Fill it in, or drop such rows")
-        raise column_error(series, row, row_numbers, f"must be one of {_some(known)}", advice)
+        raise column_error(series, row, row_numbers, f"must be one of {some_names(known)}", advice)
     return indices.cast(pl.Int64).to_numpy()
 
 
@@ -164,6 +164,7 @@ def column_error(
     return InvalidInput(f"column {series.name!r}, row {number}: the value {need}; got {value}{ending}", field=field)
 
 
-def _some(names: Sequence[str]) -> str:
+def some_names(names: Sequence[str]) -> str:
+    """Return the first names for a message, and how many more there are."""
     shown = ", ".join(map(repr, names[:8]))
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

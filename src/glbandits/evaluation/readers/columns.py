@@ -51,11 +51,14 @@ class Columns:
     """The probability that the logging policy gave to each arm. If rows have `arms` or `features`: a list of numbers in
     the same order. If all rows have the same arms: a struct (a dict) with a field for each arm, or a column for each
     arm, such as "p_{arm}". The default column is optional; None ignores it."""
+    proposed: tuple[str, ...] = ()
+    """Columns with the arm that another system would have chosen, written as in `arm`. The target "column:NAME" chooses
+    it. They are no features."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("context", "per_arm"):
+            if field.name in ("context", "per_arm", "proposed"):
                 set_validated(self, **{field.name: _texts(field.name, value)})
             elif not (isinstance(value, str) or (value is None and field.name not in ("arm", "reward"))):
                 raise InvalidInput(f"{field.name} must be the name of a column; got {value!r}")
@@ -74,6 +77,13 @@ class Columns:
             raise InvalidInput(
                 "per_arm needs the names of the arms of each row. Set arms to the column that lists them"
             )
+        for name in self.proposed:
+            if name in self.context:
+                raise InvalidInput(
+                    f"context must not contain {name!r}, whose arm is a candidate (column:{name}). Leave it out of the "
+                    "context",
+                    field="Columns.context",
+                )
         for role in ("arm", "reward", "propensity", "arms", "features", "probabilities"):
             if getattr(self, role) in self.context:
                 raise InvalidInput(
@@ -86,6 +96,7 @@ class Columns:
     def single(self) -> tuple[str, ...]:
         """All columns that are not named by a pattern with `{arm}`, without repetitions."""
         names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
+        names += self.proposed
         whole = None if self.probability_of_arm else self.probabilities
         return tuple(dict.fromkeys(name for name in (*names, whole) if name is not None))
 
@@ -167,19 +178,21 @@ def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     check_present(columns.single, schema.names(), advice=NAME_THEM, field="columns")
     changes = []
     if columns.arms is not None or columns.features is None:
-        if schema[columns.arm].is_float() or schema[columns.arm].is_nested():
-            raise InvalidInput(
-                f"column {columns.arm!r} must name the chosen arm by text or a whole number; got "
-                f"{schema[columns.arm]}. Cast it first"
-            )
+        for name in (columns.arm, *columns.proposed):
+            if schema[name].is_nested() or (schema[name].is_float() and name == columns.arm):
+                raise InvalidInput(
+                    f"column {name!r} must name the chosen arm by text or a whole number; got {schema[name]}. Cast it "
+                    "first"
+                )
         changes.append(pl.col(columns.arm).cast(pl.String))
-    for name, kind in ((columns.arms, pl.List(pl.String)), (columns.features, pl.List(pl.List(pl.Float64)))):
-        if name is not None:
-            depth, leaf = _lists(schema[name])
+        changes += [_names(name, schema[name]) for name in columns.proposed]
+    for lists, kind in ((columns.arms, pl.List(pl.String)), (columns.features, pl.List(pl.List(pl.Float64)))):
+        if lists is not None:
+            depth, leaf = _lists(schema[lists])
             if depth != _lists(kind)[0] or (depth == 2 and not is_number(leaf)):
                 wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
-                raise InvalidInput(f"column {name!r} must have a list of {wanted} in each row; got {schema[name]}")
-            changes.append(pl.col(name).cast(kind))
+                raise InvalidInput(f"column {lists!r} must have a list of {wanted} in each row; got {schema[lists]}")
+            changes.append(pl.col(lists).cast(kind))
     changes += _probability_lists(columns, schema)
     for name in columns.context:
         if not (is_text(schema[name]) or is_number(schema[name]) or isinstance(schema[name], CONTEXT_TYPES)):
@@ -188,6 +201,14 @@ def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
                 f"{schema[name]}. Cast it first"
             )
     return table.with_columns(changes)
+
+
+def _names(name: str, kind: pl.DataType) -> pl.Expr:
+    """The names of arms in a column. Whole numbers with missing values are floats in pandas."""
+    column = pl.col(name)
+    if kind.is_float():
+        column = pl.when(column == column.floor()).then(column.cast(pl.Int64, strict=False)).alias(name)
+    return column.cast(pl.String)
 
 
 def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:

@@ -14,7 +14,7 @@ from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link
-from glbandits.evaluation.readers.column_values import column_error, column_values, is_number, reward_values
+from glbandits.evaluation.readers.column_values import column_error, column_values, is_number, reward_values, some_names
 from glbandits.evaluation.readers.columns import Columns, columns_of
 from glbandits.features import Category, FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.combination import Entries
@@ -157,6 +157,7 @@ def inspect_table(
         probability_names = columns_of(columns.probability_of_arm, names)
         check_present(probability_names, schema.names(), advice=PROBABILITY_FOR_EACH, field="Columns.probabilities")
     _check_arm_names(columns, names)
+    _check_proposed(table, columns, names)
     features = _given_features(columns, arm_values, options)
     if features is None:
         features = _learned_features(table, columns, names, arm_values, sizes, options)
@@ -176,6 +177,18 @@ def inspect_table(
         has_arm_table=arm_table is not None,
         sparse=features.dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
     )
+
+
+def _check_proposed(table: pl.LazyFrame, columns: Columns, names: Sequence[str]) -> None:
+    """Raise InvalidInput if a column of proposed arms names no arm of the log."""
+    for name in columns.proposed if names else ():
+        values = table.select(name).unique().collect(engine="streaming").to_series().drop_nulls().sort().to_list()
+        if not set(values) & set(names):
+            raise InvalidInput(
+                f"column {name!r} must name arms of the log, such as {some_names(names)}; got "
+                f"{some_names(values) or 'missing values only'}. Write the names as in column {columns.arm!r}",
+                field="policy",
+            )
 
 
 def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:

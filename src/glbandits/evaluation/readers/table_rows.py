@@ -55,7 +55,20 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
         arm_names=layout.arm_names if layout.fixed else None,
         feature_map=layout.feature_map,
         row_arm_names=offered,
+        proposed={name: _proposed(rows[name], layout, arms, offered) for name in columns.proposed},
     )
+
+
+def _proposed(series: pl.Series, layout: TableLayout, arms: ArmFeatures, offered: RowArmNames | None) -> Ints:
+    """Index of the proposed arm in each row, (n,): -1 if it is missing or the row does not offer it."""
+    if not layout.fixed and offered is None:  # rows give arms by index
+        indices: Ints = series.cast(pl.Int64, strict=False).fill_null(-1).to_numpy()
+        return np.where((indices >= 0) & (indices < arms.counts), indices, -1)
+    known = series.cast(pl.Enum(layout.arm_names), strict=False).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    if offered is None:
+        return known
+    matches = (offered.indices == known[:, np.newaxis]) & (known >= 0)[:, np.newaxis]
+    return np.where(matches.any(axis=1), np.argmax(matches, axis=1), -1)
 
 
 def _rewards(series: pl.Series, layout: TableLayout, first_row: int) -> Floats:

@@ -29,6 +29,10 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
     sections += [
         Section("estimates", "Estimates", _estimates(comparison, styles)),
         *([Section("differences", "Differences", _differences(comparison))] if comparison.differences else []),
+        *(
+            Section(f"reward-{index}", f"Reward {other.reward}", _other_reward(comparison, other, styles, index))
+            for index, other in enumerate(comparison.other_rewards, 2)
+        ),
         Section("support", "Support of the estimates", _support(comparison, styles)),
         Section("arms", "Arms", _arms(comparison, styles)),
         Section("time", "Estimates over the rows", _estimates_over_rows(comparison, styles)),
@@ -68,13 +72,19 @@ def _gate(promotion: Promotion) -> str:
     return "\n".join([*map(paragraph, sentences), *table])
 
 
-def _estimates(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+def _other_reward(comparison: PolicyComparison, other: PolicyComparison, styles: SeriesStyles, index: int) -> str:
+    about = f"The same policies by another reward, {other.reward}. Policies that learn learned {comparison.reward}."
+    parts = [paragraph(about), _estimates(other, styles, f"estimates-{index}")]
+    return "\n".join([*parts, *([_differences(other)] if other.differences else [])])
+
+
+def _estimates(comparison: PolicyComparison, styles: SeriesStyles, figure: str = "estimates") -> str:
     about = (
         "The mean reward per decision if the policy had decided in place of the logging policy. The intervals "
         "cover random error only, not the problems that the notes below name. The dotted line is the mean reward in "
         "the log."
     )
-    chart = _figure(charts.forest_chart(comparison, styles), "estimates")
+    chart = _figure(charts.forest_chart(comparison, styles), figure)
     return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison).to_html()])
 
 

@@ -43,7 +43,7 @@ PULLS = " pulls"
 COLUMNS, LEGEND_COLUMNS = 3, 5
 PANEL_WIDTH, PANEL_HEIGHT = 330, 250
 FIRST_STYLES = ("sgd-ts", "ucb-glm", "glm-tsl", "supcb-glm", "gloc", "laplace-ts", "epsilon-greedy")
-"""The policies of the paper, in the order of the styles. The colours of all seven differ."""
+"""The policies of the paper, in the order of the styles."""
 DARK_STYLES = ("optimist", "online-laplace", "glb-omd")
 """Later policies in the report of the paper. They have dark colours that no other policy has."""
 
