@@ -6,7 +6,7 @@ disk. Code of users is compiled at once, as in production.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,12 @@ class OnDemandEntryPoint(EntryPoint):
         if self.is_compiled or compile_mode() != "never" or not is_enabled:
             return super().compiled()
         return self._call_many
+
+    def pieces(self, rows: int, rows_later: int = 0) -> Iterator[tuple[slice, Callable[..., Any]]]:
+        if compile_mode() == "never" and rows:
+            yield slice(0, rows), self.compiled()
+        else:
+            yield from super().pieces(rows, rows_later)
 
     def _call_many(self, *arguments: Any) -> Any:
         if max((value.size for value in arguments if isinstance(value, np.ndarray)), default=0) > LARGE_ARRAY:

@@ -20,7 +20,6 @@ from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
-from glbandits.compilation.entry_point import EntryPoint
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import find_link
@@ -37,8 +36,6 @@ FIRST_PROBE_STREAM = np.uint64(1)
 DEFAULT_DRAWS = 10_000
 """Trial decisions of an estimate of probabilities."""
 
-MIN_ROWS_TO_COMPILE = 2000
-"""The rows of a batch above which waiting seconds for compilation is faster than learning in plain Python."""
 WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
 """Finding the arms of a catalogue that can win is faster than scoring all arms if arms * dim^2 is at least the first,
 and the stored features of an arm are at most the second."""
@@ -199,12 +196,12 @@ class Bandit(Displayed):
         X = self._inputs.rows(encode_rows(self.features, features, sparse=self.sparse), y.size)
         for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= MAX_ABS)]:
             checked_reward(self._link, reward)
-        batch = self._inputs.batch()
-        batch.start()
         before, warns, self.warns_of_outliers = (self._state.copy(), self._rng.copy()), self.warns_of_outliers, False
         try:
             with convert_index_errors(self.policy, "learn"):
-                self._learn_rows(batch, X, y)
+                for part, learn in self._inputs.batch().pieces(len(y)):
+                    packed = self._inputs.packed(self._inputs.row_range(X, part.start, part.stop))
+                    self._state = learn(self._state, self._settings, self.dim, packed, y[part], self._rng)
         except BaseException:
             self._state, self._rng = before
             raise
@@ -212,20 +209,6 @@ class Bandit(Displayed):
             self.warns_of_outliers = warns
         if self._outlier_watch.has_news(self._state) and self.warns_of_outliers:
             self._outlier_watch.warn(self._state)
-
-    def _learn_rows(self, batch: EntryPoint, X: Any, y: Floats) -> None:
-        done = 0
-        while done < len(y) and not batch.is_compiled and not self._is_worth_compiling(len(y) - done):
-            self.learn(self._inputs.row(X, done), float(y[done]))
-            done += 1
-        if done < len(y):
-            learn, rest = batch.compiled(), self._inputs.row_range(X, done, len(y))
-            packed = self._inputs.packed(rest)
-            self._state = learn(self._state, self._settings, self.dim, packed, y[done:], self._rng)
-
-    def _is_worth_compiling(self, rows: int) -> bool:
-        """Whether waiting for compilation is faster than learning the rows in Python."""
-        return rows > MIN_ROWS_TO_COMPILE and not self._learn.is_compiled
 
     def probabilities(self, arms: Rows, *, draws: int = DEFAULT_DRAWS) -> Floats:
         """The probabilities with which the next `choose(arms)` returns each arm, (K,).

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.common.arrays import Floats, Generator
+from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.compilation.entry_point import Recipe
 from glbandits.compilation.numba_support import (
@@ -123,7 +123,7 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, arms_type(policy), READ_VECTOR, GENERATOR)
-    return policy_recipe(learn_batch, signature, policy, link, more=", batch")
+    return policy_recipe(learn_batch, signature, policy, link, more=", batch", work=_work_of_batch)
 
 
 def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -180,6 +180,23 @@ def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Any, *_r
     if isinstance(arms, tuple):
         return 16.0 * float(arms[1].size)
     return float(arms.shape[0] * min(state.size, dim * dim))
+
+
+def work_of_rows(state: Floats, arms: Any, starts: Ints, counts: Ints) -> float:
+    """About how many elementary steps the choices of all rows take.
+
+    The arms of row i are the rows of `arms` from `starts[i]` on, as many as `counts[i]`.
+    """
+    if isinstance(arms, tuple):
+        bounds = arms[0]
+        return 16.0 * float((bounds[starts + counts] - bounds[starts]).sum())
+    return float(counts.sum() * min(state.size, arms.shape[1] ** 2))
+
+
+def _work_of_batch(state: Floats, _settings: Floats, dim: int, features: Any, *_rest: Any) -> float:
+    if isinstance(features, tuple):
+        return 16.0 * float(features[1].size)
+    return float(features.shape[0] * min(state.size, dim * dim))
 
 
 def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Any, _rng: Generator, draws: int) -> float:

@@ -28,6 +28,7 @@ Python (LONG_CALL) waits for the machine code.
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -47,6 +48,11 @@ from glbandits.compilation.numba_support import cache_folder, compile_cached, en
 MODES = ("background", "now", "never")
 LONG_CALL = 2e6
 """Elementary steps above which a call waits for machine code: about half a second of plain Python."""
+PIECE_SECONDS = 0.05
+"""CPU seconds of a piece of rows (`EntryPoint.pieces`) that shows how long plain Python takes."""
+PLAIN_SHARE = 1 / 3
+"""Plain Python plays rows if it takes less than this share of the time of compilation. Below 1, because machine code
+also serves later runs."""
 
 
 Job: TypeAlias = tuple[Any, ...]
@@ -74,10 +80,21 @@ class EntryPoint:
     """A function with fixed argument types that switches from plain Python to machine code.
 
     Use `call` for single calls: it is the machine code if that is ready, and else plain Python. It waits for
-    compilation only if plain Python would take long. Use `compiled()` if many calls follow: it waits.
+    compilation only if plain Python would take long. Use `pieces` for a loop over rows: it decides between plain Python
+    and waiting. Use `compiled()` if speed matters in any case: it waits.
     """
 
-    __slots__ = ("_is_submitted", "_lock", "_ready", "call", "failure", "job", "recipe")
+    __slots__ = (
+        "_is_submitted",
+        "_lock",
+        "_plain_seconds",
+        "_ready",
+        "call",
+        "failure",
+        "job",
+        "recipe",
+        "row_seconds",
+    )
 
     def __init__(self, build: Callable[..., Recipe], arguments: tuple[Any, ...]) -> None:
         self.job, self.recipe = (build, arguments), build(*arguments)
@@ -85,6 +102,9 @@ class EntryPoint:
         self._ready = threading.Event()  # set when compilation has succeeded or failed
         self.failure: Exception | None = None
         self.call: Callable[..., Any] = self._call_plain
+        self.row_seconds = 0.0
+        """CPU seconds that plain Python took for a row of the last piece."""
+        self._plain_seconds = 0.0  # CPU seconds of all pieces
         if self.may_compile and is_cached(self.recipe):
             self.load()
 
@@ -143,6 +163,41 @@ class EntryPoint:
             pass
         self.load()
 
+    def pieces(self, rows: int, rows_later: int = 0) -> Iterator[tuple[slice, Callable[..., Any]]]:
+        """Yield ranges of rows, one after another, each with the function to call: plain Python if that is sooner.
+
+        Machine code gets all rows at once. Plain Python gets few rows at first, and their time shows how long it would
+        take for the rest. If that is long compared with compilation, this waits for the machine code.
+
+        Args:
+            rows: the number of rows of this loop.
+            rows_later: the number of rows that later loops will have.
+        """
+        done, size = 0, 1 if self.may_compile else rows
+        while done < rows and not self.is_compiled:
+            piece = slice(done, min(done + size, rows))
+            start = time.thread_time()
+            yield piece, self._run_plain
+            seconds = time.thread_time() - start
+            done, self.row_seconds = piece.stop, seconds / (piece.stop - piece.start)
+            self._plain_seconds += seconds
+            if seconds < PIECE_SECONDS:
+                size *= 2
+            if self._plain_seconds > PIECE_SECONDS and self.may_compile and self.is_slow(rows_later + rows - done):
+                self._machine_code()
+            elif self._plain_seconds > PLAIN_SHARE * expected_seconds(self.recipe):  # this process runs for long
+                self.start()
+        if done < rows:
+            yield slice(done, rows), self.call
+
+    def is_slow(self, rows: int) -> bool:
+        """Whether plain Python takes long for this number of rows, compared with compilation.
+
+        Also if it has taken longer than compilation already.
+        """
+        seconds = expected_seconds(self.recipe)
+        return rows > 0 and (self.row_seconds * rows > PLAIN_SHARE * seconds or self._plain_seconds > seconds)
+
     def _raise_failure(self, *arguments: Any) -> Any:  # noqa: ARG002
         assert self.failure is not None
         raise self.failure
@@ -153,13 +208,22 @@ class EntryPoint:
         if not self.is_compiled:
             self._ready = threading.Event()
 
+    @property
+    def run(self) -> Callable[..., Any]:
+        """As `call`, but compilation is not started unless a call would take long."""
+        return self.call if self.is_ready else self._run_plain
+
     def _call_plain(self, *arguments: Any) -> Any:
+        """Start compilation, and call the plain function."""
+        self.start()
+        return self._run_plain(*arguments)
+
+    def _run_plain(self, *arguments: Any) -> Any:
         """Call the plain function; wait for the machine code instead if the call would take long.
 
         Python raises for a division by zero or an overflow, where machine code continues with inf or NaN. Then all
         arrays are restored, and the machine code is called instead.
         """
-        self.start()
         typed = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
         if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and self.may_compile:
             return self._machine_code()(*arguments)
@@ -219,7 +283,7 @@ def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:
     """
     entry = _entries.get((build, *arguments))
     if entry is None:
-        entry = _uncompiled_entry((build, *arguments))
+        entry = uncompiled_entry(build, *arguments)
     if not entry.is_ready and entry.may_compile and (entry.recipe.check_bounds or compile_mode() == "now"):
         _compile_missing([entry])
     if entry.failure is not None:
@@ -227,10 +291,12 @@ def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:
     return entry
 
 
-def _uncompiled_entry(job: Job) -> EntryPoint:
+def uncompiled_entry(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:
+    """Return the same without compiling anything. Machine code in the cache is loaded."""
     with _entries_lock:
-        entry = _entries.get(job) or EntryPoint(job[0], job[1:])
-        _entries[job] = entry
+        key = (build, *arguments)
+        entry = _entries.get(key) or EntryPoint(build, arguments)
+        _entries[key] = entry
     return entry
 
 
@@ -249,7 +315,7 @@ def compile_all(jobs: Iterable[Job]) -> None:
     """
     if compile_mode() == "never":
         return
-    entries = [_uncompiled_entry(job) for job in dict.fromkeys(jobs)]
+    entries = [uncompiled_entry(*job) for job in dict.fromkeys(jobs)]
     _compile_missing(entries)
     for entry in entries:
         entry.compiled()

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import comb
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
+from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
+from glbandits.compilation.entry_point import Job
 from glbandits.evaluation.comparison_result import (
     ComparisonSettings,
     EvaluatedPolicy,
     GateSettings,
     PolicyComparison,
 )
-from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.frozen_target import FrozenTarget, frozen_recipe
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
@@ -22,9 +25,10 @@ from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import Promotion, promotion
 from glbandits.evaluation.replay.learning_curve import LearningCurve
-from glbandits.evaluation.replay.log_player import block_rows, check_duration, play_policies
+from glbandits.evaluation.replay.log_player import block_rows, check_duration, compile_slow, play_policies
 from glbandits.evaluation.replay.train import train_all
 from glbandits.evaluation.select_estimator import choose_estimator, with_validator
+from glbandits.maths.links import find_link
 from glbandits.policies import Policy
 
 __all__ = [
@@ -46,9 +50,6 @@ CandidateLike: TypeAlias = Policy | TargetLike
 
 Progress: TypeAlias = Callable[[str, float, float], None]
 """Called with a label, the work done and the total work."""
-
-COMPILES = "(the first run compiles: 5 to 60 s)"
-"""Note on a label of progress, at the start of a step that may compile the policy."""
 
 
 def compare_policies(
@@ -140,6 +141,11 @@ def compare_policies(
             **about,
         )
 
+    if learners:
+        report("learning curves", 0, 1)
+        policies_that_learn = [each for each in prepared.values() if isinstance(each, Policy)]
+        jobs_of = partial(_jobs_after_the_curve, dim=log.dim)
+        compile_slow(policies_that_learn, log, settings.learning_curve_rules(), other_jobs=jobs_of)
     first = run(work, steps)
     for step, result in zip(steps, first, strict=True):
         if step[0] == "learn":
@@ -160,6 +166,12 @@ def compare_policies(
         reward=reward,
         other_rewards=tuple(others),
     )
+
+
+def _jobs_after_the_curve(form: Policy, dim: int) -> list[Job]:
+    """Return the entry points that train a policy and evaluate it."""
+    key = form.implementation(dim), find_link(form.link)
+    return [(learn_batch_recipe, *key), (frozen_recipe, *key)]
 
 
 def _no_progress(_label: str, _done: float, _total: float) -> None:
@@ -216,7 +228,6 @@ class _Work:
             reward_range=settings.reward_range,
             seed=settings.seed,
             progress=lambda done, total: self._progress("promotion gate", done, total),
-            starting=lambda label: self._progress(f"promotion gate: training {label} {COMPILES}", 0, len(self._log)),
         )
 
     def _learn(self, labels: Sequence[str]) -> dict[str, _Learned]:
@@ -227,7 +238,7 @@ class _Work:
         learners = {label: learners[label] for label in labels}
         # `play_policies` checks the duration of the curves. This checks that of training, before the curves take time.
         check_duration(learners.values(), self._log, len(self._parts[0]), "all")
-        names, total, done = list(learners), len(self._log) * len(learners), 0
+        total, done = len(self._log) * len(learners), 0
 
         def report(rows: int) -> None:
             nonlocal done
@@ -241,14 +252,12 @@ class _Work:
             self._settings.learning_curve_rules(),
             report,
             size=size,
-            starting=lambda index: self._progress(f"learning curve of {names[index]} {COMPILES}", 0, total),
         )
         trained = train_all(
             self._parts[0],
             learners,
             seed=self._settings.seed,
             progress=lambda done, total: self._progress(f"training {', '.join(labels)}", done, total),
-            starting=lambda label: self._progress(f"training {label} {COMPILES}", 0, total),
         )
         return {label: _Learned(curve, trained[label]) for label, [curve] in zip(learners, curves, strict=True)}
 
@@ -266,8 +275,7 @@ class _Work:
             own = self._reference in targets
             compared = targets[self._reference] if own else self._target(self._reference, rows)
         label = f"evaluating {', '.join(labels)}"
-        compiles = any(isinstance(target, FrozenTarget) for target in targets.values())
-        self._progress(f"{label} {COMPILES}" if compiles else label, 0, len(rows))
+        self._progress(label, 0, len(rows))
         evaluations = evaluate(
             rows,
             targets,

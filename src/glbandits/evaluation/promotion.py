@@ -119,7 +119,6 @@ def promotion(
     exploration: float = 0.0,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
-    starting: Callable[[str], None] | None = None,
 ) -> Promotion:
     """Decide whether a candidate should replace the logging policy: promote, keep, or wait.
 
@@ -141,7 +140,6 @@ def promotion(
             seem better only because the running policy explores.
         seed: seed of the candidates.
         progress: called with the number of rows done, and of all rows.
-        starting: called with the name of each `Policy` before it is compiled and learns.
     """
     if not candidates:
         raise InvalidInput("candidates is empty. Name at least one candidate.")
@@ -179,11 +177,8 @@ def promotion(
     index = int(math.log2(len(log) / (2 * FIRST_SPLIT)))
     split = FIRST_SPLIT << index
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
-    targets = {}
-    for name, candidate in candidates.items():
-        if starting is not None and isinstance(candidate, Policy):
-            starting(name)
-        targets[name] = _frozen(candidate, LogSlice(log, 0, split), log, seed)
+    learned = LogSlice(log, 0, split)
+    targets = {name: _frozen(candidate, learned, log, seed) for name, candidate in candidates.items()}
     sequences = {name: AnytimeIntervals(bounds, least_propensity) for name in candidates}
     supports = {name: SupportSums(head.arms.max_arms if head.arms.same_arms else None) for name in candidates}
     reader, done = RowReader(bounds, None, SequentialGlm(link, log.dim, sparse=log.sparse), split), split

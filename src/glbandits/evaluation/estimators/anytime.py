@@ -11,11 +11,10 @@ import numpy as np
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
+from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, rows_to_exclude_zero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,6 @@ class AnytimeIntervals:
     def __init__(self, reward_range: tuple[float, float], least_propensity: float | None = None) -> None:
         self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
         self._least = least_propensity
-        entry_point(add_recipe).compiled()  # compile now: many rows follow
         self._value, self._gain, self._difference = (ConfidenceSequence(low) for low in (0.0, -1.0, -1.0))
 
     @property

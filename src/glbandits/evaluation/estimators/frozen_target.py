@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.bandit.entry_points import arms_type, policy_recipe
+from glbandits.bandit.entry_points import arms_type, policy_recipe, work_of_rows
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.compilation.entry_point import Recipe, entry_point
@@ -38,7 +38,7 @@ class FrozenTarget:
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._sparse, self._features = bandit.sparse, bandit.features
         self._rng = generator(check_int("seed", seed, at_least=0))
-        self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
+        self._entry = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link))
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
         own = self._own_probabilities(block)
@@ -61,12 +61,18 @@ class FrozenTarget:
             )
         out = np.zeros((len(block), block.arms.max_arms))
         (arms, starts), counts = packed_arms(block.arms), block.arms.counts
-        if isinstance(block.arms, FixedArms):  # exact probabilities of one row are those of all rows
-            exact = self._fill(self._state, self._settings, arms, starts[:1], counts[:1], self._rng, out[:1])
-            if exact:
-                return np.repeat(out[:1], len(block), axis=0)
-        self._fill(self._state, self._settings, arms, starts, counts, self._rng, out)
+        # Exact probabilities of one row are those of all rows with the same arms.
+        if isinstance(block.arms, FixedArms) and self._fill(arms, starts[:1], counts[:1], out[:1]):
+            return np.repeat(out[:1], len(block), axis=0)
+        self._fill(arms, starts, counts, out)
         return out
+
+    def _fill(self, arms: Any, starts: Ints, counts: Ints, out: Floats) -> bool:
+        """Write the probabilities of each row; return whether they are exact."""
+        exact = False
+        for part, fill in self._entry.pieces(len(counts)):
+            exact = fill(self._state, self._settings, arms, starts[part], counts[part], self._rng, out[part])
+        return exact
 
     def _check_features(self, log_features: Features | None) -> None:
         own = self._features
@@ -103,4 +109,8 @@ def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
     signature = types.boolean(
         VECTOR, READ_VECTOR, arms_type(policy), READ_INTS, READ_INTS, GENERATOR, types.float64[:, ::1]
     )
-    return policy_recipe(fill, signature, policy, link, more=", frozen")
+    return policy_recipe(fill, signature, policy, link, more=", frozen", work=_work)
+
+
+def _work(state: Floats, _settings: Floats, arms: Any, starts: Ints, counts: Ints, *_rest: Any) -> float:
+    return work_of_rows(state, arms, starts, counts)

@@ -265,7 +265,9 @@ def _work_of_rows(_state: Floats, rows: Any, *_rest: Any) -> float:
 def apply_link(link: Link, function: Function, scores: Floats) -> Floats:
     """Return the mean, slope or antiderivative of each score, in a new array."""
     values = scores.copy(order="C")
-    entry_point(in_place_recipe, link, function).compiled()(values.reshape(-1))
+    flat = values.reshape(-1)
+    for part, replace in entry_point(in_place_recipe, link, function).pieces(flat.size):
+        replace(flat[part])
     return values
 
 

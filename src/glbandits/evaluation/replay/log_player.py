@@ -1,7 +1,7 @@
 """Play a log with any number of policies in one pass over it."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.compilation.entry_point import entry_point
+from glbandits.compilation.entry_point import Job, compile_all, entry_point, uncompiled_entry
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import packed_arms
@@ -28,6 +28,8 @@ SLOW_BLOCK = 1000
 """Rows of a block for policies that refit all rewards after each one, so that progress is reported often."""
 SECONDS_PER_STEP = 4e-9
 """Seconds of a fit with a warm start, per row and feature."""
+PROBED_ROWS = 32
+"""Rows that a policy plays in plain Python, which shows how long it would take for all."""
 SAMPLED_ROWS = 5000
 """Rows from which the number of distinct rows is estimated."""
 THINNING_STREAM = 2**62
@@ -62,24 +64,21 @@ def play_policies(
     progress: Callable[[int], None] | None = None,
     *,
     size: int | None = None,
-    starting: Callable[[int], None] | None = None,
 ) -> list[list[LearningCurve]]:
     """Return the learning curves of each policy with each seed.
 
     The results are those of separate runs, but the log is checked once and read once for all. `progress` is called with
     the number of rows just played, summed over policies and seeds. `size` is the number of rows of a block, by default
-    `block_rows(policies)`. Rounding errors of sums depend on it. `starting` is called with the index of each policy
-    before that policy is compiled, which may take a minute.
+    `block_rows(policies)`. Rounding errors of sums depend on it.
     """
     min_propensity, length = _check(log, policies)
     check_duration(policies, log, length, settings.learn, seeds=len(seeds))
     if settings.learn == "matched" and settings.least_propensity is None:
         settings = replace(settings, least_propensity=min_propensity)
-    players = []
-    for index, policy in enumerate(policies):
-        if starting is not None:
-            starting(index)
-        players.append([LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse) for seed in seeds])
+    players = [
+        [LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse, rows=length) for seed in seeds]
+        for policy in policies
+    ]
     for block in log.blocks(size or block_rows(policies)):
         rows = BlockArrays.from_block(block)
         for player in (player for same_policy in players for player in same_policy):
@@ -176,6 +175,44 @@ def _check_learnable(rewards: Floats, link: Link, learner: str, first_row: int) 
     check_rewards(rewards, link, lambda row: f"{learner} cannot learn row {first_row + row}")
 
 
+def play_job(form: Policy, dim: int, learn: Learn) -> Job:
+    """Return the entry point with which a form of a policy plays a log, for `compile_all`."""
+    recipe = matched_recipe if learn == "matched" else all_recipe
+    return recipe, form.implementation(dim), find_link(form.link)
+
+
+def compile_slow(
+    policies: Iterable[Policy],
+    log: Log,
+    settings: ReplaySettings,
+    *,
+    seeds: int = 1,
+    other_jobs: Callable[[Policy], Sequence[Job]] = lambda _form: (),
+) -> None:
+    """Compile all policies at the same time, except for those that plain Python plays sooner.
+
+    Args:
+        policies: that will play the log.
+        log: the log.
+        settings: of the replay.
+        seeds: how many times each policy plays the log.
+        other_jobs: returns further entry points of a form of a policy.
+    """
+    slow, first_rows = list[Job](), BlockArrays.from_block(next(iter(log.blocks(PROBED_ROWS))))
+    for policy in policies:
+        form = form_for_log(policy, log)
+        job, rows = play_job(form, log.dim, settings.learn), len(log) * seeds
+        entry = uncompiled_entry(*job)
+        if not entry.is_ready and not entry.recipe.check_bounds:
+            probed = replace(settings, least_propensity=1.0) if settings.learn == "matched" else settings
+            LogPlayer(policy, log.dim, 0, probed, sparse=log.sparse).play(first_rows)
+        if policy.keeps_history:  # the cost of a row grows with the rows before it
+            rows *= max(len(log) // PROBED_ROWS, 1)
+        if entry.recipe.check_bounds or entry.is_slow(rows):
+            slow += [job, *other_jobs(form)]
+    compile_all(slow)
+
+
 class BlockArrays(NamedTuple):
     """The arrays of a block, as the compiled loops take them."""
 
@@ -207,11 +244,12 @@ class BlockArrays(NamedTuple):
 class LogPlayer:
     """A policy that plays a log block by block."""
 
-    def __init__(self, policy: Policy, dim: int, seed: int, settings: ReplaySettings, *, sparse: bool = False) -> None:
-        self._policy, self._seed, self._replay = policy, seed, settings
+    def __init__(
+        self, policy: Policy, dim: int, seed: int, settings: ReplaySettings, *, sparse: bool = False, rows: int = 0
+    ) -> None:
+        self._policy, self._seed, self._replay, self._rows_left = policy, seed, settings, rows
         form = sparse_form(policy, dim) if sparse else policy
-        recipe = matched_recipe if settings.learn == "matched" else all_recipe
-        self._play = entry_point(recipe, form.implementation(dim), find_link(policy.link)).compiled()
+        self._entry = entry_point(*play_job(form, dim, settings.learn))
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
         self._thinning_rng = generator(seed, THINNING_STREAM)
         self._sums, self._matched, self._below = WeightedSums(settings.points), 0, 0
@@ -219,6 +257,7 @@ class LogPlayer:
     def play(self, rows: BlockArrays) -> None:
         """Play the next rows."""
         least = self._replay.least_propensity
+        self._rows_left -= len(rows.chosen)
         with convert_index_errors(self._policy, "the log"):
             weights = self._learn_all(rows) if least is None else self._learn_matched(rows, least)
         self._sums.add(weights, rows.rewards, rows.clusters)
@@ -226,9 +265,10 @@ class LogPlayer:
     def _learn_matched(self, rows: BlockArrays, least: float) -> Floats:
         """Learn the matched rows after thinning; return the weights of all rows."""
         matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
-        self._state = self._play(
-            *self._loop_arguments(rows), least / rows.propensities, self._thinning_rng, matched, kept
-        )
+        keep = least / rows.propensities
+        for part, play in self._pieces(rows):
+            inputs = self._loop_arguments(rows, part)
+            self._state = play(*inputs, keep[part], self._thinning_rng, matched[part], kept[part])
         self._matched += int(matched.sum())
         self._below += int(matched @ (rows.propensities < least))
         return kept / np.minimum(rows.propensities, least)
@@ -236,13 +276,18 @@ class LogPlayer:
     def _learn_all(self, rows: BlockArrays) -> Floats:
         """Learn all rows; return their weights."""
         probabilities = np.empty(len(rows.chosen))
-        self._state = self._play(*self._loop_arguments(rows), self._replay.exact, probabilities)
+        for part, play in self._pieces(rows):
+            self._state = play(*self._loop_arguments(rows, part), self._replay.exact, probabilities[part])
         self._matched += int(np.count_nonzero(probabilities))
         return probabilities / rows.propensities
 
-    def _loop_arguments(self, rows: BlockArrays) -> tuple[Any, ...]:
-        """The first arguments of all loops."""
-        return self._state, self._settings, self._rng, rows.arms, rows.starts, rows.counts, rows.chosen, rows.rewards
+    def _pieces(self, rows: BlockArrays) -> Iterator[tuple[slice, Callable[..., Any]]]:
+        return self._entry.pieces(len(rows.chosen), max(self._rows_left, 0))
+
+    def _loop_arguments(self, rows: BlockArrays, part: slice) -> tuple[Any, ...]:
+        """The first arguments of all loops, for a part of the rows."""
+        by_row = (rows.starts[part], rows.counts[part], rows.chosen[part], rows.rewards[part])
+        return self._state, self._settings, self._rng, rows.arms, *by_row
 
     def curve(self) -> LearningCurve:
         """Return the learning curve of all rows so far."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entry_points import arms_type, policy_recipe
+from glbandits.bandit.entry_points import arms_type, policy_recipe, work_of_rows
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.compilation.entry_point import Recipe
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
@@ -60,7 +60,7 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
         VECTOR, READ_VECTOR, GENERATOR, arms_type(policy), READ_INTS, READ_INTS, READ_INTS, READ_VECTOR,
         READ_VECTOR, GENERATOR, VECTOR, VECTOR,
     )  # fmt: skip
-    return policy_recipe(play_matched, signature, policy, link, more=", matched rows")
+    return policy_recipe(play_matched, signature, policy, link, more=", matched rows", work=_work)
 
 
 def all_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -100,4 +100,8 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         VECTOR, READ_VECTOR, GENERATOR, arms_type(policy), READ_INTS, READ_INTS, READ_INTS, READ_VECTOR,
         types.boolean, VECTOR,
     )  # fmt: skip
-    return policy_recipe(play_all, signature, policy, link, more=", all rows")
+    return policy_recipe(play_all, signature, policy, link, more=", all rows", work=_work)
+
+
+def _work(state: Floats, _settings: Floats, _rng: Generator, *rows: Any) -> float:
+    return work_of_rows(state, *rows[:3])

@@ -46,7 +46,6 @@ def train_all(
     *,
     seed: int | None = 0,
     progress: Callable[[int, int], None],
-    starting: Callable[[str], None] = lambda _label: None,
 ) -> dict[str, Bandit]:
     """Return Bandits that have learned all rows of a log, in one pass. `train` describes them.
 
@@ -55,7 +54,6 @@ def train_all(
         policies: by their labels.
         seed: seed of the later decisions of the Bandits.
         progress: called with the number of rows learned so far, and of all rows, over all policies.
-        starting: called with the label of each policy before it is compiled and learns.
     """
     bandits = {}
     for label, policy in policies.items():
@@ -64,9 +62,7 @@ def train_all(
     done, rows, total = 0, 0, len(log) * len(policies)
     for block in log.blocks(block_rows(policies.values())):
         features = chosen_rows(block) if log.sparse else chosen_features(block)
-        for label, bandit in bandits.items():
-            if not rows:
-                starting(label)
+        for bandit in bandits.values():
             bandit.learn_batch(features, block.rewards)
             done += len(block)
             progress(done, total)

@@ -17,7 +17,7 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, play_policies
+from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, compile_slow, play_policies
 from glbandits.evaluation.replay.play_log import warn_if_few_rows
 from glbandits.maths.philox import seed_list
 from glbandits.policies.contract import Grid, Policy, grid_points
@@ -172,6 +172,7 @@ def tune(
             done += rows
             show(done, total)
 
+        compile_slow(policies_to_try, log, replay, seeds=len(chosen_seeds))
         play = partial(_play_candidates, seeds=chosen_seeds, settings=replay, jobs=jobs, engine=engine, report=report)
         results = play(policies_to_try, first)
         values = np.array([candidate.value for candidate in results])

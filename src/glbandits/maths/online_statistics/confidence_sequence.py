@@ -79,7 +79,7 @@ class LowerSequence:
 
     def add(self, rows: "SequenceRows", sign: float) -> None:
         """Add rows, with measure, weights and offset multiplied by `sign`, 1 or -1."""
-        add = entry_point(add_recipe).call
+        add = entry_point(add_recipe).run
         add(self._sums, self.log_capital, BETS, self.limits, self.low, self.high, *rows, sign)
 
     def state(self) -> list[float]:
