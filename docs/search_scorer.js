@@ -2,7 +2,8 @@
 const PENALTIES = [
   [/^decisions\//, 60],
   [/^(benchmarks|regret|results|claims|glossary|notation)$/, 40],
-  [/^(theory|api)\//, 20],
+  [/^api\//, 20],
+  [/^theory\//, 4],
 ];
 var Scorer = {
   score: ([page, , , , score]) => score - (PENALTIES.find(([pages]) => pages.test(page))?.[1] ?? 0),
