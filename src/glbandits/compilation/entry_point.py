@@ -8,6 +8,7 @@ The parts:
 
 - A `Recipe` describes a function and the argument types for which it is compiled.
 - An `EntryPoint` has the attribute `call`, which is the plain function first and the machine code later.
+- Large functions that several recipes call are recipes of their own (`needs`, see `shared_functions`).
 - A `_BackgroundCompiler` sends entry points to another process (`worker`), which compiles them into Numba's
   cache on disk. Then it loads the machine code from there.
 - A marker file beside Numba's cache files records that a recipe is compiled (`is_cached`).
@@ -44,7 +45,8 @@ from numba import types
 
 from glbandits.common.display.progress_lines import progress_lines
 from glbandits.common.errors import GlbanditsError, InvalidInput
-from glbandits.compilation.numba_support import cache_folder, compile_cached, entry_name
+from glbandits.compilation.machine_code import cache_folder, compile_cached, entry_name
+from glbandits.compilation.shared_functions import shared_form
 
 MODES = ("background", "now", "never")
 LONG_CALL = 2e6
@@ -230,16 +232,36 @@ def compile_now(recipe: Recipe) -> Callable[..., Any]:
             nogil=recipe.nogil,
             check_bounds=recipe.check_bounds,
         )
-    marker = _marker(recipe)
-    if marker is not None:
-        marker.touch()
+    for marker in _markers(recipe):
+        if marker is not None:
+            marker.touch()
     return compiled
+
+
+def needs(recipe: Recipe) -> list[tuple[Callable[..., Recipe], tuple[Any, ...]]]:
+    """Return jobs that compile the shared functions which a recipe needs, each after those that it needs itself.
+
+    A job is a function of a module that builds a recipe, and its arguments. `compile_now` does these jobs too.
+    """
+    forms = entry_name(recipe.function, recipe.name, recipe.check_bounds).needs
+    return [(shared_recipe, (form.function, form.link, form.check_bounds)) for form in forms]
+
+
+def shared_recipe(function: Callable[..., Any], link: tuple[Any, ...], check_bounds: bool) -> Recipe:
+    """The recipe of a shared function for a link."""
+    form = shared_form(function, link, check_bounds)
+    return Recipe(form.code, form.code_signature, form.name, check_bounds=check_bounds)
 
 
 def is_cached(recipe: Recipe) -> bool:
     """Return whether the cache on disk has machine code of this version of the code, for this processor."""
-    marker = _marker(recipe)
-    return marker is not None and marker.exists()
+    return all(marker is not None and marker.exists() for marker in _markers(recipe))
+
+
+def _markers(recipe: Recipe) -> Iterator[Path | None]:
+    """Yield the marker files of a recipe and of what it needs."""
+    yield from (_marker(build(*arguments)) for build, arguments in needs(recipe))
+    yield _marker(recipe)
 
 
 def _marker(recipe: Recipe) -> Path | None:
