@@ -11,7 +11,7 @@ from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
-from glbandits.compilation.entry_point import Job
+from glbandits.compilation.recipe import Job
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget, frozen_recipe
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
