@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from glbandits.compilation import entry_point
-from glbandits.compilation.entry_point import EntryPoint, Recipe, compile_mode, is_cached
+from glbandits.compilation.entry_point import EntryPoint, compile_mode
+from glbandits.compilation.recipe import Recipe, is_cached
 
 LOOK_SECONDS = 0.5
 """CPU seconds of plain Python between two looks for code that another process has compiled."""

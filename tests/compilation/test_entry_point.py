@@ -13,8 +13,9 @@ from numba import types
 from glbandits import Bandit, InvalidInput, LinUcb, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import GlbanditsError
-from glbandits.compilation.entry_point import Recipe, compile_mode, entry_point
+from glbandits.compilation.entry_point import compile_mode, entry_point
 from glbandits.compilation.numba_support import VECTOR
+from glbandits.compilation.recipe import Recipe
 
 SWITCH = """
 import time

@@ -8,7 +8,8 @@ from numba import types
 
 from glbandits import LINKS, Bandit, InvalidInput, LaplaceTs, Link, Uniform, UnknownName
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import READ_VECTOR, compile_cached
+from glbandits.compilation.machine_code import compile_cached
+from glbandits.compilation.numba_support import READ_VECTOR
 from glbandits.maths.links import find_link
 from tests.maths.link_support import cauchit_link
 

@@ -92,8 +92,6 @@ class Bandit(Displayed):
         self._link = find_link(policy.link)
         self._is_sparse, self._inputs = form.is_sparse, Inputs(form.implementation(dim), self._link, dim)
         self._kind, self._choose, self._learn = self._inputs.kind, self._inputs.choose, self._inputs.learn
-        self._choose.start()
-        self._learn.start()
         self._outlier_watch = OutlierWatch(form, dim, feature_map=model.features, state=self._state)
         self.warns_of_outliers = True
         """Whether `learn` and `learn_batch` warn of outliers, once for each feature and once for rewards."""

@@ -12,7 +12,6 @@ from numba import types
 
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
-from glbandits.compilation.entry_point import Recipe
 from glbandits.compilation.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
@@ -23,6 +22,7 @@ from glbandits.compilation.numba_support import (
     VECTOR,
     borrowed,
 )
+from glbandits.compilation.recipe import Recipe
 from glbandits.maths.arm_rows import are_usable_arms, arm_at, arm_count, as_arm, as_arms, is_usable_arm, usable
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass

@@ -8,7 +8,8 @@ from glbandits.bandit import entry_points
 from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.entry_point import EntryPoint, Job, entry_point
+from glbandits.compilation.entry_point import EntryPoint, entry_point
+from glbandits.compilation.recipe import Job
 from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows

@@ -9,10 +9,12 @@ from typing import Any, Protocol
 
 from glbandits.common.display.progress_lines import live_progress
 from glbandits.compilation.compiler_pool import core_count
-from glbandits.compilation.numba_support import entry_name
+from glbandits.compilation.machine_code import entry_name
 
-START_SECONDS, SECONDS_PER_FUNCTION = 1.5, 0.2
-"""Typical CPU seconds to start a process, and to compile one of the functions that an entry point calls."""
+START_SECONDS, SECONDS_PER_BYTE = 1.0, 5.5e-4
+"""Typical CPU seconds to start a process, and to compile a byte of the Python code that an entry point calls."""
+LATER_SHARE = 0.15
+"""The share of this time for another entry point of the same policy, which calls the same functions."""
 
 
 class Compiled(Protocol):
@@ -22,6 +24,10 @@ class Compiled(Protocol):
     job: tuple[Any, ...]
 
     @property
+    def family(self) -> Any:
+        """The policy and the link."""
+
+    @property
     def is_ready(self) -> bool:
         """Whether compilation has ended."""
 
@@ -29,19 +35,19 @@ class Compiled(Protocol):
 def expected_seconds(recipe: Any) -> float:
     """Estimate the CPU seconds to compile a recipe."""
     name = entry_name(recipe.function, recipe.name, recipe.check_bounds)
-    return START_SECONDS + SECONDS_PER_FUNCTION * name.function_count
+    return START_SECONDS + SECONDS_PER_BYTE * sum(len(function.__code__.co_code) for function in name.functions)
 
 
 @contextmanager
 def compile_progress(entries: Sequence[Compiled]) -> Iterator[None]:
-    """Show how many of these entry points are compiled, and the time left, until the block ends.
-
-    `entries` are in the order in which the processes compile them.
-    """
+    """Show how many of these entry points are compiled, and the time left, until the block ends."""
     processes = core_count()
     planned, free = dict[int, float](), [0.0] * processes
+    families = set[Any]()
     for index, entry in enumerate(entries):
-        planned[index] = heapq.heappop(free) + expected_seconds(entry.recipe)
+        share = LATER_SHARE if entry.family in families and len(families) >= processes else 1.0
+        families.add(entry.family)
+        planned[index] = heapq.heappop(free) + share * expected_seconds(entry.recipe)
         heapq.heappush(free, planned[index])
     end, start, slowness = max(planned.values()), time.monotonic(), _slowness(min(len(entries), processes))
     names = [str(entry.recipe.name).partition(",")[0] for entry in entries]

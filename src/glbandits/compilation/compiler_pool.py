@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 IDLE_SECONDS = 10.0
@@ -24,6 +23,10 @@ class Compilable(Protocol):
 
     job: tuple[Any, ...]
     """A function that builds a recipe, and its arguments."""
+
+    @property
+    def family(self) -> Any:
+        """Entry points of the same family call the same functions, which a process compiles once."""
 
     @property
     def is_cachable(self) -> bool:
@@ -39,16 +42,16 @@ def core_count() -> int:
 
 
 class CompilerPool:
-    """Threads that send entry points to processes. They are started as needed, one less than there are cores.
+    """Threads that send entry points to processes. They are started as needed, at most one for each core.
 
-    The last core is left to this process, which runs plain Python or compiles too (`help`). If a process cannot be
-    started or dies, its thread compiles the entry point in this process instead.
+    If a process cannot be started or dies, its thread compiles the entry point in this process instead.
     """
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[Compilable | None] = SimpleQueue()
-        self._size, self._lock, self._unfinished = max(core_count() - 1, 1), threading.Lock(), 0
+        self._size, self._changed, self._unfinished = core_count(), threading.Condition(), 0
+        self._waiting: list[Compilable] = []
         self._threads: list[_CompilerThread] = []
+        self._is_stopped = False
 
     @property
     def is_alive(self) -> bool:
@@ -57,30 +60,46 @@ class CompilerPool:
 
     def submit(self, entry: Compilable) -> None:
         """Add an entry point to the queue."""
-        with self._lock:
+        with self._changed:
+            self._waiting.append(entry)
             self._unfinished += 1
-            self._jobs.put(entry)
+            self._changed.notify()
             if self._unfinished > len(self._threads) < self._size:
-                self._threads.append(_CompilerThread(self._jobs, self._finish))
+                self._threads.append(_CompilerThread(self))
                 self._threads[-1].start()
 
-    def help(self) -> None:
-        """Compile entry points that still wait in the queue, in this thread."""
-        with suppress(Empty):
-            while (entry := self._jobs.get_nowait()) is not None:
-                entry.load()
-                self._finish()
+    def take(self, own: set[Any], timeout: float | None) -> Compilable | None:
+        """Remove and return the next entry point for a process. Return None after the timeout, and if stopped.
 
-    def _finish(self) -> None:
-        with self._lock:
+        Args:
+            own: the families of which the process has compiled some already. They come first. Those of other processes
+                come last.
+            timeout: in seconds; None for no timeout.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._waiting or self._is_stopped, timeout) or self._is_stopped:
+                return None
+            others = set[Any]().union(*(thread.families for thread in self._threads))
+            chosen = min(self._waiting, key=lambda entry: (entry.family not in own, entry.family in others))
+            self._waiting.remove(chosen)
+            own.add(chosen.family)
+            return chosen
+
+    def finish(self) -> None:
+        """Count an entry point as finished."""
+        with self._changed:
             self._unfinished -= 1
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._is_stopped
 
     def stop(self) -> None:
         """End the processes and threads. Entry points that are not compiled yet stay plain Python."""
-        for thread in self._threads:
-            thread.is_stopped = True
-        for _ in self._threads:
-            self._jobs.put(None)
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
         for thread in self._threads:
             thread.stop()
 
@@ -88,30 +107,27 @@ class CompilerPool:
 class _CompilerThread(threading.Thread):
     """A thread and its process."""
 
-    def __init__(self, jobs: "SimpleQueue[Compilable | None]", finish: Any) -> None:
+    def __init__(self, pool: CompilerPool) -> None:
         super().__init__(name="glbandits-compilation", daemon=True)
-        self._jobs, self._finish = jobs, finish
+        self._pool = pool
         self.process: subprocess.Popen[bytes] | None = None
-        self.is_stopped = False
+        self.families = set[Any]()
+        """The families of which the process has compiled some."""
 
     def run(self) -> None:
-        while True:
-            try:
-                entry = self._jobs.get(timeout=None if self.process is None else IDLE_SECONDS)
-            except Empty:
+        while not self._pool.is_stopped:
+            entry = self._pool.take(self.families, None if self.process is None else IDLE_SECONDS)
+            if entry is None:
                 self._end_process()
                 continue
-            if entry is None:
-                return
             try:
                 if entry.is_cachable:
                     self._compile_in_process(entry)
             except Exception:  # the process has died or cannot start, or the job cannot be pickled
                 self._end_process()
-            if self.is_stopped:
-                return
-            entry.load()
-            self._finish()
+            if not self._pool.is_stopped:
+                entry.load()
+            self._pool.finish()
 
     def _compile_in_process(self, entry: Compilable) -> None:
         """Let the process compile, and wait for it. Raises an exception if it has not finished."""
@@ -134,6 +150,7 @@ class _CompilerThread(threading.Thread):
 
     def _end_process(self) -> None:
         process, self.process = self.process, None
+        self.families.clear()
         if process is not None:
             process.terminate()
             process.wait()

@@ -8,10 +8,10 @@ The parts:
 
 - A `Recipe` describes a function and the argument types for which it is compiled.
 - An `EntryPoint` has the attribute `call`, which is the plain function first and the machine code later.
+- Large functions that several recipes call are recipes of their own (`needs`, see `shared_functions`).
 - The `compiler_pool` sends entry points to other processes, which compile them into Numba's cache on disk. Then it
   loads the machine code from there.
 - `compile_all` waits for several entry points that are compiled at the same time, and shows progress.
-- A marker file beside Numba's cache files records that a recipe is compiled (`is_cached`).
 
 The environment variable `GLBANDITS_COMPILE` sets when an entry point is compiled:
 
@@ -26,54 +26,30 @@ Python (LONG_CALL) waits for the machine code.
 """
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from hashlib import sha256
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from itertools import chain
+from typing import Any
 
-import llvmlite.binding  # type: ignore[import-untyped]
-import numba
 import numpy as np
-from numba import types
 
 from glbandits.common.errors import GlbanditsError, InvalidInput
 from glbandits.compilation.compile_progress import compile_progress, expected_seconds
-from glbandits.compilation.compiler_pool import compiler_pool, forget_pool, pool_is_alive
-from glbandits.compilation.numba_support import cache_folder, compile_cached, entry_name
+from glbandits.compilation.compiler_pool import compiler_pool, core_count, forget_pool, pool_is_alive
+from glbandits.compilation.plain_calls import arrays_of, as_typed
+from glbandits.compilation.recipe import Job, Recipe, compile_now, is_cached, marker_file, needs
 
 MODES = ("background", "now", "never")
 LONG_CALL = 2e6
 """Elementary steps above which a call waits for machine code: about half a second of plain Python."""
+POLL_SECONDS = 0.05
+"""Seconds between two looks whether a function that others need is compiled."""
 PIECE_SECONDS = 0.05
 """CPU seconds of a piece of rows (`EntryPoint.pieces`) that shows how long plain Python takes."""
 PLAIN_SHARE = 1 / 3
 """Plain Python plays rows if it takes less than this share of the time of compilation. Below 1, because machine code
 also serves later runs."""
-
-
-Job: TypeAlias = tuple[Any, ...]
-"""A function that builds a recipe, and its arguments."""
-
-
-class Recipe(NamedTuple):
-    """A function, and everything that is needed to compile it."""
-
-    function: Callable[..., Any]
-    """Plain Python code that Numba can compile."""
-    signature: Any
-    """The Numba types of the arguments and the result."""
-    name: str
-    """The name in messages and in the cache, such as "optimist, logistic"."""
-    nogil: bool = True
-    """Whether the machine code releases the GIL."""
-    check_bounds: bool = False
-    """Whether the code contains user code. It is then compiled with bounds checks, and at once, so that errors show."""
-    work: Callable[..., float] | None = None
-    """Returns about how many elementary steps a call with these arguments takes."""
 
 
 class EntryPoint:
@@ -124,9 +100,14 @@ class EntryPoint:
         return self._ready.is_set() and self.failure is None
 
     @property
+    def family(self) -> Any:
+        """The policy and the link, if it has any. Entry points of the same family call the same functions."""
+        return self.job[1][:2]
+
+    @property
     def is_cachable(self) -> bool:
         """Whether the machine code can be cached on disk, so that another process can compile it."""
-        return _marker(self.recipe) is not None
+        return marker_file(self.recipe) is not None
 
     def start(self) -> None:
         """Start compilation in the background, in the mode "background". Later calls do nothing."""
@@ -224,10 +205,10 @@ class EntryPoint:
         Python raises for a division by zero or an overflow, where machine code continues with inf or NaN. Then all
         arrays are restored, and the machine code is called instead.
         """
-        typed = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
+        typed = [as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
         if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and self.may_compile:
             return self._machine_code()(*arguments)
-        saved = [(array, array.copy()) for array in _arrays(typed) if array.flags.writeable]
+        saved = [(array, array.copy()) for array in arrays_of(typed) if array.flags.writeable]
         try:
             with np.errstate(all="ignore"):
                 result = self.recipe.function(*typed)
@@ -238,33 +219,6 @@ class EntryPoint:
                 raise
             return self._machine_code()(*arguments)
         return int(result) if isinstance(result, np.integer) else result
-
-
-def _arrays(values: Iterable[Any]) -> Iterator[Any]:
-    """Yield all arrays among these values, and in tuples among them."""
-    for value in values:
-        if isinstance(value, np.ndarray):
-            yield value
-        elif isinstance(value, tuple):
-            yield from _arrays(value)
-
-
-def _as_typed(value: Any, kind: Any) -> Any:
-    """Return the argument as machine code receives it. Raises TypeError, as machine code does, for another type."""
-    if hasattr(kind, "types"):  # of a tuple
-        return tuple(_as_typed(part, part_kind) for part, part_kind in zip(value, kind.types, strict=True))
-    if isinstance(kind, types.Array):
-        is_valid = (
-            isinstance(value, np.ndarray)
-            and value.dtype == np.dtype(str(kind.dtype))
-            and value.ndim == kind.ndim
-            and value.flags.c_contiguous
-            and (value.flags.writeable or not kind.mutable)
-        )
-        if not is_valid:
-            raise TypeError(f"no matching definition: expected an array of type {kind}")
-        return value
-    return float(value) if kind == types.float64 else value
 
 
 def compile_mode() -> str:
@@ -324,63 +278,44 @@ def compile_all(jobs: Iterable[Job]) -> None:
 def _compile_missing(entries: Sequence[EntryPoint]) -> None:
     """Compile, or wait for, all entry points that are not ready. The largest are first."""
     missing = [entry for entry in entries if not entry.is_ready]
-    missing.sort(key=lambda entry: expected_seconds(entry.recipe), reverse=True)
     if not missing:
         return
-    with compile_progress(missing):
-        ours = [entry for entry in missing if not entry.recipe.check_bounds]
-        for entry in ours if len(ours) > 1 else []:
+    ours = [entry for entry in missing if not entry.recipe.check_bounds]
+    needed = {entry: _needed_entries(entry) for entry in ours}
+    shared = [each for each in dict.fromkeys(chain(*needed.values())) if not each.is_ready]
+    uses_pool = len(ours) > 1 and core_count() > 1 and compile_mode() == "background"
+    waiting = {each: _needed_entries(each) for each in shared} | needed if uses_pool else {}
+
+    def seconds(entry: EntryPoint) -> float:
+        """About how long it takes to compile this, and then the longest entry point that needs it."""
+        own = expected_seconds(entry.recipe)
+        return own + max(
+            (expected_seconds(each.recipe) for each, before in needed.items() if entry in before), default=0
+        )
+
+    waiting = dict(sorted(waiting.items(), key=lambda item: seconds(item[0]), reverse=True))
+
+    def start() -> None:
+        """Start all entry points whose shared functions are compiled, the longest first."""
+        for entry in [entry for entry, before in waiting.items() if all(each.is_ready for each in before)]:
             entry.start()
+            del waiting[entry]
+
+    with compile_progress([*shared, *missing]):
+        start()
         for entry in missing:
             if entry.recipe.check_bounds:
                 entry.load()
-        if len(ours) > 1:
-            compiler_pool().help()
+        while waiting:
+            time.sleep(POLL_SECONDS)
+            start()
         for entry in ours:
             entry.wait()
 
 
-def compile_now(recipe: Recipe) -> Callable[..., Any]:
-    """Return the machine code: loaded from the cache on disk, or compiled here."""
-    compiled = compile_cached(
-        recipe.function,
-        signature=recipe.signature,
-        name=recipe.name,
-        nogil=recipe.nogil,
-        check_bounds=recipe.check_bounds,
-    )
-    marker = _marker(recipe)
-    if marker is not None:
-        with suppress(OSError):  # the disk is full
-            marker.touch()
-    return compiled
-
-
-def is_cached(recipe: Recipe) -> bool:
-    """Return whether the cache on disk has machine code of this version of the code, for this processor."""
-    marker = _marker(recipe)
-    return marker is not None and marker.exists()
-
-
-def _marker(recipe: Recipe) -> Path | None:
-    """Return the path of the marker file; None if the machine code cannot be cached.
-
-    Its name is a hash of everything that the machine code depends on.
-    """
-    name = entry_name(recipe.function, recipe.name, recipe.check_bounds)
-    folder = cache_folder(recipe.function) if name.is_complete else None
-    if folder is None:
-        return None
-    source = Path(recipe.function.__code__.co_filename).stat()
-    parts = (
-        name.text,
-        numba.__version__,
-        llvmlite.binding.get_host_cpu_name(),
-        " ".join(str(getattr(numba.config, option)) for option in ("CPU_NAME", "CPU_FEATURES", "BOUNDSCHECK")),
-        sys.implementation.cache_tag,
-        f"{source.st_mtime_ns} {source.st_size}",
-    )
-    return folder / f"glbandits-{sha256(repr(parts).encode()).hexdigest()[:24]}.compiled"
+def _needed_entries(entry: EntryPoint) -> list[EntryPoint]:
+    """Return the shared functions that an entry point needs."""
+    return [uncompiled_entry(*job) for job in needs(entry.recipe)]
 
 
 def _after_fork() -> None:

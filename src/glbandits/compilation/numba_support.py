@@ -9,23 +9,21 @@ User-written functions are compiled with bounds checks, and so is every function
 out of range then raises an IndexError instead of corrupting memory (docs/decisions/0014-memory-safety.md).
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
-from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple, TypeVar, cast
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
-import numba
 from numba import types
 from numba.core import targetconfig
-from numba.core.errors import NumbaError, TypingError
+from numba.core.errors import TypingError
 from numba.core.typing.templates import builtin_registry
 from numba.extending import intrinsic, overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from glbandits.common.errors import InvalidInput
+from glbandits.compilation.callee_compiler import CalleeCompiler
 from glbandits.compilation.code_digest import CodeDigest, digest_of_code
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -73,7 +71,7 @@ class _InheritedBoundsChecks(Mapping[str, Any]):
 def jittable(function: Function) -> Function:
     """Decorator: let compiled code call this function. For Python it stays a plain function."""
     if isinstance(function, FunctionType) and function not in _registered:
-        _let_compiled_code_call(function, lambda *_types, **_named_types: function)
+        let_compiled_code_call(function, lambda *_types, **_named_types: function)
     return function
 
 
@@ -91,7 +89,7 @@ def by_type(kind: type, other: Callable[..., Any]) -> Callable[[Function], Funct
             return other if any(_tuple_class(numba_type) is kind for numba_type in numba_types) else function
 
         jittable(function)
-        _let_compiled_code_call(cast(FunctionType, chosen), compiled)
+        let_compiled_code_call(cast(FunctionType, chosen), compiled)
         return cast(Function, wraps(function)(chosen))
 
     return decorate
@@ -102,9 +100,10 @@ def _tuple_class(kind: Any) -> Any:
     return tuple if isinstance(kind, types.BaseAnonymousTuple) else getattr(kind, "instance_class", None)
 
 
-def _let_compiled_code_call(function: FunctionType, implementation: Callable[..., Any]) -> None:
+def let_compiled_code_call(function: FunctionType, implementation: Callable[..., Any]) -> None:
     """Register a function. `implementation` takes Numba types and returns the function to compile for them."""
-    overload(function, jit_options={"error_model": "numpy"}, strict=False)(implementation)
+    options: Any = {"error_model": "numpy", "pipeline_class": CalleeCompiler}
+    overload(function, jit_options=options, strict=False)(implementation)
     _, registered = builtin_registry.globals[-1]
     for template in registered.templates:
         template._jit_options = _InheritedBoundsChecks(template._jit_options)
@@ -195,86 +194,5 @@ def check_reachable(function: FunctionType, owner: str) -> CodeDigest:
     return digest
 
 
-class EntryName(NamedTuple):
-    """The name of an entry point in Numba's cache."""
-
-    text: str
-    """The name with a digest of all code that the entry point calls. An edit of any of that code changes the name."""
-    is_complete: bool
-    """Whether the digest covers all of that code. If not, the machine code is not cached on disk."""
-    function_count: int
-    """The number of functions that the entry point calls, directly or indirectly."""
-
-
-def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> EntryName:
-    """Name an entry point. Raises InvalidInput if it calls a function without `@jittable`."""
-    assert isinstance(function, FunctionType)
-    known = _names.get(function)
-    if known is None:
-        digest = check_reachable(function, name)
-        checked = ",checked" if check_bounds else ""
-        safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
-        known = EntryName(
-            f"{function.__qualname__}[{safe}]({digest.value}{checked})", digest.is_complete, len(digest.functions)
-        )
-        _names[function] = known
-        function.__qualname__ = known.text  # Numba names its cache files by it
-    return known
-
-
-_names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
-
-
-def cache_folder(function: Callable[..., Any]) -> Path | None:
-    """Return the folder of Numba's cache for an entry point; None if no folder is writable."""
-    try:
-        path = numba.njit(cache=True)(function).stats.cache_path
-    except RuntimeError:
-        return None
-    return None if path is None else Path(path)
-
-
-def compile_cached(
-    function: Function, *, signature: Any, name: str, nogil: bool = True, check_bounds: bool = False
-) -> Function:
-    """Compile an entry point for exactly one signature, and cache the machine code on disk.
-
-    The compiled function raises TypeError for arguments of another type; it never compiles a second version. Callers
-    can therefore try first, and convert their arguments only after a TypeError. With `nogil` the function releases the
-    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput with Numba's
-    message if the code cannot be compiled.
-    """
-    is_cachable = entry_name(function, name, check_bounds).is_complete and cache_folder(function) is not None
-    options: dict[str, Any] = {
-        "nogil": nogil,
-        "error_model": "numpy",
-        "boundscheck": check_bounds,
-        "cache": is_cachable,
-    }
-    try:
-        return cast(Function, numba.njit([signature], **options)(function))
-    except NumbaError as error:
-        raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
-
-
 MARKER = "glbandits: "
 """Prefix of our own messages inside Numba's error texts."""
-
-
-def _compile_error(text: str, name: str) -> str:
-    """Explain a failed compilation, by our own message if Numba's text contains one."""
-    for line in text.splitlines():
-        if MARKER in line:
-            return line[line.index(MARKER) + len(MARKER) :]
-    for marker in ("Use of unsupported NumPy function", "Unknown attribute", "Untyped global name", "is not supported"):
-        for line in text.splitlines():
-            if marker in line:
-                complaint = line.strip().removeprefix("- ").rstrip(".")
-                return (
-                    f"{name} cannot be compiled: {complaint}. Write this step with loops and the math module, or with "
-                    "NumPy functions that Numba supports."
-                )
-    return (
-        f"{name} cannot be compiled: Numba supports loops, arithmetic, the math module and a part of NumPy. The "
-        "message below names the line."
-    )

@@ -9,7 +9,7 @@ import pickle
 import sys
 from contextlib import suppress
 
-from glbandits.compilation.entry_point import compile_now
+from glbandits.compilation.recipe import compile_now
 
 
 def main() -> None:

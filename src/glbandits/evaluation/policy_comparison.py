@@ -10,7 +10,7 @@ from glbandits.bandit import Bandit
 from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
-from glbandits.compilation.entry_point import Job
+from glbandits.compilation.recipe import Job
 from glbandits.evaluation.comparison_result import (
     ComparisonSettings,
     EvaluatedPolicy,

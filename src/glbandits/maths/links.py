@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.shared_functions import share_for_link
 from glbandits.maths.normal import normal_cdf, normal_density
 
 Scalar: TypeAlias = Callable[[float], float]
@@ -80,6 +81,7 @@ class Link:
             self._check_at(z)
         for function in (self.mean, self.slope, self.antiderivative):
             jittable(function)
+        share_for_link(LinkFunctions(self.mean, self.slope, self.antiderivative), self.name)
 
     def _check_at(self, z: float, h: float = 1e-5) -> None:
         mean, slope = self.mean(z), self.slope(z)

@@ -10,7 +10,8 @@ import pytest
 from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR, compile_cached
+from glbandits.compilation.machine_code import compile_cached
+from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR
 from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, fit, fit_towards
 from glbandits.maths.fitting.observation_history import empty_history, history, remember
 from glbandits.maths.fitting.warm_fit import REFRESHES, RIDGE_USED, absorb, memory_size, refit

@@ -7,7 +7,8 @@ import pytest
 from numba import types
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.compilation.numba_support import GENERATOR, VECTOR, compile_cached
+from glbandits.compilation.machine_code import compile_cached
+from glbandits.compilation.numba_support import GENERATOR, VECTOR
 from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.polya_gamma import polya_gamma, polya_gamma_mean, polya_gamma_variance
 

@@ -11,7 +11,8 @@ from rich.console import Console
 from glbandits.bandit import policy_jobs
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.compilation.entry_point import Job, compile_all, compile_mode
+from glbandits.compilation.entry_point import compile_all, compile_mode
+from glbandits.compilation.recipe import Job
 from glbandits.features.hashing.hashed_products import cross_recipe, cross_rows_recipe
 from glbandits.maths.links import LINKS
 from glbandits.maths.online_statistics.confidence_sequence import add_recipe

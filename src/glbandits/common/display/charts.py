@@ -1,11 +1,13 @@
 """Charts of results. A chart shows itself in notebooks and on HTML pages, and is saved as PNG and SVG."""
 
 import json
+import os
 import re
 import struct
 import textwrap
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -290,8 +292,19 @@ def chart_html(chart: Any, element_id: str) -> str:
 
 
 def chart_script() -> str:
-    """Return the JavaScript that draws charts. A page contains it once."""
-    return vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    """Return the JavaScript that draws charts. A page contains it once.
+
+    Its creation takes 3 seconds, so it is stored in the user's folder of caches.
+    """
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        stored = caches / "glbandits" / f"vega-{version('vl-convert-python')}.js"
+        if not stored.exists():
+            stored.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(stored, vl_convert.javascript_bundle().encode())  # type: ignore[call-arg]
+        return stored.read_text(encoding="utf-8")
+    except (OSError, RuntimeError):  # there is no home, or it is not writable
+        return vl_convert.javascript_bundle()  # type: ignore[call-arg]
 
 
 def inline(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:

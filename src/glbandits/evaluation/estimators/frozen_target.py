@@ -9,8 +9,9 @@ from glbandits.bandit import Bandit
 from glbandits.bandit.entry_points import arms_type, policy_recipe, work_of_rows
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int
-from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.compilation.recipe import Recipe
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.sparse_arms import packed_arms

@@ -15,8 +15,9 @@ from scipy.sparse import csr_array
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints
-from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import READ_ROWS, VECTOR
+from glbandits.compilation.recipe import Recipe
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.maths.arm_rows import as_arms

@@ -9,7 +9,8 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.compilation.entry_point import Job, compile_all, entry_point, uncompiled_entry
+from glbandits.compilation.entry_point import compile_all, entry_point, uncompiled_entry
+from glbandits.compilation.recipe import Job
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import packed_arms

@@ -11,8 +11,8 @@ from numba import types
 
 from glbandits.bandit.entry_points import arms_type, policy_recipe, work_of_rows
 from glbandits.common.arrays import Floats, Generator, Ints
-from glbandits.compilation.entry_point import Recipe
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.compilation.recipe import Recipe
 from glbandits.maths.arm_rows import arm_at, arm_range, as_arms
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform

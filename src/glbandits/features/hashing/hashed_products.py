@@ -7,8 +7,8 @@ from numba import types
 from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.compilation.entry_point import Recipe
 from glbandits.compilation.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.recipe import Recipe
 from glbandits.features.hashing.feature_codes import FEATURE_BYTES
 
 Code = TypeVar("Code", np.uint64, NDArray[np.uint64])

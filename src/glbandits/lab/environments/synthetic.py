@@ -12,8 +12,9 @@ from scipy.special import expit
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import READ_CUBE, READ_VECTOR
+from glbandits.compilation.recipe import Recipe
 from glbandits.lab.environments.noise import NOISES, Noise
 from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
 from glbandits.maths.links import LINKS, Link, find_link

@@ -7,8 +7,9 @@ from numba import types
 
 from glbandits.bandit.entry_points import arms_type, policy_recipe
 from glbandits.common.arrays import Floats, Generator, Ints
-from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
+from glbandits.compilation.recipe import Recipe
 from glbandits.lab.environments import Noise
 from glbandits.maths.arm_rows import arm_at, arm_range, as_arms
 from glbandits.maths.links import Link, LinkFunctions

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_int
-from glbandits.compilation.entry_point import Job, compile_all
+from glbandits.compilation.entry_point import compile_all
+from glbandits.compilation.recipe import Job
 from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe

@@ -14,12 +14,14 @@ likelihood has a unique maximum if the features do not span the space. Both are 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.matrix_products import add_rows, set_gram, set_scores
@@ -53,6 +55,9 @@ class Fit(NamedTuple):
     """The ridge of this fit: the requested one, or RIDGE_WITHOUT_MLE if there is no minimum without a ridge."""
 
 
+FIT: Any = types.NamedTuple([VECTOR, types.boolean, types.float64], Fit)  # type: ignore[no-untyped-call]
+
+
 @jittable
 def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start: Floats, link: LinkFunctions) -> Fit:
     """Minimise the objective above with centre 0, from a given start.
@@ -77,7 +82,7 @@ def fit_towards(
     return fit_or_diverge(features, rewards, weights, ridge, centre, start, np.empty(start.shape[0]), link)
 
 
-@jittable
+@shared(FIT(READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64, READ_VECTOR, READ_VECTOR, VECTOR))
 def fit_or_diverge(
     features: Floats,
     rewards: Floats,

@@ -15,9 +15,11 @@ long as all new observations agree with v, there is no estimate.
 import math
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import backward, forward, rank_one_update, solve_factorised
 from glbandits.maths.fitting.likelihood import STEEPEST, fit_or_diverge, hessian_factor, largest, least_curvature
 from glbandits.maths.links import LinkFunctions
@@ -78,7 +80,7 @@ def absorb(theta: Floats, memory: Floats, x: Floats, reward: float, link: LinkFu
     add_scaled(theta, 1.0, step)
 
 
-@jittable
+@shared(types.boolean(READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64, READ_VECTOR, types.boolean, VECTOR, VECTOR))
 def refit(
     features: Floats,
     rewards: Floats,

@@ -28,8 +28,9 @@ from numba import types
 from scipy.optimize import brentq
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import READ_INTS, READ_MATRIX, READ_VECTOR, VECTOR, borrowed, jittable
+from glbandits.compilation.recipe import Recipe
 
 BETS: Floats = np.ldexp(0.25, -np.arange(12))
 """The grid of bets l: the best one for n rows of variance s^2 is about 3 / (s sqrt(n))."""

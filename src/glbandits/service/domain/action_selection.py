@@ -11,8 +11,9 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.entry_point import Recipe, entry_point
+from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.recipe import Recipe
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.service.domain.loop_config import LIMITS_OUTLIERS
 from glbandits.service.domain.request_features import Arms, count_of, rows_of

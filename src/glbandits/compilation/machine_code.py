@@ -1,0 +1,124 @@
+"""Compilation of entry points and shared functions into machine code, which is cached on disk."""
+
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+import numba
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
+
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.numba_support import MARKER, check_reachable
+from glbandits.compilation.shared_functions import SharedForm, define_symbol, form_with, loaded_code, needed_forms
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class EntryName(NamedTuple):
+    """The name of an entry point or shared form in Numba's cache."""
+
+    text: str
+    """The name with a digest of all code that the function calls. An edit of any of that code changes the name."""
+    is_complete: bool
+    """Whether the digest covers all of that code. If not, the machine code is not cached on disk."""
+    needs: list[SharedForm]
+    """The shared forms that the machine code may call, each after those that it may call itself."""
+    functions: frozenset[FunctionType]
+    """The functions that are compiled into the machine code, without those of shared forms."""
+
+
+def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> EntryName:
+    """Name an entry point. Raises InvalidInput if it calls a function without `@jittable`."""
+    assert isinstance(function, FunctionType)
+    known = _names.get(function)
+    if known is None:
+        digest = check_reachable(function, name)
+        needs = sorted(needed_forms(digest.functions, check_bounds), key=lambda form: len(_name_of(form).needs))
+        code = sha256(" ".join([digest.value, *map(_symbol, needs)]).encode()).hexdigest()[:16]
+        checked = ",checked" if check_bounds else ""
+        safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
+        text = f"{function.__qualname__}[{safe}]({code}{checked})"
+        elsewhere = frozenset[FunctionType]().union(*(_name_of(form).functions for form in needs))
+        known = EntryName(text, digest.is_complete, needs, frozenset(digest.functions) - elsewhere)
+        _names[function] = known
+        function.__qualname__ = known.text  # Numba names its cache files by it
+    return known
+
+
+def _name_of(form: SharedForm) -> EntryName:
+    return entry_name(form.code, form.name, form.check_bounds)
+
+
+def _symbol(form: SharedForm) -> str:
+    """Return the name by which machine code calls a form. It identifies the code and the types of the arguments."""
+    name = _name_of(form)
+    identity = (name.text, str(form.signature), None if name.is_complete else id(form))
+    return f"glbandits_{form.function.__name__}_{sha256(repr(identity).encode()).hexdigest()[:24]}"
+
+
+_names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
+
+
+def cache_folder(function: Callable[..., Any]) -> Path | None:
+    """Return the folder of Numba's cache for an entry point; None if no folder is writable."""
+    try:
+        path = numba.njit(cache=True)(function).stats.cache_path
+    except RuntimeError:
+        return None
+    return None if path is None else Path(path)
+
+
+def compile_cached(
+    function: Function, *, signature: Any, name: str, nogil: bool = True, check_bounds: bool = False
+) -> Function:
+    """Compile an entry point for exactly one signature, and cache the machine code on disk.
+
+    The compiled function raises TypeError for arguments of another type; it never compiles a second version. Callers
+    can therefore try first, and convert their arguments only after a TypeError. With `nogil` the function releases the
+    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput with Numba's
+    message if the code cannot be compiled.
+    """
+    with global_compiler_lock:
+        form = form_with(function)
+        if form is not None and (loaded := loaded_code(form)) is not None:
+            return cast(Function, loaded)
+        entry = entry_name(function, name, check_bounds)
+        for needed in entry.needs:  # an error gets the name of the caller
+            compile_cached(needed.code, signature=needed.code_signature, name=name, check_bounds=check_bounds)
+        options: dict[str, Any] = {
+            "nogil": nogil,
+            "error_model": "numpy",
+            "boundscheck": check_bounds,
+            "cache": entry.is_complete and cache_folder(function) is not None,
+        }
+        try:
+            compiled = numba.njit([signature], **options)(function)
+        except NumbaError as error:
+            raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
+        if form is not None:
+            define_symbol(form, _symbol(form), compiled)
+        return cast(Function, compiled)
+
+
+def _compile_error(text: str, name: str) -> str:
+    """Explain a failed compilation, by our own message if Numba's text contains one."""
+    for line in text.splitlines():
+        if MARKER in line:
+            return line[line.index(MARKER) + len(MARKER) :]
+    for marker in ("Use of unsupported NumPy function", "Unknown attribute", "Untyped global name", "is not supported"):
+        for line in text.splitlines():
+            if marker in line:
+                complaint = line.strip().removeprefix("- ").rstrip(".")
+                return (
+                    f"{name} cannot be compiled: {complaint}. Write this step with loops and the math module, or with "
+                    "NumPy functions that Numba supports."
+                )
+    return (
+        f"{name} cannot be compiled: Numba supports loops, arithmetic, the math module and a part of NumPy. The "
+        "message below names the line."
+    )
