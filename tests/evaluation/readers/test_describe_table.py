@@ -99,6 +99,13 @@ def test_columns_have_checks_and_kinds_to_declare() -> None:
     assert [text for text in description.options if "=" in text] == ["price=number", "zip=category", "plz=category"]
 
 
+def test_column_without_a_name_is_not_suggested() -> None:
+    description = described(**{"": list(range(ROWS)), "city, country": ["a\nb", "c"] * 200})
+    assert '"city, country"' in description.options[-1]
+    assert description.options[-1].startswith("age,")
+    assert "a?b (200)" in str(description)
+
+
 def test_variants_of_arms_are_named() -> None:
     assert "'Hat' (1 row)" in described(arm=["hat", "shoe"] * 199 + ["Hat", "shoe"]).notes[0]
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.displayed import one_line
 from glbandits.common.display.text_format import significant
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
@@ -119,7 +120,7 @@ class LogDescription:
         columns = ("arm", "rows", "share", "mean reward", "smallest propensity", "mean weight")
         rows = [
             (
-                arm.name,
+                one_line(arm.name),
                 f"{arm.rows:,}",
                 f"{arm.rows / max(1, self.rows):.1%}",
                 significant(arm.mean_reward),
@@ -137,7 +138,7 @@ class LogDescription:
         """The columns of the context, and their kinds."""
         columns = ("column", "kind", "missing", "values", "check")
         rows = [
-            (column.name, column.kind, f"{column.missing:.1%}", column.values, column.check)
+            (one_line(column.name), column.kind, f"{column.missing:.1%}", one_line(column.values), column.check)
             for column in self.columns[:MAX_LISTED]
         ]
         more = [f"The first {MAX_LISTED} of {len(self.columns):,} columns."] if len(self.columns) > MAX_LISTED else []
@@ -319,7 +320,7 @@ class DescriptionSums:
 
 def _column_options(columns: Sequence[ColumnSummary], suggest_context: bool) -> list[str]:
     """The options that name the context and declare doubtful kinds."""
-    usable = [column for column in columns if column.usable]
+    usable = [column for column in columns if column.usable and column.name.strip()]
     names = [f'"{column.name}"' if "," in column.name else column.name for column in usable]
     context = ["--context", ",".join(names)] if names and suggest_context else []
     kinds = [("--kind", f"{column.name}={column.declared}") for column in usable if column.declared]
