@@ -100,7 +100,8 @@ def test_columns_have_checks_and_kinds_to_declare() -> None:
 
 
 def test_column_without_a_name_is_not_suggested() -> None:
-    description = described(**{"": list(range(ROWS)), "city, country": ["a\nb", "c"] * 200})
+    columns: dict[str, Any] = {"": list(range(ROWS)), "city, country": ["a\nb", "c"] * 200}
+    description = described(**columns)
     assert '"city, country"' in description.options[-1]
     assert description.options[-1].startswith("age,")
     assert "a?b (200)" in str(description)
