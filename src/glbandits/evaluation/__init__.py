@@ -35,6 +35,7 @@ from glbandits.evaluation.estimators.targets import Target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
+from glbandits.evaluation.logs.description import ArmSummary, ColumnSummary, LogDescription
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.evaluation.logs.overlap import Overlap, overlap_of
@@ -61,10 +62,12 @@ __all__ = [
     "SLATE_ESTIMATORS",
     "AnytimeInterval",
     "ArmFeatures",
+    "ArmSummary",
     "ArmSupport",
     "CandidateResult",
     "ClippedIps",
     "ClusterSlice",
+    "ColumnSummary",
     "Columns",
     "CrossedArms",
     "DirectMethod",
@@ -85,6 +88,7 @@ __all__ = [
     "LargeWeights",
     "LearningCurve",
     "Log",
+    "LogDescription",
     "LogSlice",
     "LoggedData",
     "Mips",

@@ -104,6 +104,8 @@ def test_numbers_are_scaled_and_missing_ones_marked() -> None:
         ),
         (Number(percent=True), 5.5, "must have a percent sign, .*; got 5.5. If it is a percentage, write '5.5%'"),
         (Number(percent=True, from_text=True), "5,5 %", "a decimal point; got '5,5 %'. Write it as '5.5%'"),
+        (Number(from_text=True, decimal_comma=None), "1,234", "row 1: the value must show whether a comma is decimal"),
+        (Number(from_text=True, decimal_comma=None), "1.234", "row 1: the value must show whether a comma is decimal"),
         (Number(from_text=True), "5%", "the value must have no percent sign, .*; got '5%'"),
         (Number(), float("inf"), "row 1: the value must be a finite number between -1e+50 and 1e+50; got inf"),
         (Number(), [1], r"row 1: the value must be a number; got \[1\]"),

@@ -122,6 +122,13 @@ def test_missing_texts_are_treated_as_missing_values(values: list[str], kind: st
         learned(values, kinds={"c": kind}, missing="error")
 
 
+def test_later_numbers_are_parsed_if_their_comma_is_clear() -> None:
+    features = FeatureMap.learn({"c": ["4 %", "6 %"]}, context=("c",), kinds={"c": "number"})
+    texts = ["5,5 %", "5.5%", "1.234,5%", "1,234.5 %", "7%"]
+    amounts = np.array([0.055, 0.055, 12.345, 12.345, 0.07])
+    np.testing.assert_allclose(features.transform({"c": texts}).ravel(), (amounts - 0.05) / 0.01)
+
+
 @pytest.mark.parametrize("count", [3, 60])
 def test_number_is_the_code_with_leading_zeros(count: int) -> None:
     codes = [f"{code:05}" for code in range(4100, 4100 + count)]

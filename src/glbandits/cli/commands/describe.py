@@ -17,6 +17,7 @@ from glbandits.evaluation.logs.description import LogDescription, describe_block
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
 from glbandits.evaluation.readers.open_log import scan_log
+from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.readers.table_log import convert_polars_errors, read_arm_table
 from glbandits.evaluation.report.description_page import write_description
 from glbandits.service.export.log_source import is_store
@@ -75,13 +76,16 @@ def _describe(options: LogArguments, console: Console) -> LogDescription:
             try:
                 log, notes = options.open(console)
                 found = None if table is None else describe_columns(table, columns, len(log), settings.get("kinds", {}))
-                return describe_blocks(
+                described = describe_blocks(
                     log,
                     options.log,
                     columns=found,
                     notes=notes,
+                    suggest_context=found is not None and not columns.context,
                     progress=lambda done, total: bar("reading", done, total),
                 )
+                # an export has the link of its loop
+                return replace(described, options=()) if isinstance(log, ServiceExport) else described
             except InvalidInput as error:
                 if table is None:
                     raise

@@ -10,6 +10,7 @@ import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.displayed import one_line
 from glbandits.common.display.text_format import significant
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
@@ -88,6 +89,8 @@ class LogDescription:
     """What may be wrong."""
     options: tuple[str, ...]
     """Options of `glb evaluate` that this log needs."""
+    is_refused: bool
+    """Whether `glb evaluate` refuses the log before some values are corrected."""
 
     @property
     def command(self) -> str:
@@ -117,7 +120,7 @@ class LogDescription:
         columns = ("arm", "rows", "share", "mean reward", "smallest propensity", "mean weight")
         rows = [
             (
-                arm.name,
+                one_line(arm.name),
                 f"{arm.rows:,}",
                 f"{arm.rows / max(1, self.rows):.1%}",
                 significant(arm.mean_reward),
@@ -135,7 +138,7 @@ class LogDescription:
         """The columns of the context, and their kinds."""
         columns = ("column", "kind", "missing", "values", "check")
         rows = [
-            (column.name, column.kind, f"{column.missing:.1%}", column.values, column.check)
+            (one_line(column.name), column.kind, f"{column.missing:.1%}", one_line(column.values), column.check)
             for column in self.columns[:MAX_LISTED]
         ]
         more = [f"The first {MAX_LISTED} of {len(self.columns):,} columns."] if len(self.columns) > MAX_LISTED else []
@@ -150,7 +153,7 @@ class LogDescription:
         return [
             *(f"Cannot be evaluated: {problem}" for problem in self.problems),
             *(f"Note: {note}" for note in self.notes),
-            f"Next: {self.command}",
+            f"Next{', after the corrections' * self.is_refused}: {self.command}",
         ]
 
     def __str__(self) -> str:
@@ -218,8 +221,19 @@ class DescriptionSums:
         notes: Sequence[str] = (),
         never_chosen: tuple[str, ...] = (),
         arm_column: str = "arm",
+        suggest_context: bool = False,
     ) -> LogDescription:
-        """Return the description of all rows so far."""
+        """Return the description of all rows so far.
+
+        Args:
+            source: the address of the log.
+            columns: of the context.
+            problems: why the log is refused.
+            notes: what may be wrong.
+            never_chosen: arms without a row.
+            arm_column: the column of the arms.
+            suggest_context: whether the next command names the columns as context.
+        """
         has_propensities = self.overlap.rows > 0
         overlap = self.overlap.overlap(never_chosen) if has_propensities else None
         arms = [_arm(name, values, self.rows, has_propensities) for name, values in self.arms.items()]
@@ -232,7 +246,7 @@ class DescriptionSums:
             source=source,
             rows=self.rows,
             arms=tuple(arms),
-            mean_reward=total / known if known else np.nan,
+            mean_reward=float(total / known) if known else np.nan,
             lowest_reward=self._low if known else np.nan,
             highest_reward=self._high if known else np.nan,
             overlap=overlap,
@@ -246,7 +260,8 @@ class DescriptionSums:
                 *self._range(),
                 *(note for column in columns for note in column.notes),
             ),
-            options=tuple(options),
+            options=(*options, *_column_options(columns, suggest_context)),
+            is_refused=bool(problems),
         )
 
     def _findings(self, overlap: Overlap | None, known: int, arms: Sequence[ArmSummary]) -> tuple[list[str], list[str]]:
@@ -283,8 +298,8 @@ class DescriptionSums:
         return problems, options
 
     def _overlap_notes(self, overlap: Overlap | None, arms: int) -> list[str]:
-        if overlap is None:
-            return []
+        if overlap is None or arms < 2:
+            return [] if overlap is None else overlap.warnings()
         off = abs(overlap.mean_inverse - arms)
         wrong = off > 0.05 * arms and off > WRONG_MEAN_ERRORS * overlap.mean_inverse_error and not overlap.certain
         mean = (
@@ -301,6 +316,15 @@ class DescriptionSums:
             f"intervals that hold at every number of rows need the range of possible rewards: --reward-range, which "
             f"must include {_number(self._low)} to {_number(self._high)}"
         ]
+
+
+def _column_options(columns: Sequence[ColumnSummary], suggest_context: bool) -> list[str]:
+    """The options that name the context and declare doubtful kinds."""
+    usable = [column for column in columns if column.usable and column.name.strip()]
+    names = [f'"{column.name}"' if "," in column.name else column.name for column in usable]
+    context = ["--context", ",".join(names)] if names and suggest_context else []
+    kinds = [("--kind", f"{column.name}={column.declared}") for column in usable if column.declared]
+    return [*context, *(text for pair in kinds for text in pair)]
 
 
 def _arm(name: str, sums: Floats, all_rows: int, has_propensities: bool) -> ArmSummary:

@@ -15,8 +15,8 @@ from glbandits.evaluation.logs.arm_notes import variants_note
 from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums, LogDescription
 from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.evaluation.readers.column_values import column_values, float_values, is_text, reward_values
-from glbandits.evaluation.readers.columns import Columns
-from glbandits.evaluation.readers.table_layout import LEARN_ROWS
+from glbandits.evaluation.readers.columns import Columns, prepare_table
+from glbandits.evaluation.readers.table_layout import LEARN_ROWS, MAX_ARMS
 from glbandits.features.kinds.categorical import CODE, Category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, ColumnKind, is_missing
 from glbandits.features.kinds.hashed_text import Text
@@ -55,33 +55,39 @@ def describe_table(
     """
     names, sums, problems = table.collect_schema().names(), DescriptionSums(), list(problems)
     absent = [role for role in ("arm", "reward") if getattr(columns, role) not in names]
-    for role in absent:
+    renamed = ["propensity"] if columns.propensity not in (*names, Columns().propensity, None) else []
+    for role in (*absent, *renamed):
         problems.append(f"the table has no column {getattr(columns, role)!r}. Name its column with --{role}")
     propensity = columns.propensity if columns.propensity in names else None
     bad: Counter[str] = Counter()
     total = int(table.select(pl.len()).collect(engine="streaming").item())
     if not absent:
+        try:
+            prepare_table(table, replace(columns, propensity=propensity, probabilities=None, context=()))
+        except InvalidInput as problem:
+            problems.append(str(problem))
         read = [columns.arm, columns.reward, *filter(None, [propensity])]
         for rows in table.select(read).collect_batches(chunk_size=BLOCK, maintain_order=True):
             _add(sums, rows, columns, propensity, bad)
             progress(sums.rows, total)
-        problems += [f"{text} in {count:,} of {sums.rows:,} rows. {ADVICE[text]}" for text, count in bad.items()]
+        problems += [f"{text} in {count:,} of {total:,} rows. {ADVICE[text]}" for text, count in bad.items()]
     else:
         sums.rows = total
+    if len(sums.arms) > MAX_ARMS and not offered and columns.arms is None:
+        problems.append(f"{len(sums.arms):,} arms need features of arms, in a file that --arm-table names")
     found = [] if not sums.rows else describe_columns(table, columns, sums.rows, kinds or {})
     never = tuple(name for name in offered if name not in sums.arms)
-    described = sums.description(source, columns=found, problems=problems, never_chosen=never, arm_column=columns.arm)
-    if absent:
-        missing = [text for role in absent for text in (f"--{role}", "COLUMN")]
-        return replace(described, options=tuple(missing))
-    unnamed = [column.name for column in found if column.usable and not columns.context]
-    context = ["--context", ",".join(map(_quoted, unnamed))] if unnamed else []
-    declared = [("--kind", f"{column.name}={column.declared}") for column in found if column.declared and column.usable]
-    return replace(described, options=(*described.options, *context, *(text for pair in declared for text in pair)))
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "," in name else name
+    described = sums.description(
+        source,
+        columns=found,
+        problems=problems,
+        never_chosen=never,
+        arm_column=columns.arm,
+        suggest_context=not columns.context,
+    )
+    if not absent:
+        return described
+    return replace(described, options=tuple(text for role in absent for text in (f"--{role}", "COLUMN")))
 
 
 NO_ARM, NO_REWARD, NO_PROPENSITY = "the arm is missing", "the reward is missing", "the propensity is missing"
@@ -91,7 +97,7 @@ ADVICE = {
     NO_REWARD: "Drop these rows, or write 0 if nothing happened",
     NO_PROPENSITY: "Fill it in, or drop these rows",
     BAD_REWARD: "Correct it, or drop these rows",
-    BAD_PROPENSITY: "Correct it, or drop these rows",
+    BAD_PROPENSITY: "Correct it, such as 0.5 for 50%, or drop these rows",
 }
 """What to do about rows that an evaluation refuses."""
 

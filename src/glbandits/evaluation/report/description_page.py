@@ -55,7 +55,8 @@ def _summary(description: LogDescription) -> str:
     )
     command = f"<pre><code>{escape(description.command)}</code></pre>"
     warnings = [paragraph(text, "warning") for text in sentences]
-    next_step = [paragraph(about)] if description.arms else []
+    first = "Correct the values above first. " * description.is_refused
+    next_step = [paragraph(first + about)] if description.arms else []
     return "\n".join([description.summary_table().to_html(), *warnings, *next_step, command])
 
 

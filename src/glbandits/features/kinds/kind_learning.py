@@ -14,7 +14,7 @@ from glbandits.features.kinds.categorical import CODE, DIGITS, Category, Tags, a
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing
 from glbandits.features.kinds.dates import Date, UtcOffset, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
-from glbandits.features.kinds.numeric import Boolean, Number, Vector, comma_meaning, is_numeric
+from glbandits.features.kinds.numeric import UNCLEAR_COMMA, Boolean, Number, Vector, comma_meaning, is_numeric
 from glbandits.features.table_columns import Values
 
 MAX_ONE_HOT = 50
@@ -33,12 +33,12 @@ def _number(values: Values, missing: Missing) -> Number:
     meaning = comma_meaning(list(texts))
     if meaning is None and all(map(is_numeric, texts)):
         example = max(texts, key=lambda text: ("," in text, text.count(".")))
-        requirement = "must show whether a comma is decimal or separates thousands, or be declared as decimal_comma or "
-        raise BadValue(texts[example], f"{requirement}thousands_comma", example)
-    return _number_with_comma(values, missing, decimal_comma=meaning == "decimal_comma")
+        raise BadValue(texts[example], UNCLEAR_COMMA, example)
+    is_shown = any("," in text or "." in text for text in texts)
+    return _number_with_comma(values, missing, decimal_comma=meaning == "decimal_comma" if is_shown else None)
 
 
-def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool) -> Number:
+def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool | None) -> Number:
     from_text = not isinstance(values, np.ndarray) and any(isinstance(value, str) for value in values)
     percent = from_text and any(isinstance(value, str) and value.rstrip().endswith("%") for value in values)
     if isinstance(values, np.ndarray):
@@ -57,7 +57,7 @@ def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool)
     deviation = float(amounts.std()) if len(amounts) else 0.0
     scale = deviation if deviation > 1e-12 * max(1.0, float(np.abs(amounts).max(initial=0.0))) else 1.0
     mean = float(amounts.mean()) if len(amounts) else 0.0
-    return Number(mean, scale, missing, from_text, decimal_comma and from_text, percent)
+    return Number(mean, scale, missing, from_text, decimal_comma if from_text else False, percent)
 
 
 def _raw(values: Sequence[Any], missing: Missing) -> Number:

@@ -24,6 +24,9 @@ from glbandits.features.kinds.column_kind import (
 
 AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
 SWAPPED = str.maketrans(",.", ".,")
+UNCLEAR_COMMA = (
+    "must show whether a comma is decimal or separates thousands, or be declared as decimal_comma or thousands_comma"
+)
 AS_OTHERS = "Write it without signs and separators, in the unit of the other values"
 BOOLEAN_WORDS = ({"true", "false"}, {"t", "f"}, {"yes", "no"}, {"y", "n"}, {"on", "off"})
 """Pairs of texts that make a column boolean if it has both."""
@@ -83,8 +86,9 @@ class Number(MissingKind):
     """A missing value is replaced by the mean. With "indicator", a second feature is 1 for missing values."""
     from_text: bool = False
     """Whether text such as "$12" or "1,234.5" is parsed as a number."""
-    decimal_comma: bool = False
-    """Whether commas in text are decimal commas, and points separate thousands: "5,78" is 5.78, "1.234" is 1234."""
+    decimal_comma: bool | None = False
+    """Whether commas in text are decimal commas, and points separate thousands: "5,78" is 5.78, "1.234" is 1234. None
+    if no text shows that: "5,78" is then 5.78, and "1,234" is an error."""
     percent: bool = False
     """Whether values are texts with a percent sign: "12%" is 0.12. Texts without a sign and numbers are errors, because
     12 may be 12% or 1200%; only 0 needs no sign. If False, "12%" is an error."""
@@ -92,7 +96,8 @@ class Number(MissingKind):
     def __post_init__(self) -> None:
         scale = check_float("scale", self.scale, above=0)
         set_validated(self, mean=check_float("mean", self.mean), scale=scale, from_text=bool(self.from_text))
-        set_validated(self, decimal_comma=bool(self.decimal_comma), percent=bool(self.percent))
+        decimal_comma = None if self.decimal_comma is None else bool(self.decimal_comma)
+        set_validated(self, decimal_comma=decimal_comma, percent=bool(self.percent))
         self._check_missing()
 
     @property
@@ -143,7 +148,12 @@ class Number(MissingKind):
             if text in MISSING_TEXTS:
                 return None
             is_amount = self.from_text or self.percent or self.decimal_comma
-            amount = parse_number(text, decimal_comma=self.decimal_comma) if is_amount else _parse_float(text)
+            amount = parse_number(text, decimal_comma=bool(self.decimal_comma)) if is_amount else _parse_float(text)
+            if self.decimal_comma is None:
+                other = parse_number(text, decimal_comma=True)
+                if amount is not None and other is not None and amount != other:
+                    raise BadValue(row, UNCLEAR_COMMA, value, "Add a digit after the decimal point or comma")
+                amount = other if amount is None else amount
             if amount is None:
                 raise self._bad_text(row, value, text)
             if amount and text.endswith("%") != self.percent:

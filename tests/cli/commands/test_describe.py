@@ -1,0 +1,68 @@
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.in_process import glb
+from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a log whose columns have other names, and rewards that are missing."""
+    table = {
+        "offer": ["hat", "shoe", "Hat"] * 100,
+        "sold": [0, 1, None] * 100,
+        "p": [0.5] * 300,
+        "rate": ["5,5 %", "7 %"] * 150,
+    }
+    pl.DataFrame(table).write_csv(tmp_path / "log.csv")
+    return tmp_path
+
+
+def test_next_command_has_the_options_that_the_log_needs(folder: Path) -> None:
+    run = glb("describe", "log.csv", "--arm", "offer", "--reward", "sold", "--propensity", "p", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "the reward is missing in 100 of 300 rows" in run.stdout
+    assert "'hat' (100 rows)" in run.stdout
+    command = "glb evaluate log.csv --arm offer --reward sold --propensity p --link logistic --context rate"
+    assert f"{command} --kind rate=number" in run.stdout
+    assert "rate=number" in (folder / "out/describe/description.html").read_text()
+
+
+def test_suggested_command_runs_after_the_corrections(folder: Path) -> None:
+    pl.read_csv(folder / "log.csv").filter(pl.col("offer") != "Hat").drop_nulls().write_csv(folder / "log.csv")
+    run = glb("describe", "log.csv", "--arm", "offer", "--reward", "sold", "--propensity", "p", folder=folder)
+    [line] = [line for line in run.stdout.splitlines() if line.startswith("Next: ")]
+    run = glb(*shlex.split(line.removeprefix("Next: glb ")), "--policy", "uniform", folder=folder)
+    assert run.returncode == 0, run.stderr
+
+
+def test_wrong_column_asks_for_its_name(folder: Path) -> None:
+    run = glb("describe", "log.csv", "--reward", "sold", folder=folder)
+    assert "glb describe log.csv --arm COLUMN --reward sold" in run.stdout
+    assert "offer" in run.stdout
+
+
+def test_probabilities_that_do_not_fit_are_a_problem(folder: Path) -> None:
+    table = {"arm": ["a", "b"] * 60, "reward": [0, 1] * 60, "p_a": [0.5] * 120, "p_b": [0.9] * 120}
+    pl.DataFrame(table).write_csv(folder / "wrong.csv")
+    run = glb("describe", "wrong.csv", "--probabilities", "p_{arm}", folder=folder)
+    assert "Cannot be evaluated: column 'p_{arm}', row 0: the probabilities must sum to 1" in run.stdout
+
+
+def test_file_that_is_not_there_is_an_error(folder: Path) -> None:
+    assert glb("describe", "none.csv", folder=folder).returncode == 2
+
+
+def test_export_and_store_of_a_service_are_described(tmp_path: Path) -> None:
+    loop, event_store = small_loop(tmp_path, clock := Clock(), width=8)
+    play_rounds(loop, event_store, clock, 200)
+    event_store.close()
+    glb("export", "log", "--store", "events.sqlite", folder=tmp_path)
+    for source in ("log", "events.sqlite"):
+        run = glb("describe", source, folder=tmp_path)
+        assert run.returncode == 0, run.stderr
+        assert f"Next: glb evaluate {source}\n" in run.stdout
+        assert "200" in run.stdout
