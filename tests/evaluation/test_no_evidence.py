@@ -83,6 +83,9 @@ def assert_no_numbers(evaluation: Evaluation) -> None:
         assert math.isnan(check.normal.low)
         assert np.isnan(check.running).all()
         assert check.no_evidence
+    for text in (str(evaluation), repr(evaluation.estimates[0])):
+        assert "not enough evidence" in text
+        assert "nan" not in text
 
 
 @pytest.mark.parametrize("kind", ["deterministic", "nearly deterministic"])
