@@ -70,14 +70,14 @@ def _against_today(compared: Compared) -> list[str]:
     for sign, word in ((1, "Better"), (-1, "Worse")):
         found = {label: gain for label, gain in gains.items() if _sign(gain) == sign}
         if found:
-            texts = [f"{label}, by {_text(gain)}" for label, gain in found.items()]
+            texts = [f"{label} (gain {_text(gain)})" for label, gain in found.items()]
             sentences.append(f"{word} than {TODAY}: {join_words(texts)}; {_sure(compared, found)}.")
         elif sign > 0:
             sentences.append(f"No candidate is shown to be better than {TODAY}.")
     for label, gain in gains.items():
         if not _sign(gain):
             more = _missing_rows(compared, label, gain)
-            sentences.append(f"Whether {label} is better or worse is open: its gain is {_text(gain)}; {more}.")
+            sentences.append(f"Whether {label} is better or worse is open (gain {_text(gain)}): {more}.")
     return sentences
 
 
@@ -132,8 +132,8 @@ def _sign(estimate: DoublyRobustEstimate) -> int:
 def _text(estimate: DoublyRobustEstimate) -> str:
     interval = _interval(estimate)
     if interval is None:
-        return f"unknown ({estimate.no_fixed_n})"
-    return f"{_signed(estimate.value)} ({_signed(interval.low)} to {_signed(interval.high)})"
+        return f"unknown, {estimate.no_fixed_n}"
+    return f"{_signed(estimate.value)}, {_signed(interval.low)} to {_signed(interval.high)}"
 
 
 def _signed(value: float) -> str:

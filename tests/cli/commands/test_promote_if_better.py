@@ -80,7 +80,16 @@ def test_no_gate_without_the_option(folder: Path) -> None:
 
 
 def test_gate_needs_bounded_rewards(folder: Path) -> None:
-    run = glb("evaluate", "log.parquet", "--probabilities", "p_{arm}", "--promote-if-better", folder=folder)
+    run = glb(
+        "evaluate",
+        "log.parquet",
+        "--probabilities",
+        "p_{arm}",
+        "--link",
+        "identity",
+        "--promote-if-better",
+        folder=folder,
+    )
     assert run.returncode == 2
     assert "the gate needs rewards with bounds" in run.stderr
     run = gate(folder, "--reward-range", "0,0.5")

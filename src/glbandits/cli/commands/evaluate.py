@@ -168,7 +168,7 @@ def evaluate_command(
         _print(console, each)
     page, record = write_evaluation_report(comparison, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)
-    console.print("\n".join(comparison.verdict), soft_wrap=True, markup=False, highlight=False)
+    console.print("\n".join(["Verdict:", *comparison.verdict]), soft_wrap=True, markup=False, highlight=False)
     if comparison.promotion is not None:
         raise typer.Exit(EXIT_CODES[comparison.promotion.verdict])
 

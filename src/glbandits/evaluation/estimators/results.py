@@ -48,7 +48,8 @@ class Estimate:
 
     def __repr__(self) -> str:
         evidence = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
-        return f"<{self.name} {self.value:.5f}, {_format_interval(self.normal)}; {evidence}>"
+        value = self.no_evidence or f"{self.value:.5f}, {_format_interval(self.normal)}"
+        return f"<{self.name} {value}; {evidence}>"
 
     @property
     def name(self) -> str:
@@ -97,10 +98,14 @@ class Evaluation:
         raise KeyError(f"{name!r} was not requested; got {', '.join(estimate.name for estimate in self.estimates)}")
 
     def __str__(self) -> str:
-        lines = [] if self.headline is None else self._headline_lines(self.headline)
+        lines = [] if self.headline is None else [self.no_evidence, ""]
+        if self.headline is not None and not self.no_evidence:
+            lines = self._headline_lines(self.headline)
         lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{percent(self.level)} normal':^22s}")
         lines += [
-            f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   "
+            f"{estimate.name:12s} {estimate.no_evidence}"
+            if estimate.no_evidence
+            else f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   "
             f"{_format_interval(estimate.normal):^22s}"
             for estimate in self.estimates
         ]

@@ -112,7 +112,8 @@ class Support:
             # The realised error is too small if the largest weights were not drawn.
             error = max(error, math.sqrt(max(1.0 / self.effective_sample_size - 1.0 / self.rows, 0.0)))
         if off > MAX_DEVIATION and off > WRONG_MEAN_ERRORS * error:
-            return f"{NO_EVIDENCE}: the mean weight is {self.mean_weight:.2g}, far from 1"
+            cause = "the log lacks its decisions, or has" if self.mean_weight < 1.0 else "the log has"
+            return f"{NO_EVIDENCE}: the mean weight is {self.mean_weight:.2g}, not 1: {cause} wrong propensities"
         if self.estimated and self.effective_sample_size < MIN_INTERVAL_SAMPLE_SIZE:
             return small_sample(self.effective_sample_size, self.rows)
         return ""

@@ -1,5 +1,6 @@
 """The charts of the evaluation page: estimates, weights, arms, and curves over rows."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -27,7 +28,7 @@ from glbandits.common.display.palette import GREY
 from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import PolicyComparison
 from glbandits.evaluation.estimators.estimator import UNKNOWN
-from glbandits.evaluation.estimators.support import WEIGHT_EDGES
+from glbandits.evaluation.estimators.support import NO_EVIDENCE, WEIGHT_EDGES
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.report.tables import estimate_rows, logged_interval
 
@@ -49,7 +50,8 @@ def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
     ]
     for policy in comparison.policies:
         for row in estimate_rows(policy.evaluation):
-            name = f"{row.name}: no interval" if row.interval is None else row.name
+            why = NO_EVIDENCE if math.isnan(row.value) else "no interval" if row.interval is None else ""
+            name = f"{row.name}: {why}" if why else row.name
             interval = UNKNOWN if row.interval is None else row.interval
             rows.append(IntervalRow(policy.label, name, row.value, *interval))
     colours = {LOG: GREY} | {label: style.colour for label, style in styles.items()}
@@ -124,6 +126,8 @@ def running_chart(comparison: PolicyComparison, estimator: str, styles: SeriesSt
     """Return each estimate from the rows up to a row, over the rows."""
     shown = []
     for policy in comparison.policies:
+        if policy.evaluation[estimator].no_evidence:
+            continue
         running = policy.evaluation[estimator].running
         rows = policy.left_out_rows + policy.evaluation.at_rows
         shown.append(Curve(policy.label, rows, running, np.full(len(running), np.nan)))

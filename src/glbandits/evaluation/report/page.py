@@ -1,5 +1,6 @@
 """The HTML page of a policy comparison: estimates, support, arms and learning."""
 
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
     """
     folder.mkdir(parents=True, exist_ok=True)
     styles = styles_in_order(policy.label for policy in comparison.policies)
-    sections = [Section("verdict", "Verdict", "\n".join(map(paragraph, comparison.verdict)))]
+    sections = []
     if comparison.promotion is not None:
         sections.append(Section("gate", "Promote a policy?", _gate(comparison.promotion)))
     sections += [
@@ -60,7 +61,8 @@ def _header(comparison: PolicyComparison) -> str:
         )
     sentences.append("Every number on this page is an estimate from decisions of another policy.")
     notes = [paragraph(note, "warning") for note in comparison.notes]
-    return "\n".join([paragraph(" ".join(sentences)), *notes])
+    verdict = "\n".join(f"<li>{escape(sentence)}</li>" for sentence in comparison.verdict)
+    return "\n".join(["<h2>Verdict</h2>", f"<ul>\n{verdict}\n</ul>", paragraph(" ".join(sentences)), *notes])
 
 
 def _gate(promotion: Promotion) -> str:
@@ -141,7 +143,13 @@ def _estimates_over_rows(comparison: PolicyComparison, styles: SeriesStyles) -> 
         "Each estimate from the rows up to this one. A jump comes from a row with a large weight. A drift may mean "
         "that rewards changed while the log was written."
     )
-    names = comparison.settings.estimators
+    names = [
+        name
+        for name in comparison.settings.estimators
+        if not all(policy.evaluation[name].no_evidence for policy in comparison.policies)
+    ]
+    if not names:
+        return paragraph("No estimate has enough evidence.")
     figures = [_figure(charts.running_chart(comparison, name, styles), f"running-{name}") for name in names]
     side = f'<div class="side{" both" * (len(figures) > 1)}">'
     return "\n".join([paragraph(about), side, *figures, "</div>"])

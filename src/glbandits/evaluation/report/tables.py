@@ -37,8 +37,10 @@ class EstimateRow(NamedTuple):
 
 def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
     """Return the headline with both of its intervals, then the other estimates as checks."""
-    rows = []
-    if evaluation.headline is not None:
+    rows, reason = [], evaluation.no_evidence
+    if evaluation.headline is not None and reason:
+        rows = [EstimateRow("dr", math.nan, None, _reason(reason), "")]
+    elif evaluation.headline is not None:
         value, gain = evaluation.headline.value, evaluation.headline.gain
         every_n = None if value.anytime is None else value.anytime.interval
         rows = [
@@ -50,7 +52,7 @@ def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
             f"{estimate.name}, a check",
             estimate.value,
             estimate.normal,
-            estimate.no_evidence or format_interval(estimate.normal),
+            _reason(estimate.no_evidence) if estimate.no_evidence else format_interval(estimate.normal),
             "",
         )
         for estimate in evaluation.estimates
@@ -90,8 +92,8 @@ def differences_table(comparison: PolicyComparison) -> DataTable:
         else (
             label,
             _value_or_none(difference.value, sign=True),
-            _every_n(difference, sign=True),
-            _this_n(difference, sign=True),
+            _reason(_every_n(difference, sign=True)),
+            _this_n(difference, sign=True) if math.isfinite(difference.value) else "",
         )
         for label, difference in comparison.differences.items()
     ]
@@ -229,6 +231,11 @@ def format_interval(interval: Interval, *, sign: bool = False) -> str:
 def _value_or_none(value: float, *, sign: bool = False) -> str:
     """The estimate; without one, the words that say so."""
     return NO_EVIDENCE if math.isnan(value) else format_value(value, sign=sign)
+
+
+def _reason(no_evidence: str) -> str:
+    """Why there is no estimate, beside a cell that says that there is not enough evidence."""
+    return no_evidence.removeprefix(f"{NO_EVIDENCE}: ")
 
 
 def _every_n(estimate: DoublyRobustEstimate, *, sign: bool = False) -> str:
