@@ -1,5 +1,6 @@
 """Errors of missing optional dependencies: one sentence that names the extra."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from glbandits.evaluation import Columns, SklearnReward, estimate_propensities, 
 from glbandits.lab import Synthetic, simulate
 from glbandits.lab.environments.classification import ClassificationTable
 from glbandits.service.storage.open_store import open_store
+from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 
 def table(*, propensity: bool) -> dict[str, Any]:
@@ -87,6 +89,7 @@ def test_package_without_its_dependency_names_the_extra(package: str, module: st
 
 OPEN_POSTGRES = """
 from glbandits.service.storage.open_store import open_store
+from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 open_store("postgresql://host/shop", durability="process")
 """
 
@@ -127,7 +130,7 @@ def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("polars", "glb: glbandits.evaluation needs polars. Run pip install 'glbandits[lab]'."),
+        ("polars", "glb: glb evaluate needs polars. Run pip install 'glbandits[lab]'."),
         (
             "typer",
             "glb: the command line needs typer. Run pip install 'glbandits[lab]', or pip install 'glbandits[serve]' "
@@ -146,6 +149,7 @@ def test_command_without_its_dependency_names_the_extra(module: str, message: st
     [
         ("serve", "uvicorn", "uvicorn", "serve"),
         ("serve", "prometheus_client", "prometheus-client", "serve"),
+        ("demo", "httpx2", "httpx2", "serve"),
         ("keys", "msgspec", "msgspec", "serve"),
         ("backup", "msgspec", "msgspec", "serve"),
         ("export", "msgspec", "msgspec", "serve"),
@@ -167,6 +171,42 @@ def test_command_does_not_start_without_its_extra(
     assert run.stderr.startswith("glb: ")
     assert run.stderr.endswith(f" needs {project}. Run pip install 'glbandits[{extra}]'.\n")
     assert list(tmp_path.iterdir()) == []
+    assert command != "serve" or module != "uvicorn" or run.stdout == ""
+
+
+LAB_ONLY = ["altair", "joblib", "sklearn", "vl_convert"]
+SERVE_ONLY = ["httptools", "httpx2", "prometheus_client", "starlette", "uvicorn", "uvloop"]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("policies",), LAB_ONLY),
+        (("export", "found", "--store", "events.sqlite"), LAB_ONLY),
+        (("policies",), SERVE_ONLY),
+        (("compile", "uniform", "--link", "identity"), SERVE_ONLY),
+    ],
+    ids=["policies with serve", "export with serve", "policies with lab", "compile with lab"],
+)
+def test_command_needs_only_its_extra(words: tuple[str, ...], missing: list[str], tmp_path: Path) -> None:
+    if "export" in words:
+        loop, store = small_loop(tmp_path, clock := Clock(), width=8)
+        play_rounds(loop, store, clock, 20)
+        store.close()
+    code = f"import sys\nfor name in {missing!r}: sys.modules[name] = None\nsys.argv = ['glb', *{words!r}]\n"
+    code += "from glbandits.cli.main import main\nmain()"
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+        env=variables,
+    )
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.system

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "backup": Entry("serve", "Copy the store of a service, and check the copy."),
     "compare": Entry("lab", "Compare policies on your own problem, from a TOML file.", "experiments"),
-    "compile": Entry("serve", "Compile policies into the cache on disk."),
+    "compile": Entry("lab", "Compile policies into the cache on disk."),
     "demo": Entry("serve", "Run a server and a simulated shop, and show how it learns."),
     "describe": Entry("lab", "Show what a log contains, and whether it can be evaluated."),
     "evaluate": Entry("lab", "Estimate the mean reward of policies from a log."),
@@ -96,7 +96,7 @@ for _name, _entry in COMMANDS.items():
 
 def _load(name: str) -> Any:
     entry = COMMANDS[name]
-    with needed_for(f"glb {name}", entry.extra):
+    with needed_for(f"glb {name}", entry.extra, outermost=True):
         loaded = getattr(import_module(f"glbandits.cli.commands.{entry.module or name}"), f"{name}_command")
     if not isinstance(loaded, typer.Typer):
         application = typer.Typer(add_completion=False, rich_markup_mode=None)

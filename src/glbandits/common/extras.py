@@ -15,13 +15,14 @@ PROJECTS = {
 
 
 @contextmanager
-def needed_for(what: str, extra: str, *, alternative: str = "") -> Iterator[None]:
+def needed_for(what: str, extra: str, *, alternative: str = "", outermost: bool = False) -> Iterator[None]:
     """Raise MissingExtra if an import inside the `with` block does not find its module.
 
     Args:
         what: what needs the module, as the subject of the message.
         extra: the extra of the package that installs the module.
         alternative: what to do instead of installing it.
+        outermost: whether this message replaces that of a `needed_for` inside the block.
 
     >>> with needed_for("plot()", "lab"):
     ...     raise ModuleNotFoundError(name="altair")
@@ -32,7 +33,7 @@ def needed_for(what: str, extra: str, *, alternative: str = "") -> Iterator[None
         yield
     except ModuleNotFoundError as error:
         module = (error.name or "").partition(".")[0]
-        if module == __name__.partition(".")[0] or isinstance(error, MissingExtra):
+        if module == __name__.partition(".")[0] or (isinstance(error, MissingExtra) and not outermost):
             raise
         command = f"pip install 'glbandits[{extra}]'" + (f", or {alternative}" if alternative else "")
         raise MissingExtra(f"{what} needs {PROJECTS.get(module, module)}. Run {command}.", name=error.name) from None

@@ -44,6 +44,8 @@ def serve_command(**options: str | None) -> None:
     file = options.pop(FILE)
     settings = read_settings({name: value for name, value in options.items() if value is not None}, os.environ, file)
     store = re.sub(r"://[^/@]*@", "://", settings.store)  # without a password
+    with needed_for("glb serve", "serve"):
+        import uvicorn  # noqa: F401
     typer.echo(f"Opening store {store.partition('?')[0]}")
     with needed_for("glb serve", "serve"):  # slow: they import NumPy
         from glbandits.service.http.server import address_of, first_key, listen, run_server

@@ -88,7 +88,7 @@ def export_loop(
             baseline, so importance-weighted estimators cannot use them. A reward model can.
         with_fields: whether to export the fields of the requests. They may contain personal data.
     """
-    with needed_for("an export to Parquet files", "lab"):
+    with needed_for("an export to Parquet files", "serve"):
         import polars  # noqa: F401
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInput(
