@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from glbandits import Bandit, LinUcb, Optimist, SgdTs
+from glbandits import Bandit, Optimist, SgdTs
 from glbandits.common.errors import InvalidInput, UnknownName
 from glbandits.evaluation import AnytimeInterval, DoublyRobustEstimate, evaluate, play_log
 from glbandits.evaluation.comparison_result import CURVE_POINTS
@@ -11,7 +11,6 @@ from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, U
 from glbandits.evaluation.policy_comparison import (
     Candidate,
     ComparisonSettings,
-    GateSettings,
     compare_policies,
 )
 from tests.evaluation.small_comparison import ROWS, VALUES, small_comparison, small_log
@@ -96,23 +95,6 @@ def test_progress_reaches_the_end_of_every_step() -> None:
     compare_policies(small_log(), {"optimist": Optimist(link="logistic")}, ComparisonSettings(), progress=report)
     steps = ("learning curves", "training optimist", "evaluating optimist")
     assert {label: done for label, done in last.items() if "compiles" not in label} == dict.fromkeys(steps, 1.0)
-
-
-def test_progress_names_the_policy_that_compiles() -> None:
-    labels: list[str] = []
-
-    def report(label: str, done: float, total: float) -> None:  # noqa: ARG001
-        if "the first run compiles" in label:
-            assert done == 0
-            labels.append(label.partition(" (")[0])
-
-    learner = Optimist(link="logistic")
-    candidates: dict[str, Candidate] = {"first": learner, "uniform": UniformTarget(), "second": LinUcb()}
-    settings = ComparisonSettings(gate=GateSettings(), reward_range=(0.0, 1.0))
-    compare_policies(small_log()[:1024], candidates, settings, progress=report)
-    assert labels[:2] == ["promotion gate: training first", "promotion gate: training second"]
-    assert labels[2:4] == ["learning curve of first", "learning curve of second"]
-    assert labels[4:] == ["training first", "training second", "evaluating first, uniform, second"]
 
 
 def test_learning_curve_of_few_rows_has_a_note() -> None:

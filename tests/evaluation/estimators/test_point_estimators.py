@@ -123,6 +123,7 @@ def test_rows_of_a_cluster_count_as_one() -> None:
 def test_unbounded_rewards_have_no_anytime_interval() -> None:
     headline = evaluate(small_log(), TARGET, ["dr"], model=KnownModel()).headline
     assert headline is not None
+    assert headline.value.no_anytime is not None
     assert headline.value.no_anytime.startswith("needs the range of rewards")
     assert headline.value.interval == headline.value.fixed_n
 
