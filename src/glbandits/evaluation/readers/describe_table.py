@@ -63,7 +63,7 @@ def describe_table(
     total = int(table.select(pl.len()).collect(engine="streaming").item())
     if not absent:
         try:
-            prepare_table(table, replace(columns, propensity=propensity, probabilities=None, context=()))
+            prepare_table(table, replace(columns, propensity=propensity, probabilities=None))
         except InvalidInput as problem:
             problems.append(str(problem))
         read = [columns.arm, columns.reward, *filter(None, [propensity])]
@@ -149,7 +149,9 @@ def describe_columns(table: pl.LazyFrame, columns: Columns, rows: int, kinds: Ki
         return []
     step = -(-rows // LEARN_ROWS)
     sample = table.select(names).gather_every(step).collect(engine="streaming")
-    return [_column(sample[name], kinds.get(name)) for name in names]
+    described = [_column(sample[name], kinds.get(name)) for name in names]
+    outcomes = (Columns().arm, Columns().reward, Columns().propensity)  # not known before the decision
+    return [replace(each, usable=each.usable and each.name not in outcomes) for each in described]
 
 
 def _column(series: pl.Series, declared: str | ColumnKind | None) -> ColumnSummary:
