@@ -81,7 +81,7 @@ def test_context_that_the_table_lacks_is_a_problem() -> None:
 def test_columns_have_checks_and_kinds_to_declare() -> None:
     description = described(
         price=["5,5 %", "6 %"] * 200,
-        zip=["04109", "10115"] * 200,
+        zip=["10119", "10115"] * 200,
         plz=[4109, 10115, 20095, 80331] * 100,
         user_id=range(ROWS),
         device=["mobile"] * 399 + ["Mobile"],

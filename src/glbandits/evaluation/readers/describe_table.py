@@ -20,7 +20,14 @@ from glbandits.evaluation.readers.table_layout import LEARN_ROWS, MAX_ARMS
 from glbandits.features.kinds.categorical import CODE, Category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, ColumnKind, is_missing
 from glbandits.features.kinds.hashed_text import Text
-from glbandits.features.kinds.kind_inference import MOSTLY_DISTINCT, SKIP, Kinds, learn_kind, missing_count
+from glbandits.features.kinds.kind_inference import (
+    MOSTLY_DISTINCT,
+    SKIP,
+    Kinds,
+    has_name_of_codes,
+    learn_kind,
+    missing_count,
+)
 from glbandits.features.kinds.near_duplicates import near_duplicates
 
 OUTLIER_RANGES = 5.0
@@ -202,7 +209,8 @@ def _column(series: pl.Series, declared: str | ColumnKind | None) -> ColumnSumma
 def _suits(name: str, values: Any, kind: str) -> bool:
     """Whether a kind is the one to declare for a column whose kind is doubtful."""
     if kind == "category":
-        return any(isinstance(value, str) and CODE.fullmatch(value.strip()) for value in values)
+        codes = any(isinstance(value, str) and CODE.fullmatch(value.strip()) for value in values)
+        return codes or has_name_of_codes(name)
     try:
         learn_kind(name, values, kind, "indicator")
     except InvalidInput:
