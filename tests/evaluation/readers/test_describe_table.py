@@ -70,10 +70,18 @@ def test_table_without_the_named_columns_describes_all_columns() -> None:
     assert len(description.problems) == 2
 
 
+def test_column_that_is_named_reward_is_not_suggested_as_context() -> None:
+    assert described(Columns(reward="age")).options == ()
+
+
+def test_context_that_the_table_lacks_is_a_problem() -> None:
+    assert "no column 'agee' (did you mean 'age'?)" in described(Columns(context=("agee",))).problems[0]
+
+
 def test_columns_have_checks_and_kinds_to_declare() -> None:
     description = described(
         price=["5,5 %", "6 %"] * 200,
-        zip=["04109", "10115"] * 200,
+        zip=["10119", "10115"] * 200,
         plz=[4109, 10115, 20095, 80331] * 100,
         user_id=range(ROWS),
         device=["mobile"] * 399 + ["Mobile"],

@@ -20,7 +20,14 @@ from glbandits.evaluation.readers.table_layout import LEARN_ROWS, MAX_ARMS
 from glbandits.features.kinds.categorical import CODE, Category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, ColumnKind, is_missing
 from glbandits.features.kinds.hashed_text import Text
-from glbandits.features.kinds.kind_inference import MOSTLY_DISTINCT, SKIP, Kinds, learn_kind, missing_count
+from glbandits.features.kinds.kind_inference import (
+    MOSTLY_DISTINCT,
+    SKIP,
+    Kinds,
+    has_name_of_codes,
+    learn_kind,
+    missing_count,
+)
 from glbandits.features.kinds.near_duplicates import near_duplicates
 
 OUTLIER_RANGES = 5.0
@@ -63,7 +70,7 @@ def describe_table(
     total = int(table.select(pl.len()).collect(engine="streaming").item())
     if not absent:
         try:
-            prepare_table(table, replace(columns, propensity=propensity, probabilities=None, context=()))
+            prepare_table(table, replace(columns, propensity=propensity, probabilities=None))
         except InvalidInput as problem:
             problems.append(str(problem))
         read = [columns.arm, columns.reward, *filter(None, [propensity])]
@@ -149,7 +156,9 @@ def describe_columns(table: pl.LazyFrame, columns: Columns, rows: int, kinds: Ki
         return []
     step = -(-rows // LEARN_ROWS)
     sample = table.select(names).gather_every(step).collect(engine="streaming")
-    return [_column(sample[name], kinds.get(name)) for name in names]
+    described = [_column(sample[name], kinds.get(name)) for name in names]
+    outcomes = (Columns().arm, Columns().reward, Columns().propensity)  # not known before the decision
+    return [replace(each, usable=each.usable and each.name not in outcomes) for each in described]
 
 
 def _column(series: pl.Series, declared: str | ColumnKind | None) -> ColumnSummary:
@@ -200,7 +209,8 @@ def _column(series: pl.Series, declared: str | ColumnKind | None) -> ColumnSumma
 def _suits(name: str, values: Any, kind: str) -> bool:
     """Whether a kind is the one to declare for a column whose kind is doubtful."""
     if kind == "category":
-        return any(isinstance(value, str) and CODE.fullmatch(value.strip()) for value in values)
+        codes = any(isinstance(value, str) and CODE.fullmatch(value.strip()) for value in values)
+        return codes or has_name_of_codes(name)
     try:
         learn_kind(name, values, kind, "indicator")
     except InvalidInput:

@@ -72,7 +72,7 @@ def learn_kind(
     if missing == "error" and len(present) < len(values):
         raise _missing_values(name, len(values) - len(present))
     kind = infer_kind(name, present) if declared is None else declared
-    if declared is None and kind == "number" and _has_name_of_codes(name) and _are_codes(present):
+    if declared is None and kind == "number" and has_name_of_codes(name) and _are_codes(present):
         warnings.warn(
             f"column {name!r} has whole numbers and the name of a code, but is used as a quantity, in which "
             f"{present[0]:.0f} is near {present[0] + 1:.0f}. Declare its kind: category or hashed for codes, such as "
@@ -99,10 +99,10 @@ def learn_kind(
     return learned
 
 
-def _has_name_of_codes(name: str) -> bool:
+def has_name_of_codes(name: str) -> bool:
     """Whether the name of a column is that of a code or an identifier, such as user_id, userId or zip.
 
-    >>> [_has_name_of_codes(name) for name in ("userId", "PLZ", "zip_code", "bid", "age")]
+    >>> [has_name_of_codes(name) for name in ("userId", "PLZ", "zip_code", "bid", "age")]
     [True, True, True, False, False]
     """
     return IDENTIFIER.search(re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()) is not None
