@@ -13,7 +13,7 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import format_seeds, join_words
 from glbandits.common.errors import InvalidInput
 from glbandits.common.version import __version__
-from glbandits.lab.experiments.experiment import THIN_GRID
+from glbandits.lab.experiments.experiment import THIN_GRID, Experiment
 from glbandits.lab.experiments.outcomes import FRESH, ExperimentResult, ProtocolResult
 from glbandits.lab.experiments.protocols import PROTOCOL_DESCRIPTIONS
 from glbandits.lab.experiments.summary import ExperimentSummary, summarise
@@ -39,9 +39,7 @@ def write_experiment_report(
 
     The page needs no network and no other file. Equal results give equal bytes.
     """
-    names = [slug(result.experiment.name) for result in results]
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"experiments of a report must have different names; got {', '.join(names)}")
+    check_names([result.experiment for result in results])
     folder.mkdir(parents=True, exist_ok=True)
     figures = folder / FIGURES
     styles = charts.styles_for(
@@ -54,6 +52,13 @@ def write_experiment_report(
     sections += paper_sections.measured_sections(paper, figures, styles) if paper else []
     header = f"{_conclusions(results, summaries, paper)}\n{_about(results)}"
     return write_page(folder / PAGE, TITLE, header, sections, command)
+
+
+def check_names(experiments: Sequence[Experiment]) -> None:
+    """Raise InvalidInput if two experiments of a report have the same name in file names."""
+    names = [slug(experiment.name) for experiment in experiments]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"experiments of a report must have different names; got {', '.join(names)}")
 
 
 def _about(results: Sequence[ExperimentResult]) -> str:
@@ -97,6 +102,8 @@ def _conclusions(
     )
     note = paragraph(f"Numbers are final regrets: less is better. {tables.EXTRA_NOTE * has_extras}", "soft")
     findings = "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
+    if len(summaries) > 1 and paper is None:
+        findings = tables.problems_table(summaries).to_html()
     inside = f'{findings}\n{note}\n<div class="cards">' + "\n".join(cards) + "</div>" if cards else findings
     return f'<section id="conclusions"><h2>Conclusions</h2>\n{inside}</section>'
 
