@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from glbandits.lab.experiments.user_experiment import read_experiment
+from glbandits.lab.experiments.user_experiment import read_experiments
 
 TUTORIALS = Path(__file__).parent.parent / "docs" / "tutorials"
 
@@ -13,7 +13,7 @@ def test_experiment_file_of_the_tutorial_is_valid(tmp_path: Path) -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     path = tmp_path / "mine.toml"
     path.write_text(text, encoding="utf-8")
-    experiment = read_experiment(path)
+    [experiment] = read_experiments([path])
     assert [entry.label for entry in experiment.entries] == ["optimist", "sgd-ts"]
 
 

@@ -12,12 +12,12 @@ from glbandits import InvalidInput, LaplaceTs, LinUcb, Policy, check_policy
 from glbandits.common.arrays import Floats
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.vectors import add_scaled, best_arm, dot, point_mass
-from glbandits.policies.contract import AnyLink, Positive, Probability, StateLayout, jittable
+from glbandits.policies.contract import AnyLink, Grid, Positive, Probability, StateLayout, jittable
 
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
 theta_of = LAYOUT.vector("theta")
-CALLS = np.zeros(1)
+CALLS, GENERATOR = np.zeros(1), np.random.default_rng(1)
 
 
 class Mine(Policy):
@@ -68,6 +68,25 @@ class RareRandom(Mine):
         if state[LEARNED] > 1e9:
             state[1] += tie_breaker()
         return state
+
+
+class SharedGenerator(Mine):
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Any, link: Any) -> int:
+        return int(GENERATOR.integers(arms.shape[0]))
+
+
+class LateNan(Mine):
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Any, link: Any) -> Floats:
+        state[LEARNED] += 1.0
+        if state[LEARNED] > 50.0:
+            state[1] = np.nan
+        return state
+
+
+class WrongGrid(Mine):
+    grid: ClassVar[Grid] = {"stp": (1.0,)}
 
 
 class OutsideState(Mine):
@@ -129,6 +148,9 @@ class FailsForOneArm(Mine):
 BROKEN = {
     NumpyRandom: ("same seed same choices", "choose uses numpy.random"),
     RareRandom: ("learn uses random, in tie_breaker in line", "Draw random numbers only from `rng`"),
+    SharedGenerator: ("choose uses numpy.random._generator",),
+    LateNan: ("the state has nan at index 1 in 'theta' after reward 51", r"features up to|feature separates"),
+    WrongGrid: ("grid has 'stp'",),
     OutsideState: ("choose arms", "Keep all that is learned in the state"),
     DividesByNorm: ("the state has nan at index 1 in 'theta'", "features that are all 0", "can be 0"),
     Overflows: ("the state has (nan|inf) at index .* in 'theta'", "project_to_ball"),

@@ -7,19 +7,19 @@ of this package by the same functions.
 import dis
 import math
 import pickle
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from glbandits.bandit.bandit import Bandit
 from glbandits.bandit.inputs import Inputs
-from glbandits.bandit.policy_trials import ANY_NUMBERS, Subject, any_rounds, hard_problems, numbers_text
+from glbandits.bandit.policy_trials import ANY_NUMBERS, Step, Subject, any_rounds, hard_problems, numbers_text
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import GlbanditsError, InvalidInput, value_text
+from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, value_text
 from glbandits.compilation.code_digest import digest_of_code
 from glbandits.compilation.entry_point import compile_mode
 from glbandits.maths.links import find_link
@@ -73,7 +73,8 @@ def check_policy(policy: Policy, dim: int = 12, *, sparse: bool = False) -> None
         try:
             called(type(policy).__name__, law, subject)
         except GlbanditsError as error:
-            broken.setdefault(str(error), law_name(law))
+            if not (broken and isinstance(error, ModelFileError)):  # another law has reported the state
+                broken.setdefault(str(error), law_name(law))
     if broken:
         lines = "\n".join(f"- {name}: {message}" for message, name in broken.items())
         raise InvalidInput(f"{type(policy).__name__} breaks laws that every policy must obey:\n{lines}")
@@ -128,11 +129,11 @@ def _values_read(function: FunctionType) -> Iterator[Any]:
 
 
 def _random_source(value: Any) -> str | None:
-    owner = value if isinstance(value, ModuleType) else getattr(value, "__self__", None)
-    name = owner.__name__ if isinstance(owner, ModuleType) else str(getattr(value, "__module__", ""))
-    if name.startswith("numpy.random") or name in RANDOM_MODULES:
-        return name
-    return "random" if isinstance(owner, random.Random) else None
+    """Return the module of random numbers or clocks to which a module, function, method or generator belongs."""
+    owner = getattr(value, "__self__", value)
+    names = [owner.__name__] if isinstance(owner, ModuleType) else [type(owner).__module__]
+    names.append(str(getattr(value, "__module__", "")))
+    return next((name for name in names if name in RANDOM_MODULES or name.startswith("numpy.random")), None)
 
 
 def learning_leaves_a_valid_state(subject: Subject) -> None:
@@ -175,16 +176,7 @@ def play_any_numbers(subject: Subject, count: int, seed: int, sizes: str | None 
             yield bandit
 
 
-class Step(NamedTuple):
-    """A reward that a policy has learned, for messages."""
-
-    number: int
-    x: Floats
-    reward: float
-    problem: str = ""
-
-    def __str__(self) -> str:
-        return f"after reward {self.number}{self.problem} (x = {numbers_text(self.x)}, reward = {self.reward:g})"
+_are_same = partial(np.array_equal, equal_nan=True)  # other laws report NaN
 
 
 def check_state(subject: Subject, bandit: Bandit, step: Step) -> None:
@@ -221,18 +213,18 @@ def choosing_changes_nothing(subject: Subject) -> None:
     arms = before.copy()
     for t in range(20):
         arm = bandit.choose(arms)
-        if not np.array_equal(bandit.state, state):
+        if not _are_same(bandit.state, state):
             raise InvalidInput("choose changes the state. Compute in new arrays, and change the state in learn.")
         asked.probabilities(arms, draws=20)
-        if not np.array_equal(asked.state, state):
+        if not _are_same(asked.state, state):
             raise InvalidInput("probabilities changes the state. Compute in new arrays, and change the state in learn.")
         if asked.choose(arms) != arm:
             raise InvalidInput(f"calls of probabilities change choice {t + 1} after them. {USE_RNG}")
-        if not np.array_equal(arms, before):
+        if not _are_same(arms, before):
             raise InvalidInput("choose or probabilities changes the arms. Compute in new arrays.")
     x = before[0].copy()
     bandit.learn(x, subject.rewards[1])
-    if not np.array_equal(x, before[0]):
+    if not _are_same(x, before[0]):
         raise InvalidInput("learn changes the features x. Compute in new arrays.")
 
 
@@ -246,7 +238,7 @@ def saved_model_continues(subject: Subject) -> None:
         arm, other = straight.choose(arms), loaded.choose(arms)
         straight.learn(arms, reward, arm=arm)
         loaded.learn(arms, reward, arm=other)
-        if arm != other or not np.array_equal(straight.state, loaded.state):
+        if arm != other or not _are_same(straight.state, loaded.state):
             raise InvalidInput(
                 f"a loaded model differs from the saved one in round {t + 1}. Keep all that is learned in the state."
             )
@@ -260,7 +252,7 @@ def batch_equals_single_rewards(subject: Subject) -> None:
     for x, reward in zip(X, y, strict=True):
         single.learn(x, reward)
     batch.learn_batch(X, y)
-    if not np.array_equal(single.state, batch.state):
+    if not _are_same(single.state, batch.state):
         raise InvalidInput(
             f"a batch of {len(y)} rewards leaves another state than the same rewards one by one. {USE_RNG}"
         )
@@ -299,8 +291,15 @@ def settings_are_validated(subject: Subject) -> None:
                 "begin with super().__post_init__()."
             )
     for name, values in kind.grid.items():
+        if name not in settings_of(policy):
+            raise InvalidInput(
+                f"grid has {name!r}, which is not a setting. Settings: {', '.join(settings_of(policy))}."
+            )
         for value in values:
-            replace(policy, **{name: value})
+            try:
+                replace(policy, **{name: value})
+            except GlbanditsError as error:
+                raise InvalidInput(f"grid has a value that is not allowed: {error}.") from None
     if find_link(policy.link).built_in and rebuild(kind, settings_of(policy)) != policy:
         raise InvalidInput(f"{policy} is not equal to the policy made from its settings {settings_of(policy)}.")
 
@@ -317,7 +316,7 @@ def policy_can_be_pickled(subject: Subject) -> None:
             f"the policy cannot be pickled, so no other process can run it: {error}. Define the class at the top level "
             "of a module, and custom links too."
         ) from error
-    if policy != subject.policy or not np.array_equal(bandit.state, learned.state):
+    if policy != subject.policy or not _are_same(bandit.state, learned.state):
         raise InvalidInput("the policy changes when it is pickled. Keep all settings in annotated attributes.")
 
 

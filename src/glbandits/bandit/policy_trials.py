@@ -148,6 +148,18 @@ def any_rounds(link: Link, dim: int, count: int, seed: int, sizes: str | None = 
         yield arms, next(rewards)
 
 
+class Step(NamedTuple):
+    """A reward that a policy has learned, for messages."""
+
+    number: int
+    x: Floats
+    reward: float
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return f"after reward {self.number}{self.problem} (x = {numbers_text(self.x)}, reward = {self.reward:g})"
+
+
 def numbers_text(values: Any) -> str:
     """Return numbers for a message, in one line."""
     return " ".join(np.array2string(np.asarray(values), precision=6, threshold=12).split())

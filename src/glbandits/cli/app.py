@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "backup": Entry("serve", "Copy the store of a service, and check the copy."),
-    "compare": Entry("lab", "Compare policies on your own problem, from a TOML file.", "experiments"),
+    "compare": Entry("lab", "Compare policies on your own problems, from TOML files.", "experiments"),
     "compile": Entry("lab", "Compile policies into the cache on disk."),
     "demo": Entry("serve", "Run a server and a simulated shop, and show how it learns."),
     "describe": Entry("lab", "Show what a log contains, and whether it can be evaluated."),

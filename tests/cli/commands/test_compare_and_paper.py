@@ -63,6 +63,25 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return Finished(folder, glb("compare", "mine.toml", "--jobs", "1", "--out", "whole", folder=folder))
 
 
+def test_several_problems_share_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    text = SIMPLE.replace("HORIZON", "20").replace("[problem]", '[[problem]]\nname = "small"')
+    (tmp_path / "two.toml").write_text(text + '[[policy]]\nname = "uniform"\n[[problem]]\nname = "large"\narms = 30\n')
+    (tmp_path / "one.toml").write_text(SIMPLE.replace("HORIZON", "20"))
+    run = glb("compare", "two.toml", "one.toml", "--jobs", "1", "--protocol", "fresh", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    for title in ("Simple, small: final", "Simple, large: final", "Simple: final", "All problems: final regret"):
+        assert title in run.stdout
+    assert re.search(r"policy +mean rank +small +large +one\n", run.stdout)
+    assert re.search(r"uniform +2.0 .* -\n", run.stdout)
+    page = (tmp_path / "out/compare/report.html").read_text(encoding="utf-8")
+    assert page.count("mean rank") >= 1
+    assert all(f'id="experiment-{name}"' in page for name in ("small", "large", "one"))
+    run = glb("compare", "one.toml", "one.toml", folder=tmp_path)
+    assert run.returncode == 2
+    assert "experiments of a report must have different names; got one, one" in run.stderr
+
+
 def without_times(page: Path) -> str:
     """The page without the milliseconds of a run, the cell before the chosen setting, and without the command."""
     text = re.sub(r'<td>[\d.e-]+</td>(<td class="w">[^<]*</td></tr>)', r"\1", page.read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
 """Targets that texts name: arms of logs whose rows have different arms, and unknown names."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -158,9 +159,11 @@ def test_wrong_column_of_proposed_arms_is_an_error(
 
 def test_missing_arm_of_a_column_needs_all_probabilities() -> None:
     table = {name: FIXED[name] for name in ("arm", "reward", "new")} | {"propensity": [0.5, 0.25, 0.25, 0.5]}
-    log = read_table(table, Columns(proposed=("new",)))
+    with pytest.raises(InvalidInput, match="column 'new' is missing, .* in 2 rows; the first is row 1"):
+        read_table(table, Columns(proposed=("new",)))
+    log = read_table(table | {"new": ["b"] * 4}, Columns(proposed=("new",)))
     with pytest.raises(InvalidInput, match="row 1 does not offer the arm of column 'new'"):
-        evaluate(log, "column:new", "ips")
+        evaluate(replace(log, proposed={"new": np.array([1, -1, 0, 0])}), "column:new", "ips")
     with pytest.raises(InvalidInput, match="column:old needs a log that was read with this column"):
         evaluate(log, "column:old", "ips")
 

@@ -4,7 +4,7 @@ import pytest
 
 from glbandits import InvalidInput, UnknownName
 from glbandits.lab import Synthetic
-from glbandits.lab.experiments.user_experiment import read_experiment
+from glbandits.lab.experiments.user_experiment import read_experiments
 from glbandits.policies.contract import settings_of
 
 WHOLE = """
@@ -37,7 +37,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
-    experiment = read_experiment(written(tmp_path, WHOLE))
+    [experiment] = read_experiments([written(tmp_path, WHOLE)])
     assert (experiment.name, experiment.title, experiment.horizon) == ("mine", "Mine", 300)
     assert experiment.environment == Synthetic(dim=4, arms=10, fixed_arms=True, link="probit")
     assert (len(experiment.repeats), len(experiment.fresh)) == (4, 50)
@@ -75,10 +75,10 @@ def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: s
     assert old in WHOLE
     path = written(tmp_path, WHOLE.replace(old, new))
     if message is None:
-        assert len(read_experiment(path).entries) == 1
+        assert len(read_experiments([path])[0].entries) == 1
     else:
         with pytest.raises((InvalidInput, UnknownName), match=message):
-            read_experiment(path)
+            read_experiments([path])
 
 
 @pytest.mark.parametrize(
@@ -92,25 +92,38 @@ def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: s
 def test_invalid_problems_are_rejected(problem: str, message: str, tmp_path: Path) -> None:
     path = written(tmp_path, f'horizon = 10\n[problem]\n{problem}\n[[policy]]\nname = "uniform"\n')
     with pytest.raises(InvalidInput, match=message):
-        read_experiment(path)
+        read_experiments([path])
 
 
 def test_link_and_horizon_can_be_in_the_grid(tmp_path: Path) -> None:
     grid = '"sgd-ts"\ngrid = { link = ["identity", "logistic"], horizon = [100, 300] }'
-    entry = read_experiment(written(tmp_path, WHOLE.replace('"sgd-ts"', grid))).entries[1]
+    entry = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', grid))])[0].entries[1]
     settings = {(settings_of(policy)["link"], settings_of(policy)["horizon"]) for policy in entry.settings()}
     assert settings == {("identity", 100), ("identity", 300), ("logistic", 100), ("logistic", 300)}
 
 
 def test_fixed_setting_is_removed_from_the_default_grid(tmp_path: Path) -> None:
     fixed = '"sgd-ts"\nsettings = { step = 0.5 }'
-    policies = read_experiment(written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))).entries[1].settings()
+    policies = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))])[0].entries[1].settings()
     assert {settings_of(policy)["step"] for policy in policies} == {0.5}
     assert 1 < len(policies) < 1750
 
 
 def test_thin_grid_keeps_settings_without_thin_values(tmp_path: Path) -> None:
-    laplace = read_experiment(written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))).entries[0]
+    laplace = read_experiments([written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))])[0].entries[0]
     assert [settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)] == [0.5, 0.5, 2.0, 2.0]
-    laplace = read_experiment(written(tmp_path, WHOLE)).entries[0]
+    laplace = read_experiments([written(tmp_path, WHOLE)])[0].entries[0]
     assert {settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)} == {1.0}
+
+
+def test_file_may_have_several_problems(tmp_path: Path) -> None:
+    two = WHOLE.replace("[problem]", '[[problem]]\nname = "few"') + "[[problem]]\narms = 50\n"
+    first, second = read_experiments([written(tmp_path, two)])
+    assert (first.name, first.title, second.name, second.title) == ("few", "Mine, few", "mine 2", "Mine, mine 2")
+    assert first.environment == Synthetic(dim=4, arms=10, fixed_arms=True, link="probit")
+    assert second.environment == Synthetic(arms=50)
+    assert [entry.label for entry in second.entries] == ["online-laplace", "sgd-ts"]
+    assert second.entries[1].fixed["link"] == "logistic"
+    for wrong in ('name = "few"', "name = 3", 'name = ""'):
+        with pytest.raises(InvalidInput, match=r"each \[\[problem\]\] needs a name of its own"):
+            read_experiments([written(tmp_path, two + f"[[problem]]\n{wrong}\n")])

@@ -19,7 +19,7 @@ from glbandits.common.parallel import check_engine
 from glbandits.lab.experiments.protocols import PROTOCOLS, ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import ExperimentSummary, summarise
-from glbandits.lab.experiments.user_experiment import read_experiment
+from glbandits.lab.experiments.user_experiment import read_experiments
 from glbandits.lab.paper.claims import check_claims
 from glbandits.lab.paper.data_files import find_data
 from glbandits.lab.paper.experiments import Sources
@@ -27,7 +27,8 @@ from glbandits.lab.paper.findings import findings
 from glbandits.lab.paper.paper_summary import summarise_paper, write_summary
 from glbandits.lab.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
 from glbandits.lab.report import write_experiment_report
-from glbandits.lab.report.tables import EXTRA_NOTE, conclusion_table
+from glbandits.lab.report.page import check_names
+from glbandits.lab.report.tables import EXTRA_NOTE, conclusion_table, problems_table
 
 BOTH = "both"
 INTERRUPTED = 130
@@ -40,7 +41,12 @@ OutOption: TypeAlias = Annotated[Path, typer.Option(help="Folder for the report,
 
 
 def compare_command(
-    file: Annotated[Path, typer.Argument(help="A TOML file with a problem, a horizon, policies and their grids.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="A TOML file with problems, a horizon, policies and their grids. Name more for more."
+        ),
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="Use small grids, and at most 5 repeats and 20 fresh seeds.")
     ] = False,
@@ -49,17 +55,24 @@ def compare_command(
     engine: EngineOption = "local",
     out: OutOption = Path("out/compare"),
 ) -> None:
-    """Compare policies on your own problem, by the same protocols as the figures of the paper."""
+    """Compare policies on your own problems, by the same protocols as the figures of the paper.
+
+    One report has a section for each problem, and a table of all of them.
+    """
     protocols = _protocols(protocol)
     check_engine(engine, jobs)
-    experiment = read_experiment(file)
+    experiments = read_experiments(files)
+    check_names(experiments)
     console, store = Console(), _open_store(out)
     with _resumable(store, console):
         with work_bar(console) as bar:
             runner = ExperimentRunner(store, jobs, engine, bar)
-            results = runner.run([experiment], protocols, quick=quick)
+            results = runner.run(experiments, protocols, quick=quick)
         page = write_experiment_report(results, out, command_line(), jobs=jobs)
-    _print_conclusions(list(map(summarise, results)), console)
+    summaries = list(map(summarise, results))
+    _print_conclusions(summaries, console)
+    if len(summaries) > 1:
+        print_table(console, problems_table(summaries))
     console.print(f"Report: {page}", soft_wrap=True, markup=False)
 
 

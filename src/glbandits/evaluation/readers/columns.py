@@ -178,11 +178,11 @@ def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     check_present(columns.single, schema.names(), advice=NAME_THEM, field="columns")
     changes = []
     if columns.arms is not None or columns.features is None:
-        for name in (columns.arm, *columns.proposed):
-            if schema[name].is_nested() or (schema[name].is_float() and name == columns.arm):
+        for column in (columns.arm, *columns.proposed):
+            if schema[column].is_nested() or (schema[column].is_float() and column == columns.arm):
                 raise InvalidInput(
-                    f"column {name!r} must name the chosen arm by text or a whole number; got {schema[name]}. Cast it "
-                    "first"
+                    f"column {column!r} must name the chosen arm by text or a whole number; got {schema[column]}. Cast "
+                    "it first"
                 )
         changes.append(pl.col(columns.arm).cast(pl.String))
         changes += [_names(name, schema[name]) for name in columns.proposed]

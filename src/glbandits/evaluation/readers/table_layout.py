@@ -180,7 +180,10 @@ def inspect_table(
 
 
 def _check_proposed(table: pl.LazyFrame, columns: Columns, names: Sequence[str]) -> None:
-    """Raise InvalidInput if a column of proposed arms names no arm of the log."""
+    """Raise InvalidInput if a column of proposed arms names no arm of the log, or misses arms that it needs.
+
+    Of rows with different arms, those without the proposed arm are found when their block is evaluated.
+    """
     for name in columns.proposed if names else ():
         values = table.select(name).unique().collect(engine="streaming").to_series().drop_nulls().sort().to_list()
         if not set(values) & set(names):
@@ -188,6 +191,19 @@ def _check_proposed(table: pl.LazyFrame, columns: Columns, names: Sequence[str])
                 f"column {name!r} must name arms of the log, such as {some_names(names)}; got "
                 f"{some_names(values) or 'missing values only'}. Write the names as in column {columns.arm!r}",
                 field="policy",
+            )
+        unknown = pl.col(name).is_null() | ~pl.col(name).is_in(names)
+        if columns.propensity is None or columns.probabilities is not None or len(names) <= 2 or columns.arms:
+            continue
+        count, first = (
+            table.select(unknown.sum(), unknown.arg_true().first().alias("first")).collect(engine="streaming").row(0)
+        )
+        if count:
+            raise InvalidInput(
+                f"column {name!r} is missing, or names no arm of the log, in {count:,} rows; the first is row {first}. "
+                "Such rows are decided as the logging policy did, for which the log needs the probabilities of all "
+                "arms. Fill it in, log or estimate the probabilities, or drop such rows",
+                field="Columns.probabilities",
             )
 
 

@@ -28,7 +28,11 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
     if comparison.promotion is not None:
         sections.append(Section("gate", "Promote a policy?", _gate(comparison.promotion)))
     sections += [
-        Section("estimates", "Estimates", _estimates(comparison, styles)),
+        Section(
+            "estimates",
+            f"Estimates, {comparison.reward}" if comparison.reward else "Estimates",
+            _estimates(comparison, styles),
+        ),
         *([Section("differences", "Differences", _differences(comparison))] if comparison.differences else []),
         *(
             Section(f"reward-{index}", f"Reward {other.reward}", _other_reward(comparison, other, styles, index))

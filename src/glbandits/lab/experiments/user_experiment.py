@@ -1,6 +1,7 @@
 """Experiments that users describe in TOML files."""
 
 import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,12 @@ MAX_HORIZON = 10**8
 """All choices of a run are kept in memory."""
 
 
-def read_experiment(path: Path) -> Experiment:
-    """Read an experiment from a TOML file. docs/comparing.md describes the format."""
+def read_experiments(paths: Sequence[Path]) -> list[Experiment]:
+    """Read an experiment for each problem of each TOML file. docs/comparing.md describes the format."""
+    return [experiment for path in paths for experiment in _read_file(path)]
+
+
+def _read_file(path: Path) -> Iterator[Experiment]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -35,26 +40,36 @@ def read_experiment(path: Path) -> Experiment:
     fresh = check_int("fresh", document.get("fresh", 60), at_least=1)
     if not isinstance(document["policy"], list) or not document["policy"]:
         raise InvalidInput(f"{path}: each policy must be a table [[policy]]; got {document['policy']!r}")
-    environment = _problem(path, document["problem"])
-    entries = tuple(_entry(path, table, horizon, environment) for table in document["policy"])
-    labels = [entry.label for entry in entries]
-    if len(set(labels)) < len(labels):
-        raise InvalidInput(f"{path}: policies must have different names; got {', '.join(labels)}")
-    return Experiment(
-        name=path.stem,
-        title=str(document.get("title", path.stem)),
-        environment=environment,
-        horizon=horizon,
-        entries=entries,
-        repeats=tuple(range(1, repeats + 1)),
-        fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
-        note=repr(environment),
-    )
+    title, tables = str(document.get("title", path.stem)), document["problem"]
+    problems = {path.stem: (title, tables)}
+    if isinstance(tables, list) and tables:
+        problems = {}
+        for number, table in enumerate(tables, 1):
+            name = table.get("name", f"{path.stem} {number}") if isinstance(table, dict) else None
+            if not isinstance(name, str) or not name or name in problems:
+                raise InvalidInput(f"{path}: each [[problem]] needs a name of its own, a text; got {name!r}")
+            problems[name] = (f"{title}, {name}", {key: value for key, value in table.items() if key != "name"})
+    for name, (full_title, table) in problems.items():
+        environment = _problem(path, table)
+        entries = tuple(_entry(path, each, horizon, environment) for each in document["policy"])
+        labels = [entry.label for entry in entries]
+        if len(set(labels)) < len(labels):
+            raise InvalidInput(f"{path}: policies must have different names; got {', '.join(labels)}")
+        yield Experiment(
+            name=name,
+            title=full_title,
+            environment=environment,
+            horizon=horizon,
+            entries=entries,
+            repeats=tuple(range(1, repeats + 1)),
+            fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
+            note=repr(environment),
+        )
 
 
 def _problem(path: Path, table: Any) -> Environment:
     if not isinstance(table, dict):
-        raise InvalidInput(f"{path}: problem must be a table, [problem]; got {table!r}")
+        raise InvalidInput(f"{path}: problem must be a table, [problem], or several, [[problem]]; got {table!r}")
     settings = dict(table)
     kind = lookup("kind of problem", settings.pop("kind", "synthetic"), PROBLEMS)
     _check_keys(path, "[problem]", settings, {field.name for field in fields(kind)})

@@ -13,7 +13,7 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import format_seeds, join_words
 from glbandits.common.errors import InvalidInput
 from glbandits.common.version import __version__
-from glbandits.lab.experiments.experiment import THIN_GRID
+from glbandits.lab.experiments.experiment import THIN_GRID, Experiment
 from glbandits.lab.experiments.outcomes import FRESH, ExperimentResult, ProtocolResult
 from glbandits.lab.experiments.protocols import PROTOCOL_DESCRIPTIONS
 from glbandits.lab.experiments.summary import ExperimentSummary, summarise
@@ -62,9 +62,7 @@ def write_experiment_report(
         missing: names of parts that are still being run. The page then loads itself again, and has no figure files.
         jobs: number of processes that write the figure files, -1 for one per core.
     """
-    names = [slug(result.experiment.name) for result in results]
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"experiments of a report must have different names; got {', '.join(names)}")
+    check_names([result.experiment for result in results])
     styles = charts.styles_for(
         outcome.label for result in results for protocol in result.protocols for outcome in protocol.outcomes
     )
@@ -90,6 +88,13 @@ def _state(paper: PaperSummary | None, missing: Sequence[str]) -> str:
         text = f"This page grows while the experiments run. Still to come: {join_words(list(missing))}."
         lines.append(paragraph(text, "warning"))
     return "\n".join(lines)
+
+
+def check_names(experiments: Sequence[Experiment]) -> None:
+    """Raise InvalidInput if two experiments of a report have the same name in file names."""
+    names = [slug(experiment.name) for experiment in experiments]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"experiments of a report must have different names; got {', '.join(names)}")
 
 
 def _about(results: Sequence[ExperimentResult]) -> str:
@@ -134,6 +139,8 @@ def _conclusions(
     )
     note = paragraph(f"Numbers are final regrets: less is better. {tables.EXTRA_NOTE * has_extras}", "soft")
     findings = "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
+    if len(summaries) > 1 and paper is None:
+        findings = tables.problems_table(summaries).to_html()
     inside = f'{findings}\n{note}\n<div class="cards">' + "\n".join(cards) + "</div>" if cards else findings
     return f'<section id="conclusions"><h2>Conclusions</h2>\n{inside}</section>'
 

@@ -1,5 +1,7 @@
 """The tables of experiment reports, built from summaries."""
 
+from collections.abc import Sequence
+
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.text_format import NO_VALUE, format_bytes, significant, with_half_width
 from glbandits.lab.experiments.outcomes import Outcome
@@ -34,6 +36,33 @@ def conclusion_table(summary: ExperimentSummary, *, small: bool = False) -> Data
     return DataTable(
         ["policy", "settings", *(title for title, protocol in titles.items() if protocol is not None)], rows
     )
+
+
+def problems_table(summaries: Sequence[ExperimentSummary]) -> DataTable:
+    """Return the final regret of each policy on each problem, the least mean rank first.
+
+    On fresh seeds, or by the paper's protocol if no fresh seeds were run.
+    """
+    protocols = {each.name: protocol for each in summaries if (protocol := each.fresh or each.paper) is not None}
+    decimals = {each.name: _decimals(each) for each in summaries}
+    ranks: dict[str, list[int]] = {}
+    for protocol in protocols.values():
+        for rank, policy in enumerate(protocol.ordered, 1):
+            ranks.setdefault(policy.label, []).append(rank)
+    rows = [
+        [
+            label,
+            f"{sum(own) / len(own):.1f}",
+            *(
+                _regret(protocol[label], decimals[name]) if label in protocol else NO_VALUE
+                for name, protocol in protocols.items()
+            ),
+        ]
+        for label, own in sorted(ranks.items(), key=lambda item: sum(item[1]) / len(item[1]))
+    ]
+    note = "The mean rank counts the problems that the policy played."
+    title = "All problems: final regret and mean rank"
+    return DataTable(["policy", "mean rank", *protocols], rows, title=title, notes=(note,))
 
 
 def numbers_table(summary: ExperimentSummary, protocol: ProtocolSummary) -> DataTable:
