@@ -135,18 +135,31 @@ def test_difference_from_a_reference_without_evidence_is_refused() -> None:
 
 
 def test_impossible_value_is_refused() -> None:
-    """The only row of the rare arm has the reward 1 and the weight 300 of 200 rows."""
+    """All rewards are 1, and all weights 1.15, which is near enough to 1."""
+    log = LoggedData(
+        chosen=np.arange(200) % 2,
+        rewards=np.ones(200),
+        propensities=np.full(200, 0.5 / 1.15),
+        arms=CrossedArms(np.zeros((200, 1)), np.eye(2)),
+        link="logistic",
+    )
+    result = evaluate(log, "uniform", ["ips", "snips"])
+    assert "it would be 1.15, and rewards are 0 to 1" in result["ips"].no_evidence
+    assert result["snips"].value == pytest.approx(1.0)
+
+
+def test_random_error_of_logged_propensities_is_not_refused() -> None:
+    """The only row of the rare arm has the reward 1 and the weight 300: ips is 1.5, with a standard error of 1.5."""
     chosen = np.arange(200) == 7
     log = LoggedData(
         chosen=chosen.astype(int),
         rewards=chosen.astype(float),
         propensities=np.where(chosen, 1 / 300, 299 / 300),
         arms=CrossedArms(np.zeros((200, 1)), np.eye(2)),
-        link="logistic",
     )
-    result = evaluate(log, np.tile([0.0, 1.0], (200, 1)), ["ips", "snips"])
-    assert "it would be 1.5, and rewards are 0 to 1" in result["ips"].no_evidence
-    assert result["snips"].value == 1.0
+    target = np.tile([0.0, 1.0], (200, 1))
+    assert evaluate(log, target, "ips")["ips"].value == pytest.approx(1.5)
+    assert evaluate(replace(log, estimated=True), target, "ips")["ips"].no_evidence
 
 
 def test_page_table_and_record_have_no_refused_number(tmp_path: Path) -> None:

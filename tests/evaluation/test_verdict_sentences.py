@@ -47,6 +47,19 @@ def test_verdict_names_the_better_and_the_best_candidate(tmp_path: Path) -> None
     assert text.index(best) < text.index("This page was written by")
 
 
+def test_best_candidate_needs_disjoint_intervals_at_every_n() -> None:
+    """Both arms differ from the reference at every n, and from each other only at this n."""
+    log = log_of([0.3, 0.8, 0.3, 0.72], 4000, 6)
+    comparison = compared(log, "a", a="arm:a", b="arm:b", d="arm:d")
+    b, d = (comparison.differences[label] for label in ("b", "d"))
+    assert b is not None
+    assert d is not None
+    assert b.anytime is not None
+    assert d.anytime is not None
+    assert 0.0 < d.anytime.low < b.anytime.low < d.anytime.high
+    assert "however often" not in comparison.verdict[-1]
+
+
 def test_verdict_says_how_many_rows_are_missing() -> None:
     """The gain of 0.02 has about twice as wide an interval on each side: (2^2 - 1) as many rows are missing."""
     comparison = compared(log_of([0.3, 0.3, 0.3, 0.4], 600, 1), d="arm:d", b="arm:b")

@@ -7,12 +7,11 @@ A sentence that calls a policy better or worse is wrong with a probability of at
   reference hold at once for all pairs, so that d(a) - d(b) is at least the lower bound of d(a) minus the upper bound of
   d(b).
 
-The intervals are those at this n. Where the interval at every n excludes 0 too, the sentence holds however often it is
-read.
+The intervals are those at this n. Where those at every n say the same, the sentence holds however often it is read.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from glbandits.common.display.displayed import percent
@@ -24,6 +23,7 @@ from glbandits.maths.online_statistics.confidence_sequence import rows_to_exclud
 
 MAX_MORE_ROWS = 1000
 """Times the rows of the log. If more would be needed, two policies count as equally good."""
+NO_BOUNDS = Interval(-math.inf, math.inf)
 TODAY = "what runs today (the logging policy)"
 
 
@@ -71,7 +71,8 @@ def _against_today(compared: Compared) -> list[str]:
         found = {label: gain for label, gain in gains.items() if _sign(gain) == sign}
         if found:
             texts = [f"{label} (gain {_text(gain)})" for label, gain in found.items()]
-            sentences.append(f"{word} than {TODAY}: {join_words(texts)}; {_sure(compared, found)}.")
+            always = all(not low <= 0.0 <= high for low, high in map(_at_every_n, found.values()))
+            sentences.append(f"{word} than {TODAY}: {join_words(texts)}; {_sure(compared, always=always)}.")
         elif sign > 0:
             sentences.append(f"No candidate is shown to be better than {TODAY}.")
     for label, gain in gains.items():
@@ -93,12 +94,19 @@ def _best(compared: Compared) -> list[str]:
     if apart:
         return [f"Which candidate is best is open: {join_words(apart)} and {reference} were evaluated on other rows."]
     estimates = {label: each for label, each in differences.items() if each is not None}
-    bounds = {reference: Interval(0.0, 0.0)} | {label: _bounds(each) for label, each in estimates.items()}
     best = max(evaluations, key=lambda label: _headline(evaluations[label]).value.value)
-    rivals = [label for label in evaluations if label != best and not bounds[best].low > bounds[label].high]
+    others = [label for label in evaluations if label != best]
+
+    def rivals_by(interval_of: Callable[[DoublyRobustEstimate], Interval | None]) -> list[str]:
+        """The candidates that may be as good as the best one, by these intervals of the differences."""
+        bounds = {label: interval_of(each) or NO_BOUNDS for label, each in estimates.items()}
+        bounds[reference] = Interval(0.0, 0.0)
+        return [label for label in others if not bounds[best].low > bounds[label].high]
+
+    rivals = rivals_by(_interval)
     if not rivals:
-        others = join_words([label for label in evaluations if label != best])
-        return [f"The best candidate is {best}, better than {others}; {_sure(compared, estimates)}."]
+        sure = _sure(compared, always=not rivals_by(_at_every_n))
+        return [f"The best candidate is {best}, better than {join_words(others)}; {sure}."]
     value = significant(_headline(evaluations[best]).value.value)
     sentence = f"The highest estimate is that of {best}, {value}, but {join_words(rivals)} may be as good"
     if best != reference and rivals != [reference]:
@@ -118,9 +126,9 @@ def _interval(estimate: DoublyRobustEstimate) -> Interval | None:
     return estimate.interval if estimate.fixed_n is None else estimate.fixed_n
 
 
-def _bounds(difference: DoublyRobustEstimate) -> Interval:
-    """The interval of a difference; all numbers if it has none."""
-    return _interval(difference) or Interval(-math.inf, math.inf)
+def _at_every_n(estimate: DoublyRobustEstimate) -> Interval:
+    """The anytime-valid interval; all numbers if there is none."""
+    return NO_BOUNDS if estimate.anytime is None else estimate.anytime.interval
 
 
 def _sign(estimate: DoublyRobustEstimate) -> int:
@@ -141,13 +149,9 @@ def _signed(value: float) -> str:
     return "0" if abs(value) < 1e-6 else f"{'+' if value > 0.0 else ''}{significant(value)}"
 
 
-def _sure(compared: Compared, estimates: Mapping[str, DoublyRobustEstimate]) -> str:
+def _sure(compared: Compared, *, always: bool) -> str:
     """The level, and whether the sentence may be read repeatedly."""
-    always = all(
-        each.anytime is not None and not each.anytime.low <= 0.0 <= each.anytime.high for each in estimates.values()
-    )
-    looks = "however often you look" if always else "if you look once"
-    return f"{percent(compared.level)} sure, {looks}"
+    return f"{percent(compared.level)} sure, {'however often you look' if always else 'if you look once'}"
 
 
 def _missing_rows(compared: Compared, label: str, estimate: DoublyRobustEstimate) -> str:

@@ -23,8 +23,6 @@ MAX_DEVIATION = 0.2
 """Deviation of the mean weight from 1 above which there are no estimates, if random error does not explain it."""
 MIN_INTERVAL_SAMPLE_SIZE = 10.0
 """Effective sample size below which there is no fixed-n interval."""
-MAX_OUTSIDE = 0.05
-"""Share of the range of rewards by which an estimate may leave it by random error, if propensities were logged."""
 WEIGHT_EDGES = 10.0 ** (np.arange(-24, 33) / 8)
 """Edges of the histogram of weights: 0.001 to 10,000, eight bins per power of ten."""
 BINS_PER_DOUBLING = 64
@@ -118,9 +116,12 @@ class Support:
             return small_sample(self.effective_sample_size, self.rows)
         return ""
 
-    def no_evidence_for(self, value: float, possible: tuple[float, float]) -> str:
-        """Return why this estimate may not be shown: as `no_evidence`, or because it is not in the possible range."""
-        slack = 0.0 if self.estimated else MAX_OUTSIDE * (possible[1] - possible[0])
+    def no_evidence_for(self, value: float, error: float, possible: tuple[float, float]) -> str:
+        """Return why this estimate may not be shown: as `no_evidence`, or because it is not in the possible range.
+
+        With logged propensities, an estimate may leave the range by a few of its standard errors, `error`.
+        """
+        slack = 0.0 if self.estimated or math.isnan(error) else WRONG_MEAN_ERRORS * error
         reason, within = self.no_evidence(), possible[0] - slack <= value <= possible[1] + slack
         if reason or within or math.isnan(value) or possible[0] == possible[1]:
             return reason

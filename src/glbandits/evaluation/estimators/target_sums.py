@@ -129,7 +129,9 @@ class TargetSums:
             )
         if self._headline is not None:
             headline = self._headline.headline(levels)
-            reason = support.no_evidence_for(headline.value.value, reader.possible_values)
+            reason = support.no_evidence_for(
+                headline.value.value, headline.value.standard_error, reader.possible_values
+            )
             if not reason:
                 doubts = agreement_notes(self._differences.moments(), headline, support)
         if headline is not None and reason:
@@ -184,7 +186,7 @@ def _shown(estimate: Estimate, possible: tuple[float, float]) -> Estimate:
     """The estimate, without its numbers if there is not enough evidence for it."""
     if estimate.estimator.needs_embeddings:  # it does not use the weights that the support measures
         return estimate
-    reason = estimate.support.no_evidence_for(estimate.value, possible)
+    reason = estimate.support.no_evidence_for(estimate.value, estimate.standard_error, possible)
     return estimate.without_evidence(reason) if reason else estimate
 
 
