@@ -1,7 +1,12 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from glbandits import Bandit, LinUcb, Optimist, SgdTs
+from glbandits import Bandit, Optimist, SgdTs
 from glbandits.common.errors import InvalidInput, UnknownName
 from glbandits.evaluation import AnytimeInterval, DoublyRobustEstimate, evaluate, play_log
 from glbandits.evaluation.estimators.targets import AlwaysTarget, GivenTarget, UniformTarget
@@ -9,7 +14,6 @@ from glbandits.evaluation.policy_comparison import (
     CURVE_POINTS,
     Candidate,
     ComparisonSettings,
-    GateSettings,
     compare_policies,
 )
 from tests.evaluation.small_comparison import ROWS, VALUES, small_comparison, small_log
@@ -93,24 +97,25 @@ def test_progress_reaches_the_end_of_every_step() -> None:
 
     compare_policies(small_log(), {"optimist": Optimist(link="logistic")}, ComparisonSettings(), progress=report)
     steps = ("learning curves", "training optimist", "evaluating optimist")
-    assert {label: done for label, done in last.items() if "compiles" not in label} == dict.fromkeys(steps, 1.0)
+    assert last == dict.fromkeys(steps, 1.0)
 
 
-def test_progress_names_the_policy_that_compiles() -> None:
-    labels: list[str] = []
-
-    def report(label: str, done: float, total: float) -> None:  # noqa: ARG001
-        if "the first run compiles" in label:
-            assert done == 0
-            labels.append(label.partition(" (")[0])
-
-    learner = Optimist(link="logistic")
-    candidates: dict[str, Candidate] = {"first": learner, "uniform": UniformTarget(), "second": LinUcb()}
-    settings = ComparisonSettings(gate=GateSettings(), reward_range=(0.0, 1.0))
-    compare_policies(small_log()[:1024], candidates, settings, progress=report)
-    assert labels[:2] == ["promotion gate: training first", "promotion gate: training second"]
-    assert labels[2:4] == ["learning curve of first", "learning curve of second"]
-    assert labels[4:] == ["training first", "training second", "evaluating first, uniform, second"]
+@pytest.mark.system
+def test_short_log_is_not_compiled(tmp_path: Path) -> None:
+    program = """
+from glbandits import Optimist
+from glbandits.compilation.entry_point import _entries
+from glbandits.compilation import compiler_pool
+from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
+from tests.evaluation.small_comparison import small_log
+compare_policies(small_log()[:200], {"optimist": Optimist(link="logistic"), "uniform": "uniform"}, ComparisonSettings())
+print([entry.recipe.name for entry in _entries.values() if entry.is_compiled], len(compiler_pool._pools))
+"""
+    environment = os.environ | {"GLBANDITS_COMPILE": "background", "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout == "[] 0\n", run.stderr
 
 
 def test_learning_curve_of_few_rows_has_a_note() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, parse_candidates
+from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, fit_notes, parse_candidates
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, SeedOption, command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
@@ -126,6 +126,7 @@ def evaluate_command(
         )
     if model:
         notes.append(MODEL_NOTE)
+    notes += fit_notes(policies)
     candidates = parse_candidates(policies, model, log, train_share=train)
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(
