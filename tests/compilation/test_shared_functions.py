@@ -17,9 +17,9 @@ from glbandits import Link, SgdTs, UcbGlm
 from glbandits.bandit.entry_points import learn_recipe
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.entry_point import needs
 from glbandits.compilation.machine_code import compile_cached
 from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.recipe import needs
 from glbandits.compilation.shared_functions import shared
 from glbandits.maths.links import LINKS, LinkFunctions
 
@@ -108,16 +108,16 @@ def test_errors_of_shared_functions_reach_the_caller() -> None:
 
 def test_needs_are_jobs_for_other_processes_in_the_order_of_their_needs() -> None:
     jobs = needs(learn_recipe(UcbGlm, LINKS["probit"]))
-    assert [arguments[0].__name__ for _, arguments in jobs] == ["fit_or_diverge", "refit"]
+    assert [job[1].__name__ for job in jobs] == ["fit_or_diverge", "refit"]
     assert pickle.loads(pickle.dumps(jobs)) == jobs
-    assert [job[1][0].__name__ for job in needs(learn_recipe(SgdTs, LINKS["logistic"]))] == ["fit_or_diverge"]
-    assert needs(learn_recipe(SgdTs, user_link(2.0)))[0][1][2]  # with bounds checks
+    assert [job[1].__name__ for job in needs(learn_recipe(SgdTs, LINKS["logistic"]))] == ["fit_or_diverge"]
+    assert needs(learn_recipe(SgdTs, user_link(2.0)))[0][3]  # with bounds checks
 
 
 MODULE = """
 import numpy as np
 from numba import types
-from glbandits.compilation.entry_point import Recipe, compile_now, is_cached, needs
+from glbandits.compilation.recipe import Recipe, compile_now, is_cached, needs
 from glbandits.compilation.numba_support import VECTOR
 from glbandits.compilation.shared_functions import shared
 
@@ -131,7 +131,7 @@ def recipe():
     return Recipe(entry, types.float64(VECTOR), "test")
 
 def main():
-    entry, (build, arguments) = recipe(), *needs(recipe())
+    entry, (build, *arguments) = recipe(), *needs(recipe())
     print(is_cached(build(*arguments)), is_cached(entry))
     compiled = compile_now(entry)
     print(compiled(np.ones(3)), sum(compiled.stats.cache_hits.values()))

@@ -53,7 +53,7 @@ def compare_command(
     experiment = read_experiment(file)
     console, store = Console(), _open_store(out)
     with _resumable(store, console):
-        with work_bar(console) as bar:
+        with work_bar(console, in_seconds=True) as bar:
             runner = ExperimentRunner(store, jobs, engine, bar)
             results = runner.run([experiment], protocols, quick=quick)
         page = write_experiment_report(results, out, command_line())
@@ -83,7 +83,7 @@ def paper_command(
     sources = Sources(*find_data(data, parts), out, quick)
     console, store = Console(), _open_store(out)
     with _resumable(store, console):
-        with work_bar(console) as bar:
+        with work_bar(console, in_seconds=True) as bar:
             results = run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar)
         summary = summarise_paper(results, command_line(), quick=quick)
         with console.status("writing the report"):
