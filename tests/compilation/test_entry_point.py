@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import types
@@ -187,15 +188,21 @@ def played(entry: EntryPoint, values: Floats, rows_later: int = 0) -> tuple[floa
     return float(total[0]), lengths
 
 
-def test_few_rows_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "background")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_few_rows_are_not_compiled() -> None:
     entry, values = EntryPoint(sums_recipe, ()), np.random.default_rng(1).normal(size=1000)
     assert played(entry, values) == (float(np.add.accumulate(values)[-1]), [1, 2, 4, 8, 16, 32, 64, 128, 256, 489])
     assert not entry.is_ready
 
 
+@pytest.mark.usefixtures("empty_cache")
 def test_loop_switches_to_machine_code_if_many_rows_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLBANDITS_COMPILE", "background")
     monkeypatch.setattr(module, "PIECE_SECONDS", 0.0)
     entry, values = EntryPoint(sums_recipe, ()), np.random.default_rng(1).normal(size=1000)
     total, lengths = played(entry, values, rows_later=10**9)
