@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import types
@@ -13,7 +14,8 @@ from numba import types
 from glbandits import Bandit, InvalidInput, LinUcb, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import GlbanditsError
-from glbandits.compilation.entry_point import compile_mode, entry_point
+from glbandits.compilation import entry_point as module
+from glbandits.compilation.entry_point import EntryPoint, compile_mode, entry_point
 from glbandits.compilation.numba_support import VECTOR
 from glbandits.compilation.recipe import Recipe
 
@@ -166,3 +168,44 @@ def test_copies_of_a_bandit_are_independent() -> None:
         other.learn([0.0, 1.0], 1.0)
         assert other.state[0] == 2.0
     assert bandit.state[0] == 1.0
+
+
+def sums_recipe() -> Recipe:
+    """Running sums, whose rounding shows the order of the additions."""
+
+    def add(total: Floats, values: Floats) -> None:
+        for i in range(values.shape[0]):
+            total[0] += values[i]
+
+    return Recipe(add, types.void(VECTOR, VECTOR), "test of pieces", nogil=False)
+
+
+def played(entry: EntryPoint, values: Floats, rows_later: int = 0) -> tuple[float, list[int]]:
+    total, lengths = np.zeros(1), []
+    for part, add in entry.pieces(len(values), rows_later):
+        add(total, values[part])
+        lengths.append(part.stop - part.start)
+    return float(total[0]), lengths
+
+
+@pytest.fixture
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "background")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_few_rows_are_not_compiled() -> None:
+    entry, values = EntryPoint(sums_recipe, ()), np.random.default_rng(1).normal(size=1000)
+    assert played(entry, values) == (float(np.add.accumulate(values)[-1]), [1, 2, 4, 8, 16, 32, 64, 128, 256, 489])
+    assert not entry.is_ready
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_loop_switches_to_machine_code_if_many_rows_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECE_SECONDS", 0.0)
+    entry, values = EntryPoint(sums_recipe, ()), np.random.default_rng(1).normal(size=1000)
+    total, lengths = played(entry, values, rows_later=10**9)
+    assert (total, lengths) == (float(np.add.accumulate(values)[-1]), [1, 999])
+    assert entry.is_compiled
+    assert played(entry, values) == (total, [1000])

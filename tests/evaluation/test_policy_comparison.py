@@ -1,4 +1,8 @@
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -94,7 +98,25 @@ def test_progress_reaches_the_end_of_every_step() -> None:
 
     compare_policies(small_log(), {"optimist": Optimist(link="logistic")}, ComparisonSettings(), progress=report)
     steps = ("learning curves", "training optimist", "evaluating optimist")
-    assert {label: done for label, done in last.items() if "compiles" not in label} == dict.fromkeys(steps, 1.0)
+    assert last == dict.fromkeys(steps, 1.0)
+
+
+@pytest.mark.system
+def test_short_log_is_not_compiled(tmp_path: Path) -> None:
+    program = """
+from glbandits import Optimist
+from glbandits.compilation.entry_point import _entries
+from glbandits.compilation import compiler_pool
+from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
+from tests.evaluation.small_comparison import small_log
+compare_policies(small_log()[:200], {"optimist": Optimist(link="logistic"), "uniform": "uniform"}, ComparisonSettings())
+print([entry.recipe.name for entry in _entries.values() if entry.is_compiled], len(compiler_pool._pools))
+"""
+    environment = os.environ | {"GLBANDITS_COMPILE": "background", "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout == "[] 0\n", run.stderr
 
 
 def test_learning_curve_of_few_rows_has_a_note() -> None:

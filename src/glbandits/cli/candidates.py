@@ -1,6 +1,6 @@
 """Options that name policies and saved models: `sgd-ts:step=0.5`, `uniform`, `arm:NAME`, `column:NAME`, files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -12,9 +12,15 @@ from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import ARM, COLUMN, as_target
 from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.policy_comparison import Candidate
+from glbandits.evaluation.replay.log_player import log_settings
 from glbandits.features import FeatureMap
 from glbandits.policies.contract import Policy
 from glbandits.policies.parsing import parse_policy
+
+ONLINE_NOTE = (
+    "on a log, epsilon-greedy learns with fit=online, one step for each row. epsilon-greedy:fit=exact fits all rows "
+    "again at each row, which takes minutes"
+)
 
 PolicyOption: TypeAlias = Annotated[
     str, typer.Option(metavar="POLICY", help="A policy, optionally with settings: sgd-ts:step=0.5.")
@@ -54,7 +60,13 @@ def proposed_columns(texts: Sequence[str]) -> tuple[str, ...]:
 
 def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> Policy:
     """Return the policy of a text, with the link of the log and the number of rows to learn as defaults."""
-    return parse_policy(text, link=first_row_of(log).link, horizon=max(1, round(train_share * len(log))))
+    horizon = max(1, round(train_share * len(log)))
+    return parse_policy(text, link=first_row_of(log).link, horizon=horizon, **log_settings(text))
+
+
+def fit_notes(texts: Iterable[str]) -> list[str]:
+    """Return a note if a policy gets another fit than in Python, because of the log."""
+    return [ONLINE_NOTE] if any(map(log_settings, texts)) else []
 
 
 def features_of_models(models: Sequence[Path]) -> dict[str, Any]:

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from glbandits.common.display.progress_lines import TimeLeft, drawn_by
+from glbandits.common.display.progress_lines import TimeLeft, drawn_by, left_text
 
 LINE_SECONDS = 20.0
 """Seconds between two lines of progress, if the output is not a terminal."""
 
 
 @contextmanager
-def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """Show a progress bar. Yields a function of a label, the work done and the total work.
+def work_bar(console: Console, *, in_seconds: bool = False) -> Iterator[Callable[[str, float, float], None]]:
+    """Show a progress bar. Yields a function of a label, the work done and the total work, which may be in seconds.
 
     If the output is not a terminal, a line is printed to stderr at the start of each step and every `LINE_SECONDS`
     instead. A step starts with a new label, and with no work done or as much as before.
@@ -33,10 +33,13 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
         task, time_left = bar.add_task("", total=None, left=""), TimeLeft()
         lines, printed, previous = Console(stderr=True, emoji=False), -math.inf, ("", 0.0)
 
-        def report(label: str, done: float, total: float) -> None:
+        def report(label: str, done: float, total: float, seconds_left: float | None = None) -> None:
             nonlocal printed, previous
             share = done / max(total, 1e-9)
-            left = time_left.text(share)
+            estimate = time_left(share)
+            if seconds_left is None:
+                seconds_left = total - done if in_seconds else estimate
+            left = left_text(seconds_left)
             bar.update(task, completed=done, total=max(total, 1e-9), description=label, left=left.removeprefix(", "))
             starts = label != previous[0] and done in (0.0, previous[1])
             previous = (label, done)

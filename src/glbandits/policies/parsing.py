@@ -63,8 +63,8 @@ def split_policy(text: str) -> PolicyText:
         raise InvalidInput(f"settings are written {name}:name=value,name=value; got {listed[:80]!r}") from None
 
 
-def as_policy(policy: Policy | str) -> Policy:
-    """Return a policy unchanged, and create the policy of this package that a text names.
+def as_policy(policy: Policy | str, **defaults: Any) -> Policy:
+    """Return a policy unchanged, and create the policy of this package that a text names. `parse_policy` has defaults.
 
     Raises UnknownName for a name that is not in `POLICIES`. It never imports a user-defined policy: pass an instance.
 
@@ -74,7 +74,7 @@ def as_policy(policy: Policy | str) -> Policy:
     if not isinstance(policy, str):
         return check_is_policy(policy)
     lookup("policy", split_policy(policy).name, POLICIES)
-    return parse_policy(policy)
+    return parse_policy(policy, **defaults)
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:

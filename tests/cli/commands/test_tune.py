@@ -32,7 +32,8 @@ def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
     run = glb("tune", "log.parquet", *words, "--grid", "exploration=0.1,1.0", "--out", "found.json", folder=folder)
     assert run.returncode == 0, run.stderr
     log = read_parquet(folder / "log.parquet", Columns(arm="item"), link="logistic")
-    policy = EpsilonGreedy(link="logistic", exploration=10.0)
+    policy = EpsilonGreedy(link="logistic", exploration=10.0, fit="online")
+    assert "Note: on a log, epsilon-greedy learns with fit=online" in run.stdout
     expected = tune(policy, log, grid={"exploration": (0.1, 1.0)})
     record = json.loads((folder / "found.json").read_text(encoding="utf-8"))
     assert record["rows"] == [600, 600]

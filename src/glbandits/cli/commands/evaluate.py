@@ -11,6 +11,7 @@ from glbandits.cli.candidates import (
     CandidatesOption,
     ModelsOption,
     features_of_models,
+    fit_notes,
     parse_candidates,
     proposed_columns,
 )
@@ -149,6 +150,7 @@ def evaluate_command(
         )
     if model:
         notes.append(MODEL_NOTE)
+    notes += fit_notes(policies)
     candidates = parse_candidates(policies, model, log, train_share=train)
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(

@@ -65,7 +65,7 @@ def compare_command(
     check_names(experiments)
     console, store = Console(), _open_store(out)
     with _resumable(store, console):
-        with work_bar(console) as bar:
+        with work_bar(console, in_seconds=True) as bar:
             runner = ExperimentRunner(store, jobs, engine, bar)
             results = runner.run(experiments, protocols, quick=quick)
         page = write_experiment_report(results, out, command_line(), jobs=jobs)
@@ -99,7 +99,7 @@ def paper_command(
     sources = Sources(*find_data(data, parts), out, quick)
     console, store = Console(), _open_store(out)
     page = None
-    with _resumable(store, console), work_bar(console) as bar:
+    with _resumable(store, console), work_bar(console, in_seconds=True) as bar:
         for results in run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar):
             summary = summarise_paper(results, command_line(), quick=quick)
             missing = results.missing

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import PolicyOption, parse_learning_policy
+from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_policy
 from glbandits.cli.log_options import LogArguments, with_log_options
 from glbandits.cli.progress import work_bar
 from glbandits.evaluation import train
@@ -41,4 +41,6 @@ def train_command(
         console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     out.parent.mkdir(parents=True, exist_ok=True)
     bandit.save(out)
+    for note in fit_notes([policy]):
+        console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     console.print(f"Model: {out} ({len(log):,} rows learned)", soft_wrap=True, markup=False, highlight=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import PolicyOption, parse_learning_policy
+from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_policy
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line
 from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogArguments, with_log_options
 from glbandits.cli.printed_table import print_table
@@ -67,6 +67,7 @@ def tune_command(
             engine=engine,
             progress=lambda done, total: bar(f"{untuned.name} plays", done, total),
         )
+    notes += fit_notes([policy])
     settings = tuple(values or untuned.grid)
     print_table(console, _table(tuned, settings, level))
     for note in notes:

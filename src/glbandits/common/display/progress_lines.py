@@ -14,8 +14,8 @@ FIRST_SECONDS, NEXT_SECONDS = 2.0, 20.0
 LIVE_SECONDS = 0.5
 """Seconds until a live line appears, and from each update of it to the next."""
 
-Bar: TypeAlias = Callable[[str, float, float], None]
-"""Called with a label, the work done and the total work."""
+Bar: TypeAlias = Callable[[str, float, float, float | None], None]
+"""Called with a label, the work done, the total work and the seconds left; None if they must be estimated."""
 
 _running: list[threading.Event] = []
 """The blocks that run now. Only the last one, which is inside of the others, prints."""
@@ -63,13 +63,13 @@ class TimeLeft:
         power = math.log(elapsed / before) / math.log(done / half) if 0.0 < before < elapsed and half < done else 1.0
         return elapsed * (math.pow(rest / done, min(power, MAX_POWER)) - 1.0)
 
-    def text(self, share: float) -> str:
-        """Return the same as a text that follows a percentage, such as ", about 9 s left"."""
-        seconds = self(share)
-        return "" if seconds is None or share >= 1.0 else f", about {duration(seconds)} left"
-
 
 MAX_POWER = 3.0
+
+
+def left_text(seconds: float | None) -> str:
+    """Return a text that follows a percentage, such as ", about 9 s left"; nothing if it is unknown or none is left."""
+    return "" if seconds is None or seconds <= 0.0 else f", about {duration(seconds)} left"
 
 
 def duration(seconds: float) -> str:
@@ -139,9 +139,9 @@ def live_progress(describe: Callable[[], tuple[str, float, float]]) -> Iterator[
         return
     stop, width = threading.Event(), 0
 
-    def show_line(label: str, done: float, total: float) -> None:
+    def show_line(label: str, _done: float, _total: float, left: float | None) -> None:
         nonlocal width
-        line = f"{label}, about {duration(total - done)} left"
+        line = f"{label}{left_text(left)}"
         with suppress(ValueError, OSError):  # stderr was closed
             sys.stderr.write("\r" + line.ljust(width))
             sys.stderr.flush()
@@ -151,7 +151,8 @@ def live_progress(describe: Callable[[], tuple[str, float, float]]) -> Iterator[
 
     def update() -> None:
         while not stop.wait(LIVE_SECONDS):
-            show(*describe())
+            label, done, total = describe()
+            show(label, done, total, total - done)
 
     _running.append(stop)
     thread = threading.Thread(target=update, name="glbandits-progress", daemon=True)
@@ -179,7 +180,7 @@ def shown_progress(given: Callable[[int, int], None] | None, label: str) -> Iter
     def report(done: int, total: int) -> None:
         nonlocal share, left
         share = done / max(total, 1)
-        left = time_left.text(share)
+        left = left_text(time_left(share))
 
     with progress_lines(lambda: f"{label}: {share:.0%}{left}"):
         yield report

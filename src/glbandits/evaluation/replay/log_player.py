@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
+from glbandits.common.display.progress_lines import duration
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.compilation.entry_point import compile_all, entry_point, uncompiled_entry
+from glbandits.compilation.entry_point import compile_all, compile_mode, entry_point, uncompiled_entry
 from glbandits.compilation.recipe import Job
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
 from glbandits.evaluation.logs.reward_checks import check_rewards
@@ -18,17 +19,18 @@ from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, Wei
 from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
-from glbandits.policies import Policy
+from glbandits.policies import EpsilonGreedy, Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
+from glbandits.policies.parsing import as_policy, split_policy
 from glbandits.policies.sparse_forms import sparse_form
 
 MAX_SECONDS, WARNING_SECONDS = 3600.0, 30.0
 """Estimated seconds above which a policy is refused, and above which there is a warning."""
 SLOW_BLOCK = 1000
 """Rows of a block for policies that refit all rewards after each one, so that progress is reported often."""
-SECONDS_PER_STEP = 4e-9
-"""Seconds of a fit with a warm start, per row and feature."""
+SECONDS_PER_STEP = 1.2e-8
+"""Seconds of a fit with a warm start, per row and feature: 0.7e-8 to 2.4e-8 for 5 to 60 features."""
 PROBED_ROWS = 32
 """Rows that a policy plays in plain Python, which shows how long it would take for all."""
 SAMPLED_ROWS = 5000
@@ -102,6 +104,23 @@ def form_for_log(policy: Policy, log: Log) -> Policy:
     return sparse_form(policy, log.dim, advice=advice) if log.sparse else policy
 
 
+def policy_for_log(policy: Policy | str) -> Policy:
+    """Return a policy, or create that of a text. A text means `fit="online"` unless it says otherwise.
+
+    An exact fit of all rows at each row takes minutes.
+
+    >>> policy_for_log("epsilon-greedy").fit, policy_for_log("epsilon-greedy:fit=exact").fit
+    ('online', 'exact')
+    """
+    return as_policy(policy, **(log_settings(policy) if isinstance(policy, str) else {}))
+
+
+def log_settings(text: str) -> dict[str, str]:
+    """Return the settings that a policy has on logs, unless its text gives them."""
+    name, given = split_policy(text)
+    return {"fit": "online"} if name == EpsilonGreedy.name and "fit" not in given else {}
+
+
 def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
     """Check that all policies can learn from a log.
 
@@ -156,8 +175,8 @@ def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn
     if seconds * seeds * len(slow) > WARNING_SECONDS:
         runs = f", {len(slow) * seeds} times" if len(slow) * seeds > 1 else ""
         warnings.warn(
-            f"{slow[0].name} refits all rewards after each one{runs}: about {seconds * seeds * len(slow):.0f} "
-            f"seconds for {rewards:,} rewards with {log.dim} features. optimist takes constant time for each.",
+            f"{slow[0].name} refits all rewards after each one{runs}: about {duration(seconds * seeds * len(slow))} "
+            f"for {rewards:,} rewards with {log.dim} features. optimist takes constant time for each.",
             stacklevel=2,
         )
 
@@ -199,17 +218,22 @@ def compile_slow(
         seeds: how many times each policy plays the log.
         other_jobs: returns further entry points of a form of a policy.
     """
-    slow, first_rows = list[Job](), BlockArrays.from_block(next(iter(log.blocks(PROBED_ROWS))))
+    first = None if compile_mode() == "never" else next(iter(log.blocks(PROBED_ROWS)), None)
+    if first is None:
+        return
+    slow = list[Job]()
+    probed = replace(settings, least_propensity=1.0) if settings.learn == "matched" else settings
     for policy in policies:
-        form = form_for_log(policy, log)
+        form = form_for_log(check_is_policy(policy), log)
+        check_can_run(form, log.dim)
+        _check_learnable(first.rewards, find_link(policy.link), policy.name, 0)
         job, rows = play_job(form, log.dim, settings.learn), len(log) * seeds
         entry = uncompiled_entry(*job)
         if not entry.is_ready and not entry.recipe.check_bounds:
-            probed = replace(settings, least_propensity=1.0) if settings.learn == "matched" else settings
-            LogPlayer(policy, log.dim, 0, probed, sparse=log.sparse).play(first_rows)
+            LogPlayer(policy, log.dim, 0, probed, sparse=log.sparse).play(BlockArrays.from_block(first))
         if policy.keeps_history:  # the cost of a row grows with the rows before it
             rows *= max(len(log) // PROBED_ROWS, 1)
-        if entry.recipe.check_bounds or entry.is_slow(rows):
+        if entry.recipe.check_bounds or (not entry.is_ready and entry.is_slow(rows)):
             slow += [job, *other_jobs(form)]
     compile_all(slow)
 

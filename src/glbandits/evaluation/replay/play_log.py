@@ -25,9 +25,8 @@ from glbandits.common.errors import check_int
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
+from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies, policy_for_log
 from glbandits.policies import Policy
-from glbandits.policies.parsing import as_policy
 
 ADVICE = {
     "matched": 'learn="all", which uses all matched rows',
@@ -81,7 +80,7 @@ def play_log(
     """
     rules = ReplaySettings(learn=learn, exact=exact, least_propensity=least_propensity, points=points)
     seed = check_int("seed", seed, at_least=0)
-    played, done = as_policy(policy), 0
+    played, done = policy_for_log(policy), 0
 
     def report(rows: int) -> None:
         nonlocal done

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from glbandits.bandit import Bandit
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
-from glbandits.evaluation.replay.log_player import block_rows, form_for_log
+from glbandits.evaluation.replay.log_player import block_rows, form_for_log, policy_for_log
 from glbandits.policies.contract import Policy
-from glbandits.policies.parsing import as_policy
 
 
 def train(
@@ -35,7 +34,7 @@ def train(
             if it is a terminal or a notebook, and training takes more than two seconds. The first training with a
             policy also compiles it.
     """
-    policy = as_policy(policy)
+    policy = policy_for_log(policy)
     with shown_progress(progress, f"{policy.name} learns") as report:
         return train_all(log, {"": policy}, seed=seed, progress=report)[""]
 

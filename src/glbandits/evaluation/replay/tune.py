@@ -17,11 +17,16 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, compile_slow, play_policies
+from glbandits.evaluation.replay.log_player import (
+    ReplaySettings,
+    block_rows,
+    compile_slow,
+    play_policies,
+    policy_for_log,
+)
 from glbandits.evaluation.replay.play_log import warn_if_few_rows
 from glbandits.maths.philox import seed_list
 from glbandits.policies.contract import Grid, Policy, grid_points
-from glbandits.policies.parsing import as_policy
 
 MAX_GROUPS = 64
 """Maximum number of groups of candidates for worker processes. Each group reads the log once."""
@@ -228,8 +233,8 @@ def _candidates(candidates: Policy | str | Sequence[Policy | str], grid: Grid | 
             raise InvalidInput("grid needs a single policy; got a list of candidates. Leave out grid")
         if len(candidates) < 2:
             raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {candidates!r}")
-        return [as_policy(candidate) for candidate in candidates]
-    default: Any = as_policy(candidates)
+        return [policy_for_log(candidate) for candidate in candidates]
+    default: Any = policy_for_log(candidates)
     varied: Grid = getattr(default, "grid", {}) if grid is None else grid
     if not varied:
         raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give grid", field="grid")

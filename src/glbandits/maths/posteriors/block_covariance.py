@@ -11,9 +11,11 @@ indices of its features, and the factor of its matrix (`covariance_factor`).
 """
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.vectors import square_matrix
 
 LARGEST_BLOCK = 128
@@ -93,7 +95,7 @@ def scatter(state: Floats, start: int, values: Floats, vector: Floats) -> None:
         vector[int(state[start + 1 + k])] = values[k]
 
 
-@jittable
+@shared(VECTOR(VECTOR, types.int64, READ_VECTOR))
 def merge_blocks(state: Floats, start: int, x: Floats) -> Floats:
     """Merge the blocks in which x is not zero.
 

@@ -7,9 +7,11 @@ discounts old observations.
 import math
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import forward, solve_factorised
 from glbandits.maths.posteriors.block_covariance import block_end, block_matrix
 from glbandits.maths.posteriors.covariance_factor import factorise_precision, from_cholesky, to_precision
@@ -114,7 +116,7 @@ def discount_scalars(state: Floats, half_life: float) -> float:
     return discount
 
 
-@jittable
+@shared(types.void(VECTOR, types.int64, types.float64, types.float64, types.float64))
 def replace_prior(state: Floats, dim: int, half_life: float, noise: float, intercept_precision: float) -> None:
     """Replace the prior by one with the best scale, and discount old observations.
 
