@@ -108,7 +108,7 @@ def test_errors_of_shared_functions_reach_the_caller() -> None:
 
 def test_needs_are_jobs_for_other_processes_in_the_order_of_their_needs() -> None:
     jobs = needs(learn_recipe(UcbGlm, LINKS["probit"]))
-    assert [job[1].__name__ for job in jobs] == ["fit_or_diverge", "refit"]
+    assert [job[1].__name__ for job in jobs] == ["remember", "fit_or_diverge", "refit"]
     assert pickle.loads(pickle.dumps(jobs)) == jobs
     assert [job[1].__name__ for job in needs(learn_recipe(SgdTs, LINKS["logistic"]))] == ["fit_or_diverge"]
     assert needs(learn_recipe(SgdTs, user_link(2.0)))[0][3]  # with bounds checks

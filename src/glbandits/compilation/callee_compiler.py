@@ -2,16 +2,20 @@
 
 Numba emits machine code and wrappers for every function on its own, although a callee is compiled again as a part of
 each entry point that calls it. This compiler leaves both out, which saves a quarter of the time. The machine code of
-entry points stays the same.
+entry points stays the same. It uses internals of Numba, so other versions than `KNOWN_VERSION` keep Numba's compiler.
 """
 
 from typing import Any
 
+import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import register_pass
 from numba.core.cpu import _dynfunc  # type: ignore[attr-defined]
 from numba.core.typed_passes import NativeLowering
+
+KNOWN_VERSION = (0, 68)
+"""The version of Numba for which this compiler was written and tested."""
 
 
 class _CalleeLibrary(JITCodeLibrary):
@@ -59,3 +63,8 @@ class CalleeCompiler(Compiler):
             manager._finalized = False
             manager.finalize()
         return pipelines
+
+
+def callee_compiler() -> type[Compiler]:
+    """Return the compiler of callees for the installed version of Numba."""
+    return CalleeCompiler if numba.version_info[:2] == KNOWN_VERSION else Compiler

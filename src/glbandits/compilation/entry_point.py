@@ -22,7 +22,8 @@ The environment variable `GLBANDITS_COMPILE` sets when an entry point is compile
 | never | never |
 
 In all modes except "never", code of users is compiled before the first call, and a call that would take long in plain
-Python (LONG_CALL) waits for the machine code.
+Python (LONG_CALL) waits for the machine code. Loops over rows of logs (`pieces`) start no compilation if plain Python
+finishes sooner.
 """
 
 import os

@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.callee_compiler import CalleeCompiler
+from glbandits.compilation.callee_compiler import callee_compiler
 from glbandits.compilation.code_digest import CodeDigest, digest_of_code
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -102,7 +102,7 @@ def _tuple_class(kind: Any) -> Any:
 
 def let_compiled_code_call(function: FunctionType, implementation: Callable[..., Any]) -> None:
     """Register a function. `implementation` takes Numba types and returns the function to compile for them."""
-    options: Any = {"error_model": "numpy", "pipeline_class": CalleeCompiler}
+    options: Any = {"error_model": "numpy", "pipeline_class": callee_compiler()}
     overload(function, jit_options=options, strict=False)(implementation)
     _, registered = builtin_registry.globals[-1]
     for template in registered.templates:

@@ -294,7 +294,7 @@ def chart_html(chart: Any, element_id: str) -> str:
 def chart_script() -> str:
     """Return the JavaScript that draws charts. A page contains it once.
 
-    Its creation takes 3 seconds, so it is stored in the user's folder of caches.
+    Its creation takes 3 seconds, so it is stored in the user's folder of caches, by default ~/.cache/glbandits.
     """
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

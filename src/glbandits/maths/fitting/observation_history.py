@@ -9,9 +9,11 @@ sets of observations add a label to each row, as a last feature.
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.vectors import copy_to
 
 INITIAL_CAPACITY = 16
@@ -64,7 +66,7 @@ def history(state: Floats, offset: int, dim: int) -> History:
     )
 
 
-@jittable
+@shared(VECTOR(VECTOR, types.int64, READ_VECTOR, types.float64))
 def remember(state: Floats, offset: int, x: Floats, reward: float) -> Floats:
     """Add an observation.
 
