@@ -107,9 +107,9 @@ def test_streamed_log_is_read_in_blocks_with_progress() -> None:
     log = Stream(changing_log(), 100, given)
     tune(Stubborn(), log, seeds=2, progress=lambda done, total: reported.append((done, total)))
     assert max(given) == 100
-    # Once for clusters (the first block tells), 32 rows to tell how long plain Python takes, twice the first half, and
-    # twice the whole to get to the second.
-    assert sum(given) == 100 + 32 + 2 * 1500 + 2 * 3000
+    # Once for clusters (the first block tells), twice the first half, twice the whole to get to the second, and without
+    # machine code 32 rows to tell how long plain Python takes.
+    assert sum(given) - (100 + 2 * 1500 + 2 * 3000) in (0, 32)
     total = 3 * 2 * 1500 + 2 * 2 * 1500
     assert reported[0] == (100, total)
     assert reported[-1] == (total, total)

@@ -10,7 +10,7 @@ import pytest
 from tests.service.http.served_site import ServedSite
 
 PAGE = (Path(__file__).parents[4] / "docs" / "personalizer.md").read_text(encoding="utf-8")
-CURL = re.compile(r"curl -X (\w+) http://127\.0\.0\.1:8711(\S+) -H .*: \$KEY\" \\\n\s*-d '(.*?)'")
+CURL = re.compile(r"curl -X (\w+) http://127\.0\.0\.1:8711(\S+) \\\n\s*-H .*: \$KEY\" \\\n\s*-d '(.*?)'")
 ERROR = re.compile(r"```\nHTTP/1.1 (\d+) .*?\nx-ms-error-code: (\w+)\n\n(.*?)```", re.DOTALL)
 
 
