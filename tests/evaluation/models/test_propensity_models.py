@@ -90,7 +90,7 @@ def test_small_estimates_are_raised_and_counted() -> None:
     """A deterministic policy: without the bound, the probabilities of other arms are below 1e-5."""
     x = np.random.default_rng(0).normal(size=2000)
     log = read_table({"arm": (x > 0).astype(int), "reward": x > 1, "x": x}, Columns(propensity=None, context=("x",)))
-    with pytest.warns(EstimatedPropensities, match=r"estimates below 0.015, .* of another arm in 1,\d\d\d rows"):
+    with pytest.warns(EstimatedPropensities, match=r"Estimates below 0.015, .* of another arm in 1,\d\d\d rows"):
         probabilities = estimate_propensities(log).probabilities
     assert probabilities is not None
     bound = least_estimate(2000, arms=2)

@@ -53,7 +53,7 @@ def estimate_propensities(log: Log, *, folds: int = 5, max_rows: int = 200_000) 
     message_parts = [
         f"the propensities of the {len(log)} chosen arms were estimated by {model.name}, because the log has none: "
         "evaluations are correct only if the logging policy used nothing but the context",
-        *overlap_of(estimated, model.least).warnings(),
+        *(text[0].upper() + text[1:] for text in overlap_of(estimated, model.least).warnings()),
     ]
     warnings.warn(". ".join(message_parts), EstimatedPropensities, stacklevel=2)
     return estimated
