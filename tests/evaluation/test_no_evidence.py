@@ -194,3 +194,21 @@ def test_intervals_from_estimated_propensities_cover_the_truth() -> None:
             low, high = evaluation.headline.value.fixed_n
             covered.append(low <= truths[name] <= high)
     assert sum(covered) >= 20  # of 24 with probability 0.95 each: fewer with a probability of 0.6 %
+
+
+def test_rare_arm_with_estimated_propensities_is_refused() -> None:
+    """Its mean weight is far from 1, but because of few rows within a few standard errors of it."""
+    log = simulate("clean", 600, 3).log
+    kept = np.flatnonzero((log.chosen != 2) | (np.cumsum(log.chosen == 2) <= 4))
+    rare = LoggedData(
+        chosen=log.chosen[kept],
+        rewards=log.rewards[kept],
+        arms=CrossedArms(np.ones((len(kept), 1)), np.eye(ARMS)),
+        link="logistic",
+        arm_names=log.arm_names,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        evaluation = evaluate(estimate_propensities(rare), "arm:c", ["dr"])
+    assert evaluation.support.mean_weight < 0.8
+    assert evaluation.no_evidence

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from glbandits.common.arrays import Floats
+from glbandits.common.display.text_format import significant
 from glbandits.evaluation import FixedArms, LoggedData
-from glbandits.evaluation.policy_comparison import CandidateLike, ComparisonSettings, PolicyComparison, compare_policies
+from glbandits.evaluation.policy_comparison import (
+    CandidateLike,
+    ComparisonSettings,
+    GateSettings,
+    PolicyComparison,
+    compare_policies,
+)
 from glbandits.evaluation.report import write_evaluation_report
 
 PROBABILITIES = np.array([0.4, 0.3, 0.2, 0.1])
@@ -105,10 +112,25 @@ def test_candidate_that_decides_like_the_log_is_equally_good() -> None:
     log = log_of([0.3] * 4, 2000, 4)
     same: Floats = np.tile(PROBABILITIES, (2000, 1))
     verdict = compared(log, same=same).verdict
-    assert verdict[1] == (
-        "Whether same is better or worse is open (gain 0, 0 to 0): 1,000 times as many rows would not tell, so count "
-        "them as equally good."
-    )
+    assert verdict[1] == "same decides as what runs today (the logging policy) does."
+
+
+def test_gate_answers_what_is_better_than_today() -> None:
+    log = log_of([0.3, 0.1, 0.3, 0.7], 3000, 0)
+    settings = ComparisonSettings(estimators=("dr",), gate=GateSettings())
+    comparison = compare_policies(log, {"b": "arm:b", "d": "arm:d"}, settings)
+    assert comparison.promotion is not None
+    assert comparison.verdict[0] == comparison.promotion.headline
+    assert not any("what runs today" in sentence for sentence in comparison.verdict)
+
+
+def test_sentence_quotes_the_interval_that_it_claims() -> None:
+    comparison = compared(log_of([0.3, 0.1, 0.3, 0.7], 3000, 0), d="arm:d")
+    headline = comparison.policies[0].evaluation.headline
+    assert headline is not None
+    assert headline.joint_gain.anytime is not None
+    low, high = headline.joint_gain.anytime.interval
+    assert f"+{significant(low)} to +{significant(high)}); 95% sure, however often" in comparison.verdict[0]
 
 
 def test_verdict_needs_dr() -> None:

@@ -151,7 +151,14 @@ class PolicyComparison(Displayed):
         """
         evaluations = {policy.label: policy.evaluation for policy in self.policies}
         sentences = verdict_sentences(
-            Compared(evaluations, self.differences, self.reference, self.rows, self.settings.level)
+            Compared(
+                evaluations,
+                self.differences,
+                self.reference,
+                self.rows,
+                self.settings.level,
+                gate="" if self.promotion is None else self.promotion.headline,
+            )
         )
         named = (sentence if self.reward is None else f"By {self.reward}: {sentence}" for sentence in sentences)
         return (*named, *(sentence for other in self.other_rewards for sentence in other.verdict))

@@ -22,9 +22,11 @@ from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.maths.online_statistics.confidence_sequence import rows_to_exclude_zero
 
 MAX_MORE_ROWS = 1000
-"""Times the rows of the log. If more would be needed, two policies count as equally good."""
+"""Times the rows of the log. A larger number of missing rows is not given."""
 NO_BOUNDS = Interval(-math.inf, math.inf)
 TODAY = "what runs today (the logging policy)"
+ROUNDING = 1e-6
+"""A smaller gain counts as 0."""
 
 
 class Compared(NamedTuple):
@@ -38,6 +40,8 @@ class Compared(NamedTuple):
     rows: int
     """Of the whole log."""
     level: float
+    gate: str = ""
+    """The decision of the promotion gate, which then compares the candidates with the logging policy."""
 
 
 def verdict_sentences(compared: Compared) -> tuple[str, ...]:
@@ -49,7 +53,8 @@ def verdict_sentences(compared: Compared) -> tuple[str, ...]:
     known = compared._replace(evaluations={label: evaluations[label] for label in evaluations if label not in doubts})
     sentences = [f"No verdict on {label}: {doubt}." for label, doubt in doubts.items()]
     if known.evaluations:
-        sentences = [*_against_today(known), *_best(known), *sentences]
+        sentences = [*([] if compared.gate else _against_today(known)), *_best(known), *sentences]
+    sentences = [compared.gate, *sentences] if compared.gate else sentences
     if any(each.support.estimated for each in known.evaluations.values()):
         sentences.append(
             "All this holds only if the logging policy used nothing but the context, because its propensities were "
@@ -70,15 +75,22 @@ def _against_today(compared: Compared) -> list[str]:
     for sign, word in ((1, "Better"), (-1, "Worse")):
         found = {label: gain for label, gain in gains.items() if _sign(gain) == sign}
         if found:
-            texts = [f"{label} (gain {_text(gain)})" for label, gain in found.items()]
             always = all(not low <= 0.0 <= high for low, high in map(_at_every_n, found.values()))
+            texts = [
+                f"{label} (gain {_text(gain.value, _at_every_n(gain) if always else _interval(gain))})"
+                for label, gain in found.items()
+            ]
             sentences.append(f"{word} than {TODAY}: {join_words(texts)}; {_sure(compared, always=always)}.")
         elif sign > 0:
             sentences.append(f"No candidate is shown to be better than {TODAY}.")
     for label, gain in gains.items():
         if not _sign(gain):
+            if max(map(abs, _interval(gain) or NO_BOUNDS)) < ROUNDING:
+                sentences.append(f"{label} decides as {TODAY} does.")
+                continue
             more = _missing_rows(compared, label, gain)
-            sentences.append(f"Whether {label} is better or worse is open (gain {_text(gain)}): {more}.")
+            text = _text(gain.value, _interval(gain))
+            sentences.append(f"Whether {label} is better or worse is open (gain {text}): {more}.")
     return sentences
 
 
@@ -137,16 +149,15 @@ def _sign(estimate: DoublyRobustEstimate) -> int:
     return int(low > 0.0) - int(high < 0.0)
 
 
-def _text(estimate: DoublyRobustEstimate) -> str:
-    interval = _interval(estimate)
+def _text(value: float, interval: Interval | None) -> str:
     if interval is None:
-        return f"unknown, {estimate.no_fixed_n}"
-    return f"{_signed(estimate.value)}, {_signed(interval.low)} to {_signed(interval.high)}"
+        return f"{_signed(value)}, without an interval"
+    return f"{_signed(value)}, {_signed(interval.low)} to {_signed(interval.high)}"
 
 
 def _signed(value: float) -> str:
     """The value with its sign; 0 for rounding errors."""
-    return "0" if abs(value) < 1e-6 else f"{'+' if value > 0.0 else ''}{significant(value)}"
+    return "0" if abs(value) < ROUNDING else f"{'+' if value > 0.0 else ''}{significant(value)}"
 
 
 def _sure(compared: Compared, *, always: bool) -> str:
@@ -161,6 +172,7 @@ def _missing_rows(compared: Compared, label: str, estimate: DoublyRobustEstimate
         return "more rows are needed"
     needed = rows_to_exclude_zero(used, estimate.value, *interval) / used
     if not needed <= MAX_MORE_ROWS:
-        return f"{MAX_MORE_ROWS:,} times as many rows would not tell, so count them as equally good"
+        return f"if this estimate is right, {MAX_MORE_ROWS:,} times as many rows would not tell"
     more = max((needed - 1.0) * compared.rows, 1.0)
-    return f"about {round(more, 1 - math.floor(math.log10(more))):,.0f} more rows like these would tell"
+    about = f"{round(more, 1 - math.floor(math.log10(more))):,.0f}"
+    return f"if this estimate is right, about {about} more rows like these would tell"

@@ -63,6 +63,16 @@ def test_first_table_is_complete_or_names_the_option(folder: Path) -> None:
     assert "the link is logistic" in run.stdout
 
 
+def test_names_of_arms_need_not_be_words(folder: Path) -> None:
+    names = {"old": "0", "new": "10 %: new, 😀"}
+    table = pl.read_parquet(folder / "log.parquet")
+    renamed = [pl.col(column).replace(names) for column in table.columns if table[column].dtype == pl.String]
+    table.with_columns(renamed).write_parquet(folder / "odd.parquet")
+    arms = [word for name in names.values() for word in ("--policy", f"arm:{name}")]
+    run = glb("evaluate", "odd.parquet", *NAMES, *arms, folder=folder)
+    assert run.returncode == 0, run.stderr
+
+
 def test_column_of_the_log_is_a_candidate(folder: Path) -> None:
     table = pl.read_parquet(folder / "log.parquet")
     offers = pl.Series("offer", ["new", "old", None] * 200)

@@ -83,7 +83,11 @@ def evaluate_command(
         float, typer.Option(help="With --promote-if-better: bound on the probability of promoting a worse policy.")
     ] = 0.05,
     margin: Annotated[
-        float, typer.Option(help="With --promote-if-better: keep the logging policy if no gain exceeds this.")
+        float,
+        typer.Option(
+            help="With --promote-if-better: a gain that is too small to wait for. The verdict is keep if no gain can "
+            "exceed it, unless a gain is shown to be above 0."
+        ),
     ] = 0.0,
     exploration: Annotated[
         float | None,

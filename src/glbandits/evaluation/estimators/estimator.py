@@ -26,6 +26,10 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def within(self, lowest: float, highest: float) -> "Interval":
+        """Return the part of the interval in this range."""
+        return Interval(min(max(self.low, lowest), highest), max(min(self.high, highest), lowest))
+
 
 UNKNOWN = Interval(math.nan, math.nan)
 """The interval of an estimate with fewer than two independent groups of rows, or without a standard error."""

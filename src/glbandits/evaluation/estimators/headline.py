@@ -26,6 +26,8 @@ from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support, sm
 
 SAME_DECISIONS = "it decides like the reference in all rows"
 """The reason why a difference has no fixed-n interval if it is 0 in every row."""
+ROUNDING = 1e-9
+"""A smaller difference, relative to the estimate, is a rounding error."""
 MAX_ERRORS = 4.0
 """The number of standard errors of the corrected difference above which `agreement_notes` warns.
 
@@ -226,7 +228,7 @@ def agreement_notes(differences: Moments, headline: Headline, support: Support) 
         return []
     notes = []
     difference, error = _corrected_difference(differences)
-    if abs(difference) > MAX_ERRORS * error:
+    if abs(difference) > max(MAX_ERRORS * error, ROUNDING * abs(headline.value.value)):
         direction = "higher" if difference > 0.0 else "lower"
         cause = (
             "The cause is probably that of the wrong mean weight"

@@ -104,12 +104,13 @@ class Support:
         """Return why no estimate of the target may be shown; "" if they may.
 
         The mean weight is near 1 if the log supports the decisions of the target and its propensities are correct.
+        Estimated propensities fit the log, so that their mean weight has no random error worth mentioning.
         """
         off, error = abs(self.mean_weight - 1.0), self.mean_weight_error
         if self.expected and self.effective_sample_size > 0.0:
             # The realised error is too small if the largest weights were not drawn.
             error = max(error, math.sqrt(max(1.0 / self.effective_sample_size - 1.0 / self.rows, 0.0)))
-        if off > MAX_DEVIATION and off > WRONG_MEAN_ERRORS * error:
+        if off > MAX_DEVIATION and (self.estimated or off > WRONG_MEAN_ERRORS * error):
             cause = "the log lacks its decisions, or has" if self.mean_weight < 1.0 else "the log has"
             return f"{NO_EVIDENCE}: the mean weight is {self.mean_weight:.2g}, not 1: {cause} wrong propensities"
         if self.estimated and self.effective_sample_size < MIN_INTERVAL_SAMPLE_SIZE:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -129,6 +130,9 @@ class TargetSums:
             )
         if self._headline is not None:
             headline = self._headline.headline(levels)
+            if headline.value.fixed_n is not None:
+                fixed_n = headline.value.fixed_n.within(*reader.reward_range)
+                headline = replace(headline, value=replace(headline.value, fixed_n=fixed_n))
             reason = support.no_evidence_for(
                 headline.value.value, headline.value.standard_error, reader.possible_values
             )
@@ -137,7 +141,10 @@ class TargetSums:
         if headline is not None and reason:
             headline = headline.without_evidence(reason)
         return Evaluation(
-            estimates=tuple(_shown(estimate, reader.possible_values) for estimate in estimates),
+            estimates=tuple(
+                _shown(replace(each, normal=each.normal.within(*reader.reward_range)), reader.possible_values)
+                for each in estimates
+            ),
             logged=float(logged.mean[0]),
             logged_error=logged.standard_error(np.ones(1)),
             headline=headline,

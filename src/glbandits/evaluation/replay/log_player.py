@@ -117,8 +117,9 @@ def policy_for_log(policy: Policy | str) -> Policy:
 
 def log_settings(text: str) -> dict[str, str]:
     """Return the settings that a policy has on logs, unless its text gives them."""
-    name, given = split_policy(text)
-    return {"fit": "online"} if name == EpsilonGreedy.name and "fit" not in given else {}
+    if text.partition(":")[0].strip() != EpsilonGreedy.name:  # arm:NAME has a name of an arm, and no settings
+        return {}
+    return {} if "fit" in split_policy(text).settings else {"fit": "online"}
 
 
 def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
