@@ -97,12 +97,26 @@ def compile_cached(
             "cache": entry.is_complete and cache_folder(function) is not None,
         }
         try:
-            compiled = numba.njit([signature], **options)(function)
+            compiled: Any = numba.njit(**options)(function)
+            if options["cache"]:
+                _cache_only_with(compiled, {_symbol(needed) for needed in entry.needs})
+            compiled.compile(signature)
+            compiled.disable_compile()
         except NumbaError as error:
             raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
         if form is not None:
             define_symbol(form, _symbol(form), compiled)
         return cast(Function, compiled)
+
+
+def _cache_only_with(compiled: Any, symbols: set[str]) -> None:
+    """Cache machine code only if it calls no other symbols: a process that loads it defines only these."""
+    check = compiled._cache._impl.check_cachable
+
+    def is_cachable(result: Any) -> bool:
+        return symbols.issuperset(re.findall(r"@(glbandits_\w+)", result.library.get_llvm_str())) and check(result)
+
+    compiled._cache._impl.check_cachable = is_cachable
 
 
 def _compile_error(text: str, name: str) -> str:
