@@ -18,7 +18,7 @@ from glbandits import Link, SgdTs, UcbGlm
 from glbandits.bandit.entry_points import learn_recipe
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation import machine_code
+from glbandits.compilation import machine_code, shared_functions
 from glbandits.compilation.machine_code import compile_cached
 from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
 from glbandits.compilation.recipe import needs
@@ -129,6 +129,18 @@ def test_machine_code_with_unknown_symbols_is_not_cached(monkeypatch: pytest.Mon
     (index,) = cached(entry)
     monkeypatch.setattr(machine_code, "needed_forms", lambda *_arguments: [])
     assert cached(same) == [index]
+
+
+def test_links_may_be_created_while_others_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reached(set[Any]):
+        """Creates a link at each comparison, as another thread could."""
+
+        def issuperset(self, functions: Any) -> bool:
+            user_link(float(len(shared_functions._links)))
+            return super().issuperset(functions)
+
+    monkeypatch.setattr(shared_functions, "set", Reached, raising=False)
+    assert [form.function for form in shared_functions.needed_forms([means, mean_at], False)] == [mean_at]
 
 
 def test_needs_are_jobs_for_other_processes_in_the_order_of_their_needs() -> None:

@@ -42,10 +42,10 @@ def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> E
         code = sha256(" ".join([digest.value, *map(_symbol, needs)]).encode()).hexdigest()[:16]
         checked = ",checked" if check_bounds else ""
         safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
-        text = f"{function.__qualname__}[{safe}]({code}{checked})"
+        text = f"{function.__code__.co_qualname}[{safe}]({code}{checked})"
         elsewhere = frozenset[FunctionType]().union(*(_name_of(form).functions for form in needs))
-        known = EntryName(text, digest.is_complete, needs, frozenset(digest.functions) - elsewhere)
-        _names[function] = known
+        own = frozenset(digest.functions) - elsewhere
+        known = _names.setdefault(function, EntryName(text, digest.is_complete, needs, own))
         function.__qualname__ = known.text  # Numba names its cache files by it
     return known
 
