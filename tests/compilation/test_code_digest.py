@@ -1,5 +1,5 @@
 import math
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,30 @@ def test_closure_changes_the_digest() -> None:
 def test_unknown_object_makes_the_digest_incomplete() -> None:
     assert digest_of_code(entry).is_complete
     assert not digest_of_code(copy_with(entry, TABLE=object())).is_complete
+
+
+def test_module_in_a_closure_is_followed() -> None:
+    def made(step: float) -> Any:
+        module: Any = ModuleType("module")
+        module.double, module.TABLE = copy_with(double, STEP=step), (step,)
+        return [lambda x: module.double(x), lambda: module.TABLE[0]]
+
+    for one, two in zip(made(2.0), made(3.0), strict=True):
+        assert digest_of_code(one).value != digest_of_code(two).value
+        assert digest_of_code(one).is_complete
+    assert digest_of_code(made(2.0)[0]).functions[0].__name__ == "double"
+
+
+def test_module_that_is_not_followed_makes_the_digest_incomplete() -> None:
+    def alias(x: float) -> float:
+        module = math
+        return module.sqrt(x)
+
+    def by_name(x: float) -> float:
+        return float(getattr(math, "sqrt")(x))  # noqa: B009
+
+    assert not digest_of_code(alias).is_complete
+    assert not digest_of_code(by_name).is_complete
 
 
 def test_called_functions_and_names_are_listed() -> None:

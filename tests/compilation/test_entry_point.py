@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 from numba import types
+from numba.core.compiler_lock import global_compiler_lock
 
 from glbandits import Bandit, InvalidInput, LinUcb, Uniform
 from glbandits.common.arrays import Floats
@@ -71,6 +74,28 @@ if not child:
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert printed(program, tmp_path) == ["0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_fork_waits_while_a_thread_compiles() -> None:
+    compiling = threading.Event()
+
+    def compile_slowly() -> None:
+        with global_compiler_lock:
+            compiling.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    compiling.wait()
+    child = os.fork()
+    if not child:
+        os._exit(0 if global_compiler_lock._lock.acquire(blocking=False) else 1)
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    with global_compiler_lock:  # the parent has released it
+        pass
 
 
 @pytest.mark.system

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from numba import types
@@ -17,11 +18,18 @@ from glbandits import Link, SgdTs, UcbGlm
 from glbandits.bandit.entry_points import learn_recipe
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
+from glbandits.compilation import machine_code, shared_functions
 from glbandits.compilation.machine_code import compile_cached
 from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
 from glbandits.compilation.recipe import needs
 from glbandits.compilation.shared_functions import shared
 from glbandits.maths.links import LINKS, LinkFunctions
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Compile again in every run: code from the cache cannot be inspected."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
 
 @shared(types.float64(READ_VECTOR, types.int64))
@@ -104,6 +112,35 @@ def test_errors_of_shared_functions_reach_the_caller() -> None:
         checked(np.arange(3.0), 3)
     with pytest.raises(InvalidInput):
         checked(np.arange(3.0), -1)
+
+
+def test_machine_code_with_unknown_symbols_is_not_cached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def entry(values: Floats) -> float:
+        return mean_at(values, 0)
+
+    def cached(function: Any) -> list[Path]:
+        compiled = compile_cached(function, signature=types.float64(VECTOR), name="test")
+        assert calls(compiled, "mean_at")
+        return list(tmp_path.rglob("test_shared_functions*.nbi"))
+
+    def same(values: Floats) -> float:
+        return mean_at(values, 0)
+
+    (index,) = cached(entry)
+    monkeypatch.setattr(machine_code, "needed_forms", lambda *_arguments: [])
+    assert cached(same) == [index]
+
+
+def test_links_may_be_created_while_others_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Reached(set[Any]):
+        """Creates a link at each comparison, as another thread could."""
+
+        def issuperset(self, functions: Any) -> bool:
+            user_link(float(len(shared_functions._links)))
+            return super().issuperset(functions)
+
+    monkeypatch.setattr(shared_functions, "set", Reached, raising=False)
+    assert [form.function for form in shared_functions.needed_forms([means, mean_at], False)] == [mean_at]
 
 
 def test_needs_are_jobs_for_other_processes_in_the_order_of_their_needs() -> None:

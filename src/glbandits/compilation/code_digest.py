@@ -67,7 +67,7 @@ class _CodeWalk:
         for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
             self._text(name)
             self._value(cell.cell_contents)
-        for name, value in _globals_of(function):
+        for name, value in _values_read_by(function):
             self._text(name)
             self._value(value)
 
@@ -106,30 +106,41 @@ class _CodeWalk:
         self.digest.update(text.encode() + b"\0")
 
 
-def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of each global, and of each module attribute, that a function reads."""
+def _values_read_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each global and module attribute that a function reads.
+
+    For a module of which it does not read an attribute at once, the value is an object that cannot be digested.
+    """
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    enclosing = {name: cell.cell_contents for name, cell in cells}
     codes = [function.__code__]
     while codes:
         code = codes.pop()
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         loaded: Any = None
         for instruction in dis.get_instructions(code):
-            name = instruction.argval
-            if instruction.opname == "LOAD_GLOBAL" and name in function.__globals__:
+            name, operation = instruction.argval, instruction.opname
+            if operation in ("PRECALL", "CACHE", "PUSH_NULL", "EXTENDED_ARG"):
+                continue
+            if isinstance(loaded, ModuleType):
+                if operation in ("LOAD_ATTR", "LOAD_METHOD"):
+                    loaded = getattr(loaded, name, None)
+                    if not isinstance(loaded, ModuleType) and not _belongs_to_a_library(loaded):
+                        yield name, loaded
+                    continue
+                yield loaded.__name__, object()
+            loaded = None
+            if operation == "LOAD_GLOBAL" and name in function.__globals__:
                 loaded = function.__globals__[name]
                 yield name, loaded
-            elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(loaded, ModuleType):
-                loaded = getattr(loaded, name, None)
-                if not isinstance(loaded, ModuleType) and not _belongs_to_a_library(loaded):
-                    yield name, loaded
-            elif instruction.opname not in ("PRECALL", "CACHE", "PUSH_NULL"):
-                loaded = None
+            elif operation == "LOAD_DEREF":
+                loaded = enclosing.get(name)
 
 
 def _belongs_to_a_library(value: Any) -> bool:
     """Return whether Numba has its own implementation of this function, as for NumPy and math."""
     module = getattr(value, "__module__", None) or ""
-    return not isinstance(value, PLAIN) and module.split(".")[0] in (
+    return not isinstance(value, (*PLAIN, tuple, frozenset, np.ndarray)) and module.split(".")[0] in (
         "numpy",
         "math",
         "builtins",

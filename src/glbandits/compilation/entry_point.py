@@ -34,6 +34,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
 
 from glbandits.common.errors import GlbanditsError, InvalidInput
 from glbandits.compilation.compile_progress import compile_progress, expected_seconds
@@ -330,3 +331,9 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+    # A fork waits while a thread compiles: in the child, the lock and LLVM would stay as that thread left them.
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )

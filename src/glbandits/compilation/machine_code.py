@@ -42,10 +42,10 @@ def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> E
         code = sha256(" ".join([digest.value, *map(_symbol, needs)]).encode()).hexdigest()[:16]
         checked = ",checked" if check_bounds else ""
         safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
-        text = f"{function.__qualname__}[{safe}]({code}{checked})"
+        text = f"{function.__code__.co_qualname}[{safe}]({code}{checked})"
         elsewhere = frozenset[FunctionType]().union(*(_name_of(form).functions for form in needs))
-        known = EntryName(text, digest.is_complete, needs, frozenset(digest.functions) - elsewhere)
-        _names[function] = known
+        own = frozenset(digest.functions) - elsewhere
+        known = _names.setdefault(function, EntryName(text, digest.is_complete, needs, own))
         function.__qualname__ = known.text  # Numba names its cache files by it
     return known
 
@@ -97,12 +97,26 @@ def compile_cached(
             "cache": entry.is_complete and cache_folder(function) is not None,
         }
         try:
-            compiled = numba.njit([signature], **options)(function)
+            compiled: Any = numba.njit(**options)(function)
+            if options["cache"]:
+                _cache_only_with(compiled, {_symbol(needed) for needed in entry.needs})
+            compiled.compile(signature)
+            compiled.disable_compile()
         except NumbaError as error:
             raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
         if form is not None:
             define_symbol(form, _symbol(form), compiled)
         return cast(Function, compiled)
+
+
+def _cache_only_with(compiled: Any, symbols: set[str]) -> None:
+    """Cache machine code only if it calls no other symbols: a process that loads it defines only these."""
+    check = compiled._cache._impl.check_cachable
+
+    def is_cachable(result: Any) -> bool:
+        return symbols.issuperset(re.findall(r"@(glbandits_\w+)", result.library.get_llvm_str())) and check(result)
+
+    compiled._cache._impl.check_cachable = is_cachable
 
 
 def _compile_error(text: str, name: str) -> str:

@@ -104,7 +104,7 @@ def let_compiled_code_call(function: FunctionType, implementation: Callable[...,
     """Register a function. `implementation` takes Numba types and returns the function to compile for them."""
     options: Any = {"error_model": "numpy", "pipeline_class": callee_compiler()}
     overload(function, jit_options=options, strict=False)(implementation)
-    _, registered = builtin_registry.globals[-1]
+    registered = next(kind for value, kind in reversed(builtin_registry.globals) if value is function)
     for template in registered.templates:
         template._jit_options = _InheritedBoundsChecks(template._jit_options)
     _registered.add(function)

@@ -96,7 +96,7 @@ def share_for_link(link: Link, name: str) -> None:
 def needed_forms(reached: Sequence[FunctionType], check_bounds: bool) -> list[SharedForm]:
     """Return the forms that machine code may call if it consists of these functions."""
     functions = set(reached)
-    links = [link for link in _links if functions.issuperset(link)]
+    links = [link for link in list(_links) if functions.issuperset(link)]
     return [
         shared_form(function, link, check_bounds)
         for function in reached
@@ -111,7 +111,8 @@ def shared_form(function: Any, link: Link, check_bounds: bool) -> SharedForm:
     if key not in _forms:
         # The form calls a copy, because compiled code that calls the function itself calls the form.
         body = jittable(FunctionType(function.__code__, function.__globals__, function.__name__))
-        _forms[key] = SharedForm(*key, _with_link(body, link) if link else _without_link(body))
+        form = SharedForm(*key, _with_link(body, link) if link else _without_link(body))
+        _forms.setdefault(key, form)  # another thread may have been faster
     return _forms[key]
 
 
@@ -134,7 +135,7 @@ def _with_link(body: FunctionType, link: Link) -> FunctionType:
 
 def form_with(code: Callable[..., Any]) -> SharedForm | None:
     """Return the form that consists of this code; None if there is none."""
-    return next((form for form in _forms.values() if form.code is code), None)
+    return next((form for form in list(_forms.values()) if form.code is code), None)
 
 
 def loaded_code(form: SharedForm) -> Any:
