@@ -243,7 +243,7 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("paper", "simulation", "--data", "."), "covtype.data or a folder of them; . has neither"),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
         (("paper", "news", "--data", "mine.toml"), "mine.toml has neither"),
-        (("compare", "nowhere.toml"), "nowhere.toml"),
+        (("compare", "nowhere.toml"), "nowhere.toml is not a file"),
     ],
 )
 def test_invalid_option_is_an_error_and_writes_nothing(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
@@ -253,3 +253,11 @@ def test_invalid_option_is_an_error_and_writes_nothing(words: tuple[str, ...], m
     assert message in run.stderr
     assert "Traceback" not in run.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+
+
+def test_no_compilation_is_announced_without_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    (tmp_path / "mine.toml").write_text(SIMPLE.replace("HORIZON", "20"))
+    run = glb("compare", "mine.toml", "--quick", "--jobs", "1", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "compiling" not in run.stdout + run.stderr

@@ -83,6 +83,9 @@ def test_column_of_the_log_is_a_candidate(folder: Path) -> None:
     run = glb("evaluate", "log.parquet", *NAMES, "--policy", "column:offer", "--context", "offer", folder=folder)
     assert run.returncode == 2
     assert "context must not contain 'offer'" in run.stderr
+    for role, name in (("arm", "item"), ("reward", "click"), ("propensity", "p")):
+        run = glb("evaluate", "log.parquet", *NAMES, "--policy", f"column:{name}", folder=folder)
+        assert f"column:{name} is no candidate, because this is the {role} column" in run.stderr
 
 
 def test_several_rewards_have_a_table_each(folder: Path) -> None:

@@ -13,9 +13,10 @@ def test_variants_and_rare_arms_are_named_with_their_rows() -> None:
     assert "the arm 'old' (2 rows)" in notes[1]
 
 
-def test_small_logs_and_logs_with_many_arms_have_no_rare_arms() -> None:
-    assert arm_notes({"a": 99, "b": 1}, "arm") == []
-    assert arm_notes({f"item {index}": 1 + index % 20 for index in range(2000)}, "arm") == []
+def test_arms_are_not_rare_if_most_arms_are() -> None:
+    assert "the arm 'b' (4 rows)" in arm_notes({"a": 96, "b": 4}, "arm")[0]
+    assert arm_notes({"a": 12, "b": 9, "c": 4}, "arm") == []
+    assert arm_notes({f"item {index}": 1 + index % 15 for index in range(2000)}, "arm") == []
 
 
 def test_reading_a_log_warns_of_variants_of_arms() -> None:

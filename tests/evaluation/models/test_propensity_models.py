@@ -79,7 +79,8 @@ def test_models_do_not_learn_the_clusters_they_predict() -> None:
     """The model of a cluster does not know an arm that only this cluster chose, so that its estimate is the bound."""
     columns, _ = table(300)
     columns["arm"][columns["user"] == 7] = 3
-    log = read_table(columns, Columns(propensity=None, context=("x", "y"), cluster="user"))
+    with pytest.warns(UserWarning, match=r"the arm '3' \(3 rows\)"):
+        log = read_table(columns, Columns(propensity=None, context=("x", "y"), cluster="user"))
     with pytest.warns(EstimatedPropensities, match="of the chosen arm in [36] rows"):
         done = estimate_propensities(log)
     assert done.propensities is not None

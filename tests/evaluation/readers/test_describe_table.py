@@ -107,6 +107,13 @@ def test_columns_have_checks_and_kinds_to_declare() -> None:
     assert [text for text in description.options if "=" in text] == ["price=number", "zip=category", "plz=category"]
 
 
+def test_numbers_that_are_too_large_are_refused_by_name() -> None:
+    description = described(income=[1e308, 1.0, -1e308, 2.0] * 100)
+    assert [note[:46] for note in description.notes] == ["column 'income': each value must be a finite n"]
+    assert "got 1e+308" in description.notes[0]
+    assert description.options[-1] == "age"
+
+
 def test_column_without_a_name_is_not_suggested() -> None:
     columns: dict[str, Any] = {"": list(range(ROWS)), "city, country": ["a\nb", "c"] * 200}
     description = described(**columns)

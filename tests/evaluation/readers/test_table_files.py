@@ -96,14 +96,14 @@ def test_csv_equals_the_table(tmp_path: Path) -> None:
 
 
 def test_csv_infers_types_from_all_lines(tmp_path: Path) -> None:
-    lines = ["arm,reward,propensity,x"] + ["01,0,0.5,1"] * 500 + ["1,1,0.5,2.5"]
+    lines = ["arm,reward,propensity,x"] + ["01,0,0.5,1"] * 500 + ["1,1,0.5,2.5"] * 10
     (tmp_path / "log.csv").write_text("\n".join(lines))
     log = read_csv(tmp_path / "log.csv", Columns(context=("x",)), kinds={"x": "raw"}).read()
     assert log.arm_names == ("01", "1")
-    assert log.chosen.sum() == 1
+    assert log.chosen.sum() == 10
     assert log.features()[-1, 1].tolist() == [0, 1, 0, 2.5]
     (tmp_path / "log.csv").write_text("\n".join([*lines, "1,so,0.5,1"]))
-    with pytest.raises(InvalidInput, match="column 'reward', row 501: the value"):
+    with pytest.raises(InvalidInput, match="column 'reward', row 510: the value"):
         read_csv(tmp_path / "log.csv", Columns()).read()
 
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from glbandits.features.kinds.near_duplicates import names_with_counts, near_duplicates
 
 RARE_ROWS = 10
-"""An arm with fewer rows is very rare, if the arms have `TYPICAL_ROWS` rows on average."""
-TYPICAL_ROWS = 300
+"""An arm with fewer rows is very rare, unless most arms are."""
 MAX_GROUPS = 10
 """The number of groups of similar names that a note shows."""
 
@@ -43,8 +42,9 @@ def arm_notes(counts: Mapping[str, int], column: str) -> list[str]:
     groups, rows = near_duplicates(counts), sum(counts.values())
     notes = [variants_note(groups, counts, "arms", column)] if groups else []
     variants = {name for group in groups for name in group}
-    rare = [name for name, count in counts.items() if count < RARE_ROWS and name not in variants]
-    if rare and rows >= TYPICAL_ROWS * len(counts):
+    are_rare = {name for name, count in counts.items() if count < RARE_ROWS}
+    rare = [name for name in counts if name in are_rare - variants]
+    if rare and 2 * len(are_rare) <= len(counts):
         arms, have, them = ("the arm", "has", "it") if len(rare) == 1 else ("the arms", "have", "them")
         each = "" if len(rare) == 1 else " each"
         notes.append(

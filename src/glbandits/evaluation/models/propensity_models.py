@@ -51,7 +51,7 @@ def estimate_propensities(log: Log, *, folds: int = 5, max_rows: int = 200_000) 
     model = _fit_model(log, folds, max_rows)
     estimated = _with_probabilities(log, model, 0) if isinstance(log, LoggedData) else _EstimatedLog(log, model)
     message_parts = [
-        f"the propensities of the {len(log)} chosen arms were estimated by {model.name}, because the log has none: "
+        f"the propensities of the {len(log)} chosen arms were estimated by {model.name}: "
         "evaluations are correct only if the logging policy used nothing but the context",
         *(text[0].upper() + text[1:] for text in overlap_of(estimated, model.least).warnings()),
     ]

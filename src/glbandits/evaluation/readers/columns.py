@@ -85,6 +85,12 @@ class Columns:
                     field="Columns.context",
                 )
         for role in ("arm", "reward", "propensity", "arms", "features", "probabilities"):
+            if getattr(self, role) in self.proposed:
+                raise InvalidInput(
+                    f"column:{getattr(self, role)} is no candidate, because this is the {role} column. Name a column "
+                    "with the arms that another system would have chosen",
+                    field="Columns.proposed",
+                )
             if getattr(self, role) in self.context:
                 raise InvalidInput(
                     f"context must not contain the {role} column {getattr(self, role)!r}, which is not known before "

@@ -221,9 +221,10 @@ def _suits(name: str, values: Any, kind: str) -> bool:
 def _range_and_outliers(numbers: Floats) -> tuple[str, str]:
     if not len(numbers):
         return "", ""
-    low, median, high = np.quantile(numbers, (0.25, 0.5, 0.75))
-    away = OUTLIER_RANGES * (high - low)
-    outliers = numbers[(numbers < low - away) | (numbers > high + away)] if away > 0.0 else numbers[:0]
+    with np.errstate(over="ignore", invalid="ignore"):  # differences of numbers that a feature cannot have
+        low, median, high = np.quantile(numbers, (0.25, 0.5, 0.75))
+        away = OUTLIER_RANGES * (high - low)
+        outliers = numbers[(numbers < low - away) | (numbers > high + away)] if away > 0.0 else numbers[:0]
     shown = f"{numbers.min():,.6g} to {numbers.max():,.6g}, median {median:,.6g}"
     if not len(outliers):
         return shown, ""

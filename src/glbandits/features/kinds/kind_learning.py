@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from glbandits.common.errors import MAX_ABS
 from glbandits.features.kinds.categorical import CODE, DIGITS, Category, Tags, as_category, as_tags, natural_order
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing
 from glbandits.features.kinds.dates import Date, UtcOffset, parse_date, years_of
 from glbandits.features.kinds.hashed_text import Hashed, Text
-from glbandits.features.kinds.numeric import UNCLEAR_COMMA, Boolean, Number, Vector, comma_meaning, is_numeric
+from glbandits.features.kinds.numeric import IN_RANGE, UNCLEAR_COMMA, Boolean, Number, Vector, comma_meaning, is_numeric
 from glbandits.features.table_columns import Values
 
 MAX_ONE_HOT = 50
@@ -51,9 +52,9 @@ def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool 
         parsed: list[float] = []
         parser.encode(values, 0, 0, [], parsed)
         amounts = np.array(parsed)
-    if not np.isfinite(amounts).all():
-        row = int(np.argmin(np.isfinite(amounts)))
-        raise BadValue(row, "must be a finite number", float(amounts[row]))
+    if not (np.abs(amounts) <= MAX_ABS).all():
+        row = int(np.argmax(np.abs(amounts)))
+        raise BadValue(row, IN_RANGE, float(amounts[row]))
     deviation = float(amounts.std()) if len(amounts) else 0.0
     scale = deviation if deviation > 1e-12 * max(1.0, float(np.abs(amounts).max(initial=0.0))) else 1.0
     mean = float(amounts.mean()) if len(amounts) else 0.0

@@ -24,6 +24,7 @@ from glbandits.features.kinds.column_kind import (
 
 AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?([1-9]\d{0,2}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
 SWAPPED = str.maketrans(",.", ".,")
+IN_RANGE = f"must be a finite number between -{MAX_ABS:g} and {MAX_ABS:g}"
 UNCLEAR_COMMA = (
     "must show whether a comma is decimal or separates thousands, or be declared as decimal_comma or thousands_comma"
 )
@@ -125,7 +126,7 @@ class Number(MissingKind):
                 indices.append(start + row * stride)
                 numbers.append((amount - mean) / scale)
             else:
-                raise BadValue(row, f"must be a finite number between -{MAX_ABS:g} and {MAX_ABS:g}", value)
+                raise BadValue(row, IN_RANGE, value)
 
     def encode_array(self, values: Floats) -> Floats:
         """The features of an array of numbers, (n, width). NaN is a missing value."""
@@ -135,7 +136,7 @@ class Number(MissingKind):
         bad = ~(np.abs(values) <= MAX_ABS) & ~absent
         if bad.any():
             row = int(np.argmax(bad))
-            raise BadValue(row, f"must be a finite number between -{MAX_ABS:g} and {MAX_ABS:g}", float(values[row]))
+            raise BadValue(row, IN_RANGE, float(values[row]))
         if self.percent and (unsigned := ~absent & (values != 0.0)).any():
             raise self._wrong_sign(row := int(np.argmax(unsigned)), float(values[row]))
         scaled = np.where(absent, 0.0, (values - self.mean) / self.scale)

@@ -16,6 +16,7 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.common.parallel import worker_count
+from glbandits.compilation.entry_point import compile_mode
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry, describe_settings
 from glbandits.lab.experiments.missing_runs import POINTS, compile_policies, expected_seconds, run_missing
 from glbandits.lab.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
@@ -73,13 +74,15 @@ class ExperimentRunner:
         missing, workers = self.store.missing(grid_runs), worker_count(self.jobs)
         policies = len({type(spec.policy) for spec in missing})
         later = [spec for tuning in tunings for spec in tuning.placeholder_specs()] if FRESH in protocols else []
-        parts.expect("compile", COMPILE_SECONDS * policies / min(max(policies, 1), workers))
+        compiles = compile_mode() != "never"
+        parts.expect("compile", compiles * COMPILE_SECONDS * policies / min(max(policies, 1), workers))
         parts.expect("repeats", expected_seconds(missing) / workers)
         parts.expect("finals", expected_seconds(later) / workers / 2)
         parts.expect("fresh", expected_seconds(later) / workers / 2)
-        parts.part("compile")("compiling", 0.0, 1.0)
-        compile_policies(missing)
-        parts.part("compile")("compiled", 1.0, 1.0)
+        if compiles:
+            parts.part("compile")("compiling", 0.0, 1.0)
+            compile_policies(missing)
+            parts.part("compile")("compiled", 1.0, 1.0)
         self._play(grid_runs, parts.part("repeats"))
         if FRESH in protocols:
             self._play([spec for tuning in tunings for spec in tuning.final_specs()], parts.part("finals"))

@@ -25,6 +25,8 @@ def read_experiments(paths: Sequence[Path]) -> list[Experiment]:
 
 
 def _read_file(path: Path) -> Iterator[Experiment]:
+    if not path.is_file():
+        raise InvalidInput(f"{path} is not a file. Name a TOML file with problems and policies", field="files")
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
