@@ -23,7 +23,7 @@ from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Dis
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, inferred_link
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import cluster_ids, name_indices
-from glbandits.evaluation.readers.table_layout import binary_rewards
+from glbandits.evaluation.readers.reward_columns import binary_rewards
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors
 from glbandits.features import FeatureMap, Features
 from glbandits.features.kinds.categorical import natural_order

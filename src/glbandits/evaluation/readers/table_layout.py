@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import MAX_ABS, InvalidInput
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
-from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
-from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link
-from glbandits.evaluation.readers.column_values import column_error, column_values, is_number, reward_values, some_names
+from glbandits.evaluation.logs.logged_data import MAX_DENSE_FEATURES
+from glbandits.evaluation.logs.reward_checks import AUTO_LINK, inferred_link
+from glbandits.evaluation.readers.column_values import column_error, column_values, some_names
 from glbandits.evaluation.readers.columns import Columns, columns_of
+from glbandits.evaluation.readers.reward_columns import check_all_rewards, valid_rewards
 from glbandits.features import Category, FeatureMap, Features, TransformerFeatures, Vector
 from glbandits.features.feature_map.combination import Entries
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
@@ -143,7 +144,7 @@ def inspect_table(
     if not sizes["rows"]:
         raise InvalidInput("the table has no rows. A log needs at least one decision")
     if not sizes["valid_rewards"]:
-        sizes["binary"] = _check_all_rewards(table, columns.reward, valid)
+        sizes["binary"] = check_all_rewards(table, columns.reward, valid)
     if arm_table is not None:
         names, arm_values, arm_rows = _read_arms(arm_table, options.get("arm_id"), columns.arm)
     else:
@@ -230,40 +231,10 @@ def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
             )
 
 
-def checked_rewards(series: pl.Series, link: Link, first_row: int) -> Floats:
-    """Return the rewards of a column. Raises InvalidInput if one is outside the range of the link."""
-    rewards = reward_values(series, first_row)
-    check_rewards(rewards, link, lambda row: f"column {series.name!r}, row {first_row + row}")
-    return rewards
-
-
-def _check_all_rewards(table: pl.LazyFrame, name: str, link: Link) -> bool:
-    """Raise InvalidInput if a reward is invalid, before anything slow begins. Return whether they are 0 and 1."""
-    first_row, different = 0, np.zeros(0)
-    for rows in table.select(name).collect_batches(chunk_size=BLOCK, maintain_order=True):
-        rewards = checked_rewards(rows[name], link, first_row)
-        first_row, different = first_row + len(rewards), np.unique(np.concatenate([different[:3], rewards]))
-    return are_binary(different)
-
-
-def _valid_rewards(name: str, kind: pl.DataType, link: Link) -> list[pl.Expr]:
-    """Whether all rewards are valid numbers, and 0 and 1. Text is not valid here: it must be parsed."""
-    if not is_number(kind):
-        return [pl.lit(False).alias("valid_rewards")]
-    reward, lowest, highest = pl.col(name).cast(pl.Float64), link.lowest_reward, link.highest_reward
-    valid = reward.is_finite() & reward.is_between(max(lowest, -MAX_ABS), min(highest, MAX_ABS))
-    return [valid.fill_null(False).all().alias("valid_rewards"), binary_rewards(reward).alias("binary")]
-
-
-def binary_rewards(reward: pl.Expr) -> pl.Expr:
-    """Whether all rewards are 0 and 1, as in `are_binary`."""
-    return (reward.min() == 0.0) & (reward.max() == 1.0) & ((reward == 0.0) | (reward == 1.0)).all()
-
-
 def _scan_table(table: pl.LazyFrame, columns: Columns, link: Link, *, named: bool) -> dict[str, Any]:
     """Number of rows, of arms at most and of features, rows of each arm, and whether rewards are valid, in one pass."""
     sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
-    sizes += _valid_rewards(columns.reward, table.collect_schema()[columns.reward], link)
+    sizes += valid_rewards(columns.reward, table.collect_schema()[columns.reward], link)
     if lists is not None:
         sizes.append(pl.col(lists).list.len().max().alias("max_arms"))
     if columns.features is not None:

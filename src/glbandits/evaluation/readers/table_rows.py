@@ -18,7 +18,8 @@ from glbandits.evaluation.readers.column_values import (
     name_indices,
 )
 from glbandits.evaluation.readers.columns import OTHER_PROBABILITIES
-from glbandits.evaluation.readers.table_layout import TableLayout, checked_rewards
+from glbandits.evaluation.readers.reward_columns import checked_rewards
+from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.features import FeatureMap
 from glbandits.features.feature_map.combination import Combination, Entries
 from glbandits.maths.links import find_link
