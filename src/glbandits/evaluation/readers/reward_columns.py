@@ -28,7 +28,10 @@ def check_all_rewards(table: pl.LazyFrame, name: str, link: Link) -> bool:
 
 
 def valid_rewards(name: str, kind: pl.DataType, link: Link) -> list[pl.Expr]:
-    """Return whether all rewards are valid numbers, and whether they are 0 and 1. Text is not valid here: it must be parsed."""
+    """Return whether all rewards are valid numbers, and whether they are 0 and 1.
+
+    Text is not valid here: it must be parsed.
+    """
     if not is_number(kind):
         return [pl.lit(False).alias("valid_rewards")]
     reward, lowest, highest = pl.col(name).cast(pl.Float64), link.lowest_reward, link.highest_reward
