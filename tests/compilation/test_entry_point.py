@@ -168,6 +168,8 @@ def test_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_disabled_numba_means_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "now")
+    assert compile_mode() == "now"
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     assert compile_mode() == "never"
 
@@ -226,7 +228,7 @@ def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("empty_cache")
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-@pytest.mark.parametrize("content", [b"", bytes(100)])
+@pytest.mark.parametrize("content", [b"", bytes(100)], ids=["empty", "zeros"])
 def test_damaged_cache_is_compiled_again(ending: str, content: bytes, tmp_path: Path) -> None:
     compile_now(sums_recipe())
     (damaged,) = tmp_path.rglob(f"*.{ending}")
