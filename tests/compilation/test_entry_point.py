@@ -20,7 +20,7 @@ from glbandits.common.errors import GlbanditsError
 from glbandits.compilation import entry_point as module
 from glbandits.compilation.entry_point import EntryPoint, compile_mode, entry_point
 from glbandits.compilation.numba_support import VECTOR
-from glbandits.compilation.recipe import Recipe
+from glbandits.compilation.recipe import Recipe, compile_now, is_cached
 
 SWITCH = """
 import time
@@ -167,6 +167,13 @@ def test_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         compile_mode()
 
 
+def test_disabled_numba_means_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "now")
+    assert compile_mode() == "now"
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert compile_mode() == "never"
+
+
 def failing_recipe() -> Recipe:
     def fail(values: Floats) -> int:
         return int(np.einsum("i->", values))
@@ -217,6 +224,37 @@ def played(entry: EntryPoint, values: Floats, rows_later: int = 0) -> tuple[floa
 def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "background")
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("empty_cache")
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"", bytes(100)], ids=["empty", "zeros"])
+def test_damaged_cache_is_compiled_again(ending: str, content: bytes, tmp_path: Path) -> None:
+    compile_now(sums_recipe())
+    (damaged,) = tmp_path.rglob(f"*.{ending}")
+    damaged.write_bytes(content)
+    for hits in (0, 1):
+        compiled: Any = compile_now(sums_recipe())
+        assert sum(compiled.stats.cache_hits.values()) == hits
+
+
+def uncachable_recipe() -> Recipe:
+    table = np.arange(2e6)  # Numba copies smaller ones
+
+    def first(values: Floats) -> float:
+        return float(values[0] + table[1])
+
+    return Recipe(first, types.float64(VECTOR), "test of a large table")
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_code_that_numba_cannot_cache_is_not_marked_as_cached() -> None:
+    recipe = uncachable_recipe()
+    with pytest.warns(numba.NumbaWarning, match="Cannot cache"):
+        compile_now(recipe)
+    assert not is_cached(recipe)
+    compile_now(sums_recipe())
+    assert is_cached(sums_recipe())
 
 
 @pytest.mark.usefixtures("empty_cache")

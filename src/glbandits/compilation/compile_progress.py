@@ -3,7 +3,7 @@
 import heapq
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -15,6 +15,10 @@ START_SECONDS, SECONDS_PER_BYTE = 1.0, 5.5e-4
 """Typical CPU seconds to start a process, and to compile a byte of the Python code that an entry point calls."""
 LATER_SHARE = 0.15
 """The share of this time for another entry point of the same policy, which calls the same functions."""
+GUESS_WEIGHT = 0.25
+"""The weight of the first guess of the slowness, as a share of the whole plan."""
+LATE_SHARE = 0.1
+"""The share of a task that is assumed to be left if it takes longer than planned."""
 
 
 class Compiled(Protocol):
@@ -38,30 +42,53 @@ def expected_seconds(recipe: Any) -> float:
     return START_SECONDS + SECONDS_PER_BYTE * sum(len(function.__code__.co_code) for function in name.functions)
 
 
+class CompilePlan:
+    """Estimates the seconds until all of some tasks are finished, which several processes do in their order.
+
+    Args:
+        seconds: the planned seconds of each task.
+        processes: the number of processes.
+        slowness: a guess how many times longer the tasks take. The times of finished tasks correct it.
+    """
+
+    def __init__(self, seconds: Sequence[float], processes: int, slowness: float) -> None:
+        self._seconds, self._slowness = seconds, slowness
+        self._ends, free = dict[int, float](), [0.0] * processes
+        for index, planned in enumerate(seconds):
+            self._ends[index] = heapq.heappop(free) + planned
+            heapq.heappush(free, self._ends[index])
+        self._weight = GUESS_WEIGHT * max(free)
+        self._finished = 0.0, 0.0  # the latest planned end of a finished task, and when it ended
+
+    def left(self, elapsed: float, finished: Iterable[int]) -> float:
+        """Return the seconds left after these elapsed seconds, when the tasks with these indices are finished."""
+        for index in finished:
+            if index in self._ends:
+                self._finished = max(self._finished, (self._ends.pop(index), elapsed))
+        planned, actual = self._finished
+        slowness = (self._weight * self._slowness + actual) / (self._weight + planned)
+        late = LATE_SHARE * max((self._seconds[index] for index in self._ends), default=0.0)
+        end = max(self._ends.values(), default=0.0)
+        return max(slowness * (end - planned) - (elapsed - actual), slowness * late, 1.0)
+
+
 @contextmanager
-def compile_progress(entries: Sequence[Compiled]) -> Iterator[None]:
+def compile_progress(entries: Sequence[Compiled], processes: int) -> Iterator[None]:
     """Show how many of these entry points are compiled, and the time left, until the block ends."""
-    processes = core_count()
-    planned, free = dict[int, float](), [0.0] * processes
-    families = set[Any]()
-    for index, entry in enumerate(entries):
+    seconds, families = list[float](), set[Any]()
+    for entry in entries:
         share = LATER_SHARE if entry.family in families and len(families) >= processes else 1.0
         families.add(entry.family)
-        planned[index] = heapq.heappop(free) + share * expected_seconds(entry.recipe)
-        heapq.heappush(free, planned[index])
-    end, start, slowness = max(planned.values()), time.monotonic(), _slowness(min(len(entries), processes))
+        seconds.append(share * expected_seconds(entry.recipe))
+    plan, start = CompilePlan(seconds, processes, _slowness(min(len(entries), processes))), time.monotonic()
     names = [str(entry.recipe.name).partition(",")[0] for entry in entries]
     policies = {name for name, entry in zip(names, entries, strict=True) if _has_policy(entry)} or set(names)
 
     def describe() -> tuple[str, float, float]:
-        nonlocal slowness
         elapsed = time.monotonic() - start
-        for index in [index for index in planned if entries[index].is_ready]:
-            slowness = elapsed / planned.pop(index)
-        late = elapsed / min(planned.values(), default=end)
-        left = max(slowness, late) * end - elapsed
-        done = policies - {names[index] for index in planned}
-        return _label(policies, done), elapsed, elapsed + max(left, 1.0)
+        ready = [index for index, entry in enumerate(entries) if entry.is_ready]
+        done = policies - {name for index, name in enumerate(names) if index not in ready}
+        return _label(policies, done), elapsed, elapsed + plan.left(elapsed, ready)
 
     with live_progress(describe):
         yield

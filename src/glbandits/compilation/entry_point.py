@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import numba
 import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -224,11 +225,11 @@ class EntryPoint:
 
 
 def compile_mode() -> str:
-    """Return the value of `GLBANDITS_COMPILE`. Raises InvalidInput if it is unknown."""
+    """Return the value of `GLBANDITS_COMPILE`; "never" if Numba is disabled. Raises InvalidInput if it is unknown."""
     mode = os.environ.get("GLBANDITS_COMPILE", "background")
     if mode not in MODES:
         raise InvalidInput(f"GLBANDITS_COMPILE must be one of {', '.join(MODES)}; got {mode!r}.")
-    return mode
+    return "never" if numba.config.DISABLE_JIT else mode
 
 
 def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:
@@ -303,7 +304,7 @@ def _compile_missing(entries: Sequence[EntryPoint]) -> None:
             entry.start()
             del waiting[entry]
 
-    with compile_progress([*shared, *missing]):
+    with compile_progress([*shared, *missing], core_count() if uses_pool else 1):
         start()
         for entry in missing:
             if entry.recipe.check_bounds:

@@ -64,13 +64,13 @@ def _symbol(form: SharedForm) -> str:
 _names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
 
 
-def cache_folder(function: Callable[..., Any]) -> Path | None:
-    """Return the folder of Numba's cache for an entry point; None if no folder is writable."""
+def cache_index(function: Callable[..., Any]) -> Path | None:
+    """Return the path of Numba's index of the cached machine code of an entry point; None if no folder is writable."""
     try:
-        path = numba.njit(cache=True)(function).stats.cache_path
+        cache: Any = numba.njit(cache=True)(function)._cache
     except RuntimeError:
         return None
-    return None if path is None else Path(path)
+    return Path(cache._cache_file._index_path)
 
 
 def compile_cached(
@@ -90,20 +90,26 @@ def compile_cached(
         entry = entry_name(function, name, check_bounds)
         for needed in entry.needs:  # an error gets the name of the caller
             compile_cached(needed.code, signature=needed.code_signature, name=name, check_bounds=check_bounds)
+        index = cache_index(function) if entry.is_complete else None
         options: dict[str, Any] = {
             "nogil": nogil,
             "error_model": "numpy",
             "boundscheck": check_bounds,
-            "cache": entry.is_complete and cache_folder(function) is not None,
+            "cache": index is not None,
         }
         try:
             compiled: Any = numba.njit(**options)(function)
-            if options["cache"]:
+            if index is not None:
                 _cache_only_with(compiled, {_symbol(needed) for needed in entry.needs})
             compiled.compile(signature)
             compiled.disable_compile()
         except NumbaError as error:
             raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
+        except Exception:
+            if index is None or not index.exists():
+                raise
+            index.unlink()  # a file of the cache is damaged
+            return compile_cached(function, signature=signature, name=name, nogil=nogil, check_bounds=check_bounds)
         if form is not None:
             define_symbol(form, _symbol(form), compiled)
         return cast(Function, compiled)

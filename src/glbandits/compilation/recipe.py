@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 
-from glbandits.compilation.machine_code import cache_folder, compile_cached, entry_name
+from glbandits.compilation.machine_code import cache_index, compile_cached, entry_name
 from glbandits.compilation.shared_functions import shared_form
 
 Job: TypeAlias = tuple[Any, ...]
@@ -46,8 +46,9 @@ def compile_now(recipe: Recipe) -> Callable[..., Any]:
         nogil=recipe.nogil,
         check_bounds=recipe.check_bounds,
     )
-    for marker in _markers(recipe):
-        if marker is not None:
+    for each in _with_needs(recipe):
+        marker, index = marker_file(each), cache_index(each.function)
+        if marker is not None and index is not None and index.exists():  # Numba cannot cache all code
             with suppress(OSError):  # the disk is full
                 marker.touch()
     return compiled
@@ -70,13 +71,14 @@ def shared_recipe(function: Callable[..., Any], link: tuple[Any, ...], check_bou
 
 def is_cached(recipe: Recipe) -> bool:
     """Return whether the cache on disk has machine code of this version of the code, for this processor."""
-    return all(marker is not None and marker.exists() for marker in _markers(recipe))
+    markers = map(marker_file, _with_needs(recipe))
+    return all(marker is not None and marker.exists() for marker in markers)
 
 
-def _markers(recipe: Recipe) -> Iterator[Path | None]:
-    """Yield the marker files of a recipe and of what it needs."""
-    yield from (marker_file(build(*arguments)) for build, *arguments in needs(recipe))
-    yield marker_file(recipe)
+def _with_needs(recipe: Recipe) -> Iterator[Recipe]:
+    """Yield the recipes that a recipe needs, and itself."""
+    yield from (build(*arguments) for build, *arguments in needs(recipe))
+    yield recipe
 
 
 def marker_file(recipe: Recipe) -> Path | None:
@@ -85,8 +87,8 @@ def marker_file(recipe: Recipe) -> Path | None:
     Its name is a hash of everything that the machine code depends on.
     """
     name = entry_name(recipe.function, recipe.name, recipe.check_bounds)
-    folder = cache_folder(recipe.function) if name.is_complete else None
-    if folder is None:
+    index = cache_index(recipe.function) if name.is_complete else None
+    if index is None:
         return None
     source = Path(recipe.function.__code__.co_filename).stat()
     parts = (
@@ -97,4 +99,4 @@ def marker_file(recipe: Recipe) -> Path | None:
         sys.implementation.cache_tag,
         f"{source.st_mtime_ns} {source.st_size}",
     )
-    return folder / f"glbandits-{sha256(repr(parts).encode()).hexdigest()[:24]}.compiled"
+    return index.parent / f"glbandits-{sha256(repr(parts).encode()).hexdigest()[:24]}.compiled"

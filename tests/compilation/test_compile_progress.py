@@ -1,0 +1,24 @@
+"""The estimate of the time left follows the plan, and finished tasks correct it."""
+
+import pytest
+
+from glbandits.compilation.compile_progress import CompilePlan
+
+
+def test_time_left_falls_to_a_small_rest_while_a_task_is_late() -> None:
+    plan = CompilePlan([4.0, 20.0, 16.0, 20.0], processes=2, slowness=1.0)
+    left = [plan.left(elapsed, []) for elapsed in (0.0, 5.0, 20.0, 40.0, 80.0)]
+    assert left == [40.0, 35.0, 20.0, 2.0, 2.0]
+
+
+def test_finished_tasks_correct_the_guess() -> None:
+    plan = CompilePlan([10.0] * 4, processes=1, slowness=1.0)
+    assert plan.left(20.0, [0]) == pytest.approx(45.0)  # the mean of the guess and of twice as slow
+    assert 30.0 < plan.left(40.0, [0, 1]) < 40.0
+    assert plan.left(80.0, [0, 1, 2, 3]) == 1.0
+
+
+def test_tasks_may_finish_in_another_order() -> None:
+    plan = CompilePlan([10.0, 10.0, 10.0], processes=1, slowness=1.0)
+    assert plan.left(10.0, [2]) < 20.0
+    assert plan.left(20.0, [1, 2]) == 1.0
