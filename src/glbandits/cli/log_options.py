@@ -27,6 +27,8 @@ LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all"
 SIZED_KINDS: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})
 """Kinds of columns that take a number of features."""
 
+LINK_ADVICE = "; --link changes this"
+
 LearnOption: TypeAlias = Annotated[
     str, typer.Option(help="Rows that a policy learns for its learning curve: matched or all.")
 ]
@@ -141,6 +143,7 @@ class LogArguments(LogFile):
         *,
         with_propensities: bool = True,
         proposed: tuple[str, ...] = (),
+        has_range: bool = False,
     ) -> tuple[Log, list[str]]:
         """Open the log, and return it with notes that the user must see.
 
@@ -149,6 +152,7 @@ class LogArguments(LogFile):
             model_settings: settings with which models need the log to be read.
             with_propensities: False for a log that is only learned from.
             proposed: columns with the arms of candidates.
+            has_range: whether the user has set the range of rewards.
         """
         columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
         notes = list[str]()
@@ -156,7 +160,8 @@ class LogArguments(LogFile):
             warnings.simplefilter("always", UserWarning)
             log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
             if self.link is None and not isinstance(log, ServiceExport) and first_row_of(log).link == "logistic":
-                notes.append("rewards are 0 or 1, so the link is logistic and their range 0 to 1; --link changes this")
+                reward_range = "" if has_range else " and their range 0 to 1"
+                notes.append(f"rewards are 0 or 1, so the link is logistic{reward_range}{LINK_ADVICE}")
             if self.estimate_propensities and with_propensities:
                 with console.status("estimating propensities"):
                     log = estimate_propensities(log)
@@ -260,14 +265,12 @@ def split_names(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
-def parse_reward_range(text: str | None) -> tuple[float, float] | None:
+def parse_reward_range(text: str) -> tuple[float, float]:
     """Parse two numbers with a comma between them.
 
     >>> parse_reward_range("-1,1")
     (-1.0, 1.0)
     """
-    if text is None:
-        return None
     try:
         low, high = map(float, text.split(","))
     except ValueError:

@@ -62,6 +62,7 @@ def compare_policies(
     embeddings: Mapping[str, Any] | None = None,
     reward: str | None = None,
     other_rewards: Mapping[str, Log] | None = None,
+    other_ranges: Mapping[str, tuple[float, float]] | None = None,
     jobs: int = 1,
     engine: str = "local",
     progress: Progress | None = None,
@@ -83,7 +84,8 @@ def compare_policies(
         embeddings: the category of each arm, by its name, for estimators that need it.
         reward: name of the reward of the log, if there are other rewards.
         other_rewards: the same log with other rewards, by their names. Candidates learn the reward of `log`, and are
-            then evaluated by the others too, without the gate and with the reward range of each link.
+            then evaluated by the others too, without the gate.
+        other_ranges: lowest and highest possible value of other rewards, by their names; by default those of the link.
         jobs: number of worker processes, -1 for one per core. The results do not depend on it.
         engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
         progress: called with a label, the work done and the total work. One process counts rows; several processes
@@ -153,7 +155,7 @@ def compare_policies(
     learned = {label: each._replace(curve=None) for label, each in work.learned.items()}
     others = []
     for name, other in logs_of_others.items():
-        own = replace(settings, gate=None, reward_range=None)
+        own = replace(settings, gate=None, reward_range=(other_ranges or {}).get(name))
         own_parts = split(other, settings.train) if learners else None
         own_work = _Work(other, own_parts, prepared, reference, own, embeddings, rows_report, learned)
         others.append(compared(own_work, source=f"{source}, {name}", settings=own, reward=name))

@@ -18,6 +18,7 @@ from glbandits.cli.candidates import (
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, SeedOption, command_line
 from glbandits.cli.log_options import (
     LEARN_MODES,
+    LINK_ADVICE,
     LearnOption,
     LogArguments,
     parse_reward_range,
@@ -60,7 +61,7 @@ def evaluate_command(
         list[str],
         typer.Option(
             help="Column with the reward of the chosen arm. Repeat for more: policies learn the first, and are "
-            "evaluated by all. --link, --reward-range and --promote-if-better apply to the first."
+            "evaluated by all. --link and --promote-if-better apply to the first."
         ),
     ] = ["reward"],  # noqa: B006
     options: LogArguments,
@@ -96,11 +97,12 @@ def evaluate_command(
         ),
     ] = None,
     reward_range: Annotated[
-        str | None,
+        list[str],
         typer.Option(
-            help="The lowest and the highest possible reward: -1,1. Default: that of the service's loop, or the link."
+            help="The lowest and the highest possible reward: -1,1. Repeat for more rewards, in their order. Default: "
+            "that of the service's loop, or the link."
         ),
-    ] = None,
+    ] = [],  # noqa: B006
     seed: SeedOption = 0,
     jobs: JobsOption = 1,
     engine: EngineOption = "local",
@@ -117,12 +119,19 @@ def evaluate_command(
     check_engine(engine, jobs)
     for name in estimator:
         lookup("estimator", name, ESTIMATORS)
+    if len(set(reward)) < len(reward):
+        raise InvalidInput(f"each reward can be named once; got {', '.join(reward)}", field="reward")
+    if len(reward_range) > len(reward):
+        raise InvalidInput(
+            f"each reward has one range; got {len(reward_range)} ranges for {', '.join(reward)}", field="reward_range"
+        )
+    ranges = dict(zip(reward, map(parse_reward_range, reward_range), strict=False))
     settings = ComparisonSettings(
         estimators=tuple(estimator),
         select=select,
         train=train,
         level=check_float("level", level, above=0, at_most=1),
-        reward_range=parse_reward_range(reward_range),
+        reward_range=ranges.get(reward[0]),
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
         exploration=exploration or 0.0,
@@ -130,16 +139,15 @@ def evaluate_command(
         seed=seed,
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji
-    if len(set(reward)) < len(reward):
-        raise InvalidInput(f"each reward can be named once; got {', '.join(reward)}", field="reward")
     settings_of_models, proposed = features_of_models(model), proposed_columns(policy)
-    log, notes = replace(options, reward=reward[0]).open(console, settings_of_models, proposed=proposed)
-    others = {}
-    for name in reward[1:]:
-        others[name], more = replace(options, reward=name, link=None).open(
-            console, settings_of_models, proposed=proposed
-        )
-        notes += [note for note in more if note not in notes]
+    logs, notes_of = {}, {}
+    for name in reward:
+        own = replace(options, reward=name, link=options.link if name == reward[0] else None)
+        logs[name], found = own.open(console, settings_of_models, proposed=proposed, has_range=name in ranges)
+        notes_of[name] = found if name == reward[0] else [note.removesuffix(LINK_ADVICE) for note in found]
+    log, others = logs[reward[0]], {name: logs[name] for name in reward[1:]}
+    notes = [note for note in notes_of[reward[0]] if all(note in each for each in notes_of.values())]
+    notes += [f"{name}: {note}" for name, each in notes_of.items() for note in each if note not in notes]
     policies = policy or ["optimist", "uniform"]
     running = log.running if isinstance(log, ServiceExport) else None
     if running is not None:
@@ -166,6 +174,7 @@ def evaluate_command(
             embeddings=read_embeddings(options.arm_table, split_names(embedding), options.field_separator),
             reward=reward[0] if others else None,
             other_rewards=others,
+            other_ranges=ranges,
             jobs=jobs,
             engine=engine,
             progress=bar,
