@@ -140,7 +140,8 @@ def test_links_may_be_created_while_others_are_compiled(monkeypatch: pytest.Monk
             return super().issuperset(functions)
 
     monkeypatch.setattr(shared_functions, "set", Reached, raising=False)
-    assert [form.function for form in shared_functions.needed_forms([means, mean_at], False)] == [mean_at]
+    reached: Any = [means, mean_at]
+    assert [form.function for form in shared_functions.needed_forms(reached, False)] == [mean_at]
 
 
 def test_needs_are_jobs_for_other_processes_in_the_order_of_their_needs() -> None:

@@ -229,7 +229,7 @@ def compile_mode() -> str:
     mode = os.environ.get("GLBANDITS_COMPILE", "background")
     if mode not in MODES:
         raise InvalidInput(f"GLBANDITS_COMPILE must be one of {', '.join(MODES)}; got {mode!r}.")
-    return "never" if numba.config.DISABLE_JIT else mode
+    return "never" if numba.config.DISABLE_JIT else mode  # type: ignore[attr-defined]
 
 
 def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:

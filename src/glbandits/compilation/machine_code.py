@@ -67,10 +67,10 @@ _names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
 def cache_index(function: Callable[..., Any]) -> Path | None:
     """Return the path of Numba's index of the cached machine code of an entry point; None if no folder is writable."""
     try:
-        cache: Any = numba.njit(cache=True)(function)._cache
+        dispatcher: Any = numba.njit(cache=True)(function)
     except RuntimeError:
         return None
-    return Path(cache._cache_file._index_path)
+    return Path(dispatcher._cache._cache_file._index_path)
 
 
 def compile_cached(
