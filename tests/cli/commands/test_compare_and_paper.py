@@ -243,7 +243,7 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("paper", "simulation", "--data", "."), "covtype.data or a folder of them; . has neither"),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
         (("paper", "news", "--data", "mine.toml"), "mine.toml has neither"),
-        (("compare", "nowhere.toml"), "nowhere.toml is not a file"),
+        (("compare", "nowhere.toml"), "nowhere.toml could not be read (No such file or directory)"),
     ],
 )
 def test_invalid_option_is_an_error_and_writes_nothing(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -39,6 +39,19 @@ def test_suggested_command_runs_after_the_corrections(folder: Path) -> None:
     assert run.returncode == 0, run.stderr
 
 
+def test_next_command_has_no_refused_column_and_one_kind_of_each(folder: Path) -> None:
+    large = pl.Series("large", [1e308, 1.0, -1e308] * 100)
+    pl.read_csv(folder / "log.csv").with_columns(large).write_csv(folder / "log.csv")
+    words = ("log.csv", "--arm", "offer", "--reward", "sold", "--propensity", "p")
+    for context, kinds in [((), ()), (("--context", "large,rate"), ("--kind", "rate=date", "--kind", "large=number"))]:
+        run = glb("describe", *words, *context, *kinds, folder=folder)
+        [line] = [line for line in run.stdout.splitlines() if line.startswith("Next, after the corrections: ")]
+        assert "--context rate " in line
+        assert line.count("--kind") == 1
+        assert "rate=number" in line
+        assert "Note: the next command leaves out these columns: 'large'" in run.stdout
+
+
 def test_wrong_column_asks_for_its_name(folder: Path) -> None:
     run = glb("describe", "log.csv", "--reward", "sold", folder=folder)
     assert "glb describe log.csv --arm COLUMN --reward sold" in run.stdout

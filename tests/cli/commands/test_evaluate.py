@@ -112,29 +112,18 @@ def test_several_rewards_have_a_table_each(folder: Path) -> None:
 def test_each_reward_has_its_range_and_its_notes(folder: Path) -> None:
     table = pl.read_parquet(folder / "log.parquet")
     table.with_columns(revenue=20.0 * pl.col("click")).write_parquet(folder / "log.parquet")
-    words = (
-        "evaluate",
-        "log.parquet",
-        "--arm",
-        "item",
-        "--propensity",
-        "p",
-        "--reward",
-        "revenue",
-        "--reward",
-        "click",
-    )
-    words += ("--policy", "uniform", "--policy", "arm:new", "--estimator", "dr")
-    run = glb(*words, "--reward-range", "0,20", folder=folder)
+    words = ("evaluate", "log.parquet", "--arm", "item", "--propensity", "p", "--policy", "uniform")
+    rewards = ("--reward", "revenue", "--reward", "click", "--policy", "arm:new", "--estimator", "dr")
+    run = glb(*words, *rewards, "--reward-range", "0,20", folder=folder)
     assert run.returncode == 0, run.stderr
     assert "Note: click: rewards are 0 or 1, so the link is logistic and their range 0 to 1\n" in run.stdout
     ranges = ("--reward-range", "0,20", "--reward-range", "0,2")
-    run = glb(*words, *ranges, folder=folder)
+    run = glb(*words, *rewards, *ranges, folder=folder)
     assert run.returncode == 0, run.stderr
     assert "Note: click: rewards are 0 or 1, so the link is logistic\n" in run.stdout
     record = json.loads((folder / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))
     assert record["other_rewards"][0]["questions"]["reward_range"] == [0.0, 2.0]
-    run = glb(*words, *ranges, "--reward-range", "0,1", folder=folder)
+    run = glb(*words, *rewards, *ranges, "--reward-range", "0,1", folder=folder)
     assert "each reward has one range; got 3 ranges" in run.stderr
 
 

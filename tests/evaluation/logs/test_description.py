@@ -35,12 +35,12 @@ def test_wrong_propensities_are_noted() -> None:
     assert "the mean of 1 / propensity is 5.00, and 2 arms were chosen" in note
 
 
-def test_constant_rewards_one_arm_and_few_rows_are_problems() -> None:
+def test_constant_rewards_and_one_arm_are_problems_and_few_rows_a_note() -> None:
     log = read_table({"arm": ["a"] * 9, "reward": [1] * 9, "propensity": [0.5] * 9}, Columns())
-    problems = log.describe().problems
-    assert ["only 9 rows" in problems[0], "all rewards are 1" in problems[1], "only the arm 'a'" in problems[2]] == [
-        True
-    ] * 3
+    description = log.describe()
+    assert [problem[:17] for problem in description.problems] == ["all rewards are 1", "only the arm 'a' "]
+    assert "only 9 rows" in description.notes[0]
+    assert "Next, after the corrections: " in str(description)
 
 
 def test_arms_that_were_never_chosen_are_listed() -> None:

@@ -38,7 +38,11 @@ def test_clean_table_has_neither_problems_nor_notes() -> None:
     [
         ({"reward": [0, 1, None, 0] * 100}, "the reward is missing in 100 of 400 rows"),
         ({"reward": ["yes", "no", "NA", ""] * 100}, "the reward is missing in 200 of 400 rows"),
-        ({"reward": ["1", "0", "oops", "1"] * 100}, "the reward is no number in 100 of 400 rows"),
+        (
+            {"reward": ["1", "0", "oops", "1"] * 100},
+            "no number between -1e+50 and 1e+50 in 100 of 400 rows",
+        ),
+        ({"reward": [0.0, 1.0, 1e300, 0.0] * 100}, "between -1e+50 and 1e+50 in 100 of 400 rows"),
         ({"propensity": [50] * ROWS}, "not above 0 and at most 1 in 400 of 400 rows. Correct it, such as 0.5 for 50%"),
         ({"arm": ["hat", "shoe", "hat", None] * 100}, "the arm is missing in 100 of 400 rows"),
         ({"arm": np.arange(400) / 2.0}, "must name the chosen arm by text or a whole number"),
@@ -49,6 +53,8 @@ def test_values_that_an_evaluation_refuses_are_counted(changes: dict[str, Any], 
     assert problem in description.problems[0]
     assert description.is_refused
     assert "Next, after the corrections: glb evaluate" in str(description)
+    assert "--estimate-propensities" not in description.options
+    assert description.highest_reward <= 1.0
 
 
 def test_decimal_commas_are_parsed() -> None:
@@ -56,11 +62,18 @@ def test_decimal_commas_are_parsed() -> None:
     assert (description.mean_reward, description.highest_reward, description.problems) == (0.875, 1.25, ())
 
 
+def test_too_many_arms_need_an_arm_table() -> None:
+    table = pl.DataFrame({"arm": [f"item {index}" for index in range(1001)], "reward": [0, 1, 1] * 333 + [0, 0]})
+    description = describe_table(table.lazy(), Columns(), "log.csv")
+    assert description.command.endswith("--arm-table FILE")
+
+
 def test_table_without_propensities_is_described() -> None:
     description = described(propensity=None)
     assert "the log has no propensities" in description.problems[0]
     assert "--estimate-propensities" in description.options
     assert not description.is_refused
+    assert "Next, if the propensities may be estimated: glb evaluate" in str(description)
 
 
 def test_table_without_the_named_columns_describes_all_columns() -> None:

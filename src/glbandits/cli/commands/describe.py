@@ -9,17 +9,18 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.common_options import command_line
-from glbandits.cli.log_options import LogArguments, with_log_options
+from glbandits.cli.log_options import LogArguments, split_names, with_log_options
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.description import LogDescription, describe_blocks
+from glbandits.evaluation.logs.description import ColumnSummary, LogDescription, describe_blocks
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
 from glbandits.evaluation.readers.open_log import scan_log
 from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.readers.table_log import convert_polars_errors, read_arm_table
 from glbandits.evaluation.report.description_page import write_description
+from glbandits.features.kinds.kind_inference import SKIP
 from glbandits.service.export.log_source import is_store
 
 
@@ -38,11 +39,24 @@ def describe_command(
     console = Console(emoji=False)
     with convert_polars_errors():
         description = _describe(options, console)
-    own, needed = _grouped(options.given()), _grouped(description.options)
+    needed = _grouped(description.options)
     if description.arms:
+        columns = {column.name: column for column in description.columns}
+        kept = [name for name in split_names(options.context) if not columns or _can_be_context(columns.get(name))]
+        advised = [group[1].rpartition("=")[0] for group in needed if group[0] == "--kind"]
+        context = kept or split_names(group[1] for group in needed if group[0] == "--context")
+        kinds = [text for text in options.kind if (name := text.rpartition("=")[0]) in context and name not in advised]
+        quoted = [f'"{name}"' if "," in name else name for name in kept]
+        own = _grouped(replace(options, context=[",".join(quoted)] if kept else [], kind=kinds).given())
         given = {group[0] for group in own}
         groups = [*own, *(group for group in needed if group[0] not in given - {"--kind"})]
+        unusable = [name for name, column in columns.items() if not column.usable and column.kind != SKIP]
+        left_out = ", ".join(repr(name) for name in unusable if name not in context)
+        if left_out:
+            note = f"the next command leaves out these columns: {left_out}"
+            description = replace(description, notes=(*description.notes, note))
     else:  # the names of columns are wrong
+        own = _grouped(options.given())
         wrong = {group[0] for group in needed}
         groups = [*needed, *(group for group in own if group[0] not in wrong)]
     description = replace(description, options=tuple(text for group in groups for text in group))
@@ -101,6 +115,10 @@ def _describe(options: LogArguments, console: Console) -> LogDescription:
             problems=problems,
             progress=lambda done, total: bar("reading", done, total),
         )
+
+
+def _can_be_context(column: ColumnSummary | None) -> bool:
+    return column is not None and bool(column.kind or column.declared)
 
 
 def _grouped(options: Iterable[str]) -> list[tuple[str, ...]]:

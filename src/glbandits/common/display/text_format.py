@@ -8,15 +8,15 @@ NO_VALUE = "-"
 
 
 def significant(value: float | None) -> str:
-    """Return at least three significant digits, never with an exponent.
+    """Return at least three significant digits, with an exponent only from 1e15 on.
 
-    >>> [significant(number) for number in (0.000012345, 2.0, 1234.5)]
-    ['0.0000123', '2.00', '1234']
+    >>> [significant(number) for number in (0.000012345, 2.0, 1234.5, 1e40)]
+    ['0.0000123', '2.00', '1234', '1e+40']
     """
     if value is None or not math.isfinite(value):
         return NO_VALUE
     exponent = math.floor(math.log10(abs(value))) if value else 0
-    return f"{value:.{max(0, 2 - exponent)}f}"
+    return f"{value:.3g}" if exponent >= 15 else f"{value:.{max(0, 2 - exponent)}f}"
 
 
 def with_half_width(mean: float, half_width: float | None, decimals: int, *, sign: bool = False) -> str:

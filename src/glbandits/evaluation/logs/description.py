@@ -25,6 +25,10 @@ MIN_ROWS = 100
 """Rows below which intervals are unreliable."""
 PROPENSITY_EDGES = 10.0 ** (np.arange(-40, 1) / 10)
 """Edges of the histogram of propensities: 0.0001 to 1, ten bins per power of ten."""
+NO_PROPENSITIES = (
+    "the log has no propensities, the probabilities of the chosen arms. Log them; or estimate them, which is correct "
+    "only if the context has all that the logging policy used"
+)
 WRONG_MEAN_ERRORS = 4.0
 """Standard errors by which the mean of 1 / propensity must deviate from the number of arms for a note."""
 
@@ -150,10 +154,12 @@ class LogDescription:
 
     def sentences(self) -> list[str]:
         """What cannot be evaluated, what may be wrong, and the next command."""
+        after = ", if the propensities may be estimated" if self.problems else ""
+        after = ", after the corrections" if self.is_refused else after
         return [
             *(f"Cannot be evaluated: {problem}" for problem in self.problems),
             *(f"Note: {note}" for note in self.notes),
-            f"Next{', after the corrections' * self.is_refused}: {self.command}",
+            f"Next{after}: {self.command}",
         ]
 
     def __str__(self) -> str:
@@ -173,6 +179,8 @@ class DescriptionSums:
         self.propensity_counts = np.zeros(len(PROPENSITY_EDGES) + 1, dtype=np.int64)
         self.arms: dict[str, Floats] = {}
         """Of each arm: rows, rewards, their sum and sum of squares, least propensity, sum of 1 / propensity."""
+        self.has_propensities = False
+        """Whether the log has propensities, valid or not."""
         self.same_arms = True
         """Whether all rows have the same arms."""
         self._low, self._high, self._binary = np.inf, -np.inf, True
@@ -209,6 +217,7 @@ class DescriptionSums:
         self._high = float(values_of_rewards.max(initial=self._high))
         self._binary &= bool(((values_of_rewards == 0.0) | (values_of_rewards == 1.0)).all())
         if propensities is not None:
+            self.has_propensities = True
             bins = np.searchsorted(PROPENSITY_EDGES, p[np.isfinite(p)], side="left")
             self.propensity_counts += np.bincount(bins, minlength=len(self.propensity_counts))
 
@@ -240,7 +249,9 @@ class DescriptionSums:
         arms.sort(key=lambda arm: (-arm.rows, arm.name))
         arms += [_arm(name, np.array([0, 0, 0, 0, np.inf, 0]), self.rows, has_propensities) for name in never_chosen]
         known, total = (sum(values[at] for values in self.arms.values()) for at in (1, 2))
-        found, options = self._findings(overlap, int(known), arms)
+        found, doubts, options = self._findings(overlap, int(known), arms)
+        missing = [] if self.has_propensities or not self.arms else [NO_PROPENSITIES]
+        options += ["--estimate-propensities"] * len(missing)
         counts = {arm.name: arm.rows for arm in arms if arm.rows}
         return LogDescription(
             source=source,
@@ -252,50 +263,51 @@ class DescriptionSums:
             overlap=overlap,
             propensity_counts=self.propensity_counts,
             columns=tuple(columns),
-            problems=(*problems, *found),
+            problems=(*problems, *found, *missing),
             notes=(
                 *notes,
+                *doubts,
                 *arm_notes(counts, arm_column),
                 *self._overlap_notes(overlap, len(counts)),
                 *self._range(),
                 *(note for column in columns for note in column.notes),
             ),
-            options=(*options, *_column_options(columns, suggest_context)),
-            is_refused=bool(problems),
+            options=(
+                *options,
+                *["--estimate-propensities"][: len(missing)],
+                *_column_options(columns, suggest_context),
+            ),
+            is_refused=bool(problems or found),
         )
 
-    def _findings(self, overlap: Overlap | None, known: int, arms: Sequence[ArmSummary]) -> tuple[list[str], list[str]]:
-        """What cannot be evaluated, and the options that the evaluation needs."""
-        problems, options = [], []
+    def _findings(
+        self, overlap: Overlap | None, known: int, arms: Sequence[ArmSummary]
+    ) -> tuple[list[str], list[str], list[str]]:
+        """What cannot be evaluated, what is doubtful, and the options that the evaluation needs."""
+        problems, doubts, options = list[str](), list[str](), list[str]()
         if not self.rows:
-            return ["the log has no rows"], []
+            return ["the log has no rows"], [], []
         if not arms:
-            return [], []
+            return [], [], []
         if self.rows < MIN_ROWS:
-            problems.append(f"the log has only {self.rows} rows, so intervals will be unreliable. Log more decisions")
+            doubts.append(f"the log has only {self.rows} rows, so intervals will be unreliable. Log more decisions")
         if known and self._low == self._high:
             problems.append(f"all rewards are {self._low:g}, so policies cannot differ. Name another column of rewards")
         elif known and self._binary:
             options += ["--link", "logistic"]
-        if overlap is None:
-            options.append("--estimate-propensities")
-            problems.append(
-                "the log has no propensities, the probabilities of the chosen arms. Log them; or estimate them, which "
-                "is correct only if the context has all that the logging policy used"
-            )
-        elif overlap.certain == 1.0:
+        if overlap is not None and overlap.certain == 1.0:
             problems.append(
                 "all propensities are 1: the logging policy could choose no other arm, so the log has no evidence on "
                 "other policies. Log some random decisions"
             )
-        elif overlap.certain:
-            problems.append(
+        elif overlap is not None and overlap.certain:
+            doubts.append(
                 f"{overlap.certain:.1%} of rows have propensity 1: other policies can be evaluated only where they "
                 "decide as the log did"
             )
         if sum(arm.rows > 0 for arm in arms) == 1:
             problems.append(f"only the arm {arms[0].name!r} was chosen, so the log has no evidence on other arms")
-        return problems, options
+        return problems, doubts, options
 
     def _overlap_notes(self, overlap: Overlap | None, arms: int) -> list[str]:
         if overlap is None or arms < 2:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.arm_notes import variants_note
 from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums, LogDescription
 from glbandits.evaluation.logs.logged_data import BLOCK
@@ -66,6 +66,7 @@ def describe_table(
     for role in (*absent, *renamed):
         problems.append(f"the table has no column {getattr(columns, role)!r}. Name its column with --{role}")
     propensity = columns.propensity if columns.propensity in names else None
+    sums.has_propensities = bool(propensity or renamed)
     bad: Counter[str] = Counter()
     total = int(table.select(pl.len()).collect(engine="streaming").item())
     if not absent:
@@ -80,7 +81,8 @@ def describe_table(
         problems += [f"{text} in {count:,} of {total:,} rows. {ADVICE[text]}" for text, count in bad.items()]
     else:
         sums.rows = total
-    if len(sums.arms) > MAX_ARMS and not offered and columns.arms is None:
+    needs_arm_table = len(sums.arms) > MAX_ARMS and not offered and columns.arms is None
+    if needs_arm_table:
         problems.append(f"{len(sums.arms):,} arms need features of arms, in a file that --arm-table names")
     found = [] if not sums.rows else describe_columns(table, columns, sums.rows, kinds or {})
     never = tuple(name for name in offered if name not in sums.arms)
@@ -93,12 +95,13 @@ def describe_table(
         suggest_context=not columns.context,
     )
     if not absent:
-        return described
+        return replace(described, options=(*described.options, *["--arm-table", "FILE"][: 2 * needs_arm_table]))
     return replace(described, options=tuple(text for role in absent for text in (f"--{role}", "COLUMN")))
 
 
 NO_ARM, NO_REWARD, NO_PROPENSITY = "the arm is missing", "the reward is missing", "the propensity is missing"
-BAD_REWARD, BAD_PROPENSITY = "the reward is no number", "the propensity is not above 0 and at most 1"
+BAD_REWARD = f"the reward is no number between -{MAX_ABS:g} and {MAX_ABS:g}"
+BAD_PROPENSITY = "the propensity is not above 0 and at most 1"
 ADVICE = {
     NO_ARM: "Fill it in, or drop these rows",
     NO_REWARD: "Drop these rows, or write 0 if nothing happened",
@@ -142,7 +145,7 @@ def _numbers(series: pl.Series, parse: Callable[[pl.Series], Floats]) -> tuple[F
         numbers[present] = parse(series.filter(~absent))
     except InvalidInput:
         values = series.cast(pl.String).cast(pl.Float64, strict=False).to_numpy()
-        numbers = np.where(present & np.isfinite(values), values, np.nan)
+        numbers = np.where(present & (np.abs(values) <= MAX_ABS), values, np.nan)
     return numbers, int(absent.sum()), int((present & np.isnan(numbers)).sum())
 
 

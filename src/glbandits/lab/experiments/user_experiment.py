@@ -25,12 +25,12 @@ def read_experiments(paths: Sequence[Path]) -> list[Experiment]:
 
 
 def _read_file(path: Path) -> Iterator[Experiment]:
-    if not path.is_file():
-        raise InvalidInput(f"{path} is not a file. Name a TOML file with problems and policies", field="files")
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} is not a TOML file: {error}") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} could not be read ({error.strerror}). Name a TOML file with problems") from None
     _check_keys(path, "the file", document, {"title", "horizon", "repeats", "fresh", "problem", "policy"})
     for key in ("horizon", "problem", "policy"):
         if key not in document:
