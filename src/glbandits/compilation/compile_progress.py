@@ -43,7 +43,7 @@ def expected_seconds(recipe: Any) -> float:
 
 
 class CompilePlan:
-    """Estimates the seconds until all of some tasks are finished, which several processes do in their order.
+    """Estimates the seconds until all of some tasks are finished, which several processes begin in their order.
 
     Args:
         seconds: the planned seconds of each task.
@@ -52,34 +52,42 @@ class CompilePlan:
     """
 
     def __init__(self, seconds: Sequence[float], processes: int, slowness: float) -> None:
-        self._seconds, self._slowness = seconds, slowness
-        self._ends, free = dict[int, float](), [0.0] * processes
-        for index, planned in enumerate(seconds):
-            self._ends[index] = heapq.heappop(free) + planned
-            heapq.heappush(free, self._ends[index])
-        self._weight = GUESS_WEIGHT * max(free)
-        self._finished = 0.0, 0.0  # the latest planned end of a finished task, and when it ended
+        self._seconds, self._processes = seconds, processes
+        self._begun, self._finished = dict.fromkeys(range(processes), 0.0), set[int]()
+        self._planned = GUESS_WEIGHT * sum(seconds)  # of finished tasks, and of the guess
+        self._actual = self._planned * slowness
 
     def left(self, elapsed: float, finished: Iterable[int]) -> float:
         """Return the seconds left after these elapsed seconds, when the tasks with these indices are finished."""
-        for index in finished:
-            if index in self._ends:
-                self._finished = max(self._finished, (self._ends.pop(index), elapsed))
-        planned, actual = self._finished
-        slowness = (self._weight * self._slowness + actual) / (self._weight + planned)
-        late = LATE_SHARE * max((self._seconds[index] for index in self._ends), default=0.0)
-        end = max(self._ends.values(), default=0.0)
-        return max(slowness * (end - planned) - (elapsed - actual), slowness * late, 1.0)
+        for index in set(finished) - self._finished:
+            self._finished.add(index)
+            if index in self._begun:
+                self._planned += self._seconds[index]
+                self._actual += elapsed - self._begun[index]
+        slowness, free = self._actual / self._planned, list[float]()
+        for index in [index for index in range(len(self._seconds)) if index not in self._finished]:
+            expected = slowness * self._seconds[index]
+            if len(free) < self._processes:
+                begun = self._begun.setdefault(index, elapsed)
+                heapq.heappush(free, max(expected - (elapsed - begun), LATE_SHARE * expected))
+            else:
+                heapq.heapreplace(free, free[0] + expected)
+        return max([*free, 1.0])
 
 
 @contextmanager
 def compile_progress(entries: Sequence[Compiled], processes: int) -> Iterator[None]:
-    """Show how many of these entry points are compiled, and the time left, until the block ends."""
+    """Show how many of these entry points are compiled, and the time left, until the block ends.
+
+    The processes begin them in this order.
+    """
     seconds, families = list[float](), set[Any]()
     for entry in entries:
         share = LATER_SHARE if entry.family in families and len(families) >= processes else 1.0
         families.add(entry.family)
         seconds.append(share * expected_seconds(entry.recipe))
+    if processes == 1:  # shared functions are compiled as a part of those that need them
+        seconds = [sum(seconds)]
     plan, start = CompilePlan(seconds, processes, _slowness(min(len(entries), processes))), time.monotonic()
     names = [str(entry.recipe.name).partition(",")[0] for entry in entries]
     policies = {name for name, entry in zip(names, entries, strict=True) if _has_policy(entry)} or set(names)
@@ -88,7 +96,7 @@ def compile_progress(entries: Sequence[Compiled], processes: int) -> Iterator[No
         elapsed = time.monotonic() - start
         ready = [index for index, entry in enumerate(entries) if entry.is_ready]
         done = policies - {name for index, name in enumerate(names) if index not in ready}
-        return _label(policies, done), elapsed, elapsed + plan.left(elapsed, ready)
+        return _label(policies, done), elapsed, elapsed + plan.left(elapsed, ready if processes > 1 else [])
 
     with live_progress(describe):
         yield

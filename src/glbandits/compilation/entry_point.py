@@ -304,7 +304,7 @@ def _compile_missing(entries: Sequence[EntryPoint]) -> None:
             entry.start()
             del waiting[entry]
 
-    with compile_progress([*shared, *missing], core_count() if uses_pool else 1):
+    with compile_progress(list(dict.fromkeys([*waiting, *shared, *missing])), core_count() if uses_pool else 1):
         start()
         for entry in missing:
             if entry.recipe.check_bounds:
