@@ -163,12 +163,14 @@ class Evaluation:
         title = f"mean reward of a decision, with {percent(self.level)} intervals"
         return finish(intervals_chart(rows, title, references=[self.logged]))
 
-    def _value_rows(self) -> list["_Row"]:
+    def _value_rows(self) -> list["_EstimateRow"]:
         rows = [] if self.headline is None else _doubly_robust_rows("dr", self.headline.value)
         named = [estimate for estimate in self.estimates if self.headline is None or estimate.name != "dr"]
-        return rows + [_Row(one.name, one.value, one.standard_error, one.normal, one.no_evidence) for one in named]
+        return rows + [
+            _EstimateRow(one.name, one.value, one.standard_error, one.normal, one.no_evidence) for one in named
+        ]
 
-    def _gain_rows(self) -> list["_Row"]:
+    def _gain_rows(self) -> list["_EstimateRow"]:
         if self.headline is None:
             return []
         difference = self.headline.difference
@@ -176,7 +178,7 @@ class Evaluation:
         return _doubly_robust_rows("gain", self.headline.gain) + rows
 
 
-class _Row(NamedTuple):
+class _EstimateRow(NamedTuple):
     """An estimate with one of its intervals."""
 
     name: str
@@ -187,12 +189,12 @@ class _Row(NamedTuple):
     """Why there is no interval."""
 
 
-def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_Row]:
+def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_EstimateRow]:
     value, error = estimate.value, estimate.standard_error
     every_n = None if estimate.anytime is None else estimate.anytime.interval
     return [
-        _Row(f"{name}, at every n", value, error, every_n, estimate.no_anytime),
-        _Row(f"{name}, at this n only", value, error, estimate.fixed_n, estimate.no_fixed_n),
+        _EstimateRow(f"{name}, at every n", value, error, every_n, estimate.no_anytime),
+        _EstimateRow(f"{name}, at this n only", value, error, estimate.fixed_n, estimate.no_fixed_n),
     ]
 
 
