@@ -196,7 +196,7 @@ def test_command_needs_only_its_extra(words: tuple[str, ...], missing: list[str]
         store.close()
     code = f"import sys\nfor name in {missing!r}: sys.modules[name] = None\nsys.argv = ['glb', *{words!r}]\n"
     code += "from glbandits.cli.main import main\nmain()"
-    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    variables = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "GLBANDITS_COMPILE": "background"}
     run = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
