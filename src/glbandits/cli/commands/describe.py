@@ -79,7 +79,7 @@ def _describe(options: LogArguments, console: Console) -> LogDescription:
                 columns,
                 format=options.file_format,
                 separator=options.field_separator,
-                texts=declared_texts(settings),  # type: ignore[arg-type]
+                texts=declared_texts(settings),
             )
     with work_bar(console) as bar:
         if table is not None:

@@ -5,13 +5,12 @@ import gzip
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import polars as pl
 
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.columns import Columns, concat_files
-from glbandits.evaluation.readers.table_layout import LogOptions
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.features.kinds.numeric import Number
 
@@ -23,7 +22,7 @@ LEADING_ZERO = r"^\s*0\d+\s*$"
 """Digits that may be a code, such as the postal code 01067."""
 
 
-def declared_texts(options: LogOptions) -> list[str]:
+def declared_texts(options: Mapping[str, Any]) -> list[str]:
     """The columns whose declared kind needs the text of a CSV file.
 
     "1.234" is 1234 with decimal commas, and "12" is an error in a column of percentages.

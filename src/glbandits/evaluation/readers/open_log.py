@@ -86,7 +86,7 @@ def open_log(
     if name in FIXED:
         return FIXED[name](path, **fixed_settings(name, path, columns, separator, settings))
     if isinstance(settings.get("arm_table"), str | PathLike):
-        settings["arm_table"] = read_arm_table(settings["arm_table"], separator, declared_texts(settings))  # type: ignore[arg-type]
+        settings["arm_table"] = read_arm_table(settings["arm_table"], separator, declared_texts(settings))
     if name == "csv":
         settings["separator"] = separator
     return TABLES[name](path, columns, **settings)
