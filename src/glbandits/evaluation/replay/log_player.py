@@ -249,6 +249,7 @@ class BlockArrays(NamedTuple):
     counts: Ints
     chosen: Ints
     rewards: Floats
+    payoffs: Floats
     propensities: Floats
     clusters: Ints | None
 
@@ -262,6 +263,7 @@ class BlockArrays(NamedTuple):
             counts=np.ascontiguousarray(block.arms.counts),
             chosen=np.ascontiguousarray(block.chosen),
             rewards=np.ascontiguousarray(block.rewards),
+            payoffs=block.payoffs,
             propensities=check_propensities(block),
             clusters=block.clusters,
         )
@@ -286,7 +288,7 @@ class LogPlayer:
         self._rows_left -= len(rows.chosen)
         with convert_index_errors(self._policy, "the log"):
             weights = self._learn_all(rows) if least is None else self._learn_matched(rows, least)
-        self._sums.add(weights, rows.rewards, rows.clusters)
+        self._sums.add(weights, rows.payoffs, rows.clusters)
 
     def _learn_matched(self, rows: BlockArrays, least: float) -> Floats:
         """Learn the matched rows after thinning; return the weights of all rows."""
