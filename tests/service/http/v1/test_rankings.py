@@ -1,5 +1,6 @@
 """Rankings: positions, probabilities, rewards of positions, clicks."""
 
+import asyncio
 import math
 from itertools import permutations
 from pathlib import Path
@@ -66,6 +67,17 @@ class TestRank:
         assert rank(site, eventId="e", k=4)["arms"][:2] == first["arms"]
         assert rank(site, eventId="e", k=1)["arms"] == first["arms"][:1]
         assert site.refusal("POST", "/v1/rank", {"arms": ARMS, "k": 2, "eventId": "e"})[0] == 400
+
+    def test_concurrent_requests_get_the_same_ranking(self, site: Site) -> None:
+        sent = {"arms": FOUR, "k": 4, "eventId": "e"}
+
+        async def send_five() -> list[Any]:
+            replies = await asyncio.gather(*(site.ask_async("POST", "/v1/rank", sent) for _ in range(5)))
+            return [reply.json() for reply in replies]
+
+        first, *others = site.run(send_five())
+        assert sorted(first["arms"]) == [0, 1, 2, 3]
+        assert others == [first] * 4
 
     def test_apprentice_mode_shows_the_order_of_the_request(self, site: Site) -> None:
         site.set_mode(Mode.APPRENTICE)
