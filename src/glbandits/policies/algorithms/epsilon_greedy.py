@@ -10,9 +10,9 @@ from glbandits.common.arrays import Floats, Generator
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import by_type, jittable
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import set_scores
 from glbandits.maths.philox import uniform
 from glbandits.maths.sparse_rows import SparseRow, SparseRows
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import (
     Coefficients,
     Grid,
@@ -141,7 +141,7 @@ class SparseEpsilonGreedy(SparseDiagonal, EpsilonGreedy, sparse=True):
 @by_type(SparseRows, scores_by_mean)
 def greedy_scores(state: Floats, arms: Floats, out: Floats) -> None:
     """Write the scores under the estimate."""
-    score_arms(arms, theta_of(state, arms.shape[1]), out)
+    set_scores(out, arms, theta_of(state, arms.shape[1]))
 
 
 @jittable

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import set_scores
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
@@ -40,4 +40,4 @@ class GlmTsl(MlePolicy):
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
         """Write the scores under a draw of theta."""
         dim = arms.shape[1]
-        score_arms(arms, draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng), out)
+        set_scores(out, arms, draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng))

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import set_scores
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import PolicyInfo
 from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of, width
 
@@ -33,4 +33,4 @@ class GlocTs(GlocPolicy):
         """Write the scores under a draw of theta."""
         dim = arms.shape[1]
         radius = width(state, settings, dim)
-        score_arms(arms, draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng), out)
+        set_scores(out, arms, draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng))

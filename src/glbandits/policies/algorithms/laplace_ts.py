@@ -8,9 +8,9 @@ import numpy as np
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.feature_table import find, table_at
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import set_scores
 from glbandits.maths.philox import add_normals, noise_at, skip_normals
 from glbandits.maths.sparse_rows import SparseRow, SparseRows
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo, Positive, StateLayout, derived
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
 from glbandits.policies.shared.shared_settings import STEPS
@@ -68,7 +68,7 @@ class LaplaceTs(Policy):
         add_normals(w, settings.exploration, rng)
         for i in range(dim):
             w[i] = m[i] + w[i] / math.sqrt(q[i])
-        score_arms(arms, w, out)
+        set_scores(out, arms, w)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import set_scores
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import Grid, PolicyInfo
 from glbandits.policies.shared.linear_policy import LinearPolicy, width
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
@@ -40,4 +40,4 @@ class LinTs(LinearPolicy):
         """Write the scores under a draw of theta."""
         dim = arms.shape[1]
         v = width(state, settings, dim)
-        score_arms(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng), out)
+        set_scores(out, arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng))

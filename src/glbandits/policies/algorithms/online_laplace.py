@@ -10,8 +10,8 @@ import numpy as np
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import set_scores
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision, score_lines, score_with_bonus
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo
 from glbandits.policies.shared.posterior_policy import PosteriorPolicy, factor_of, mean_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
@@ -82,4 +82,4 @@ class OnlineLaplaceTs(OnlineLaplace):
         """Write the scores under a draw of theta."""
         dim = arms.shape[1]
         theta = draw_with_precision(mean_of(state, dim), factor_of(state, dim), settings.exploration, rng)
-        score_arms(arms, theta, out)
+        set_scores(out, arms, theta)

@@ -10,8 +10,9 @@ from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import set_scores
 from glbandits.maths.philox import add_normals
-from glbandits.maths.vectors import add_scaled, copy_to, dot, project_to_ball, score_arms
+from glbandits.maths.vectors import add_scaled, copy_to, dot, project_to_ball
 from glbandits.policies.contract import (
     AnyLink,
     Bounds,
@@ -135,11 +136,11 @@ class SgdTs(Policy):
         """Line 14: write x'theta_TS of each arm, of which the largest is pulled."""
         dim = arms.shape[1]
         if settings.draws_per_block > 0.0:
-            score_arms(arms, block_draw(state, dim, draw), out)
+            set_scores(out, arms, block_draw(state, dim, draw))
         else:  # draw="decision"
             theta_ts = theta_bar_of(state, dim).copy()
             add_normals(theta_ts, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
-            score_arms(arms, theta_ts, out)
+            set_scores(out, arms, theta_ts)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -13,7 +13,7 @@ from glbandits.compilation.numba_support import jittable
 from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.vectors import score_arms
+from glbandits.maths.matrix_products import set_scores
 from glbandits.policies.contract import AnyLink, NonNegative, NonNegativeInt, Policy, StateLayout
 
 LAYOUT = StateLayout()
@@ -55,7 +55,7 @@ class RefitPolicy(Policy):
     @staticmethod
     def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
         """Write the scores under theta."""
-        score_arms(arms, theta_of(state, arms.shape[1]), out)
+        set_scores(out, arms, theta_of(state, arms.shape[1]))
 
 
 class FittedPolicy(RefitPolicy):
