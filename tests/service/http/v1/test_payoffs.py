@@ -78,7 +78,7 @@ def test_payoffs_of_allowed_actions_are_exported(site: Site, tmp_path: Path) -> 
     export_loop(site.service.store, "default", folder := tmp_path / "out")
     table = pl.read_parquet(folder / "*.parquet")
     assert table["values"].to_list() == [None, VALUES, VALUES[1:]]
-    assert table["costs"].to_list() == [None, None, COSTS[1:]]
+    assert table["costs"].to_list() == [None, [0.0] * 3, COSTS[1:]]
     assert table.schema["costs"] == table.schema["values"] == pl.List(pl.Float64)
 
 
