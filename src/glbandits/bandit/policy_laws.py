@@ -50,8 +50,9 @@ def check_policy(policy: Policy, dim: int = 12, *, sparse: bool = False) -> None
 
     The laws: the seed decides all choices and no other random numbers are used; states stay finite and valid on hard
     problems and for numbers of any size; choosing changes nothing; a saved Bandit continues bit for bit; exact
-    probabilities and rankings agree with the choices; settings are validated; the policy can be pickled; plain Python and machine
-    code give the same bits (not tested if GLBANDITS_COMPILE is "never"). Takes seconds, and the time of compilation.
+    probabilities and rankings agree with choices; settings are validated; the policy can be pickled; plain Python and
+    machine code give the same bits (not tested if GLBANDITS_COMPILE is "never"). Takes seconds, and the time of
+    compilation.
 
     Args:
         policy: a policy with its settings, such as `MyPolicy()`.

@@ -84,19 +84,11 @@ def project_to_ball(theta: Floats, centre: Floats, radius: float) -> None:
 
 @jittable
 def first_largest(values: Floats) -> int:
-    """The index of the largest value; the first of equal ones.
-
-    Looks for a larger value among four at a time, because there is rarely one.
-    """
-    size, best, largest = values.shape[0], 0, -np.inf
-    for i in range(0, size, 4):
-        end = min(i + 4, size)
-        if end - i < 4 or (
-            (values[i] > largest) | (values[i + 1] > largest) | (values[i + 2] > largest) | (values[i + 3] > largest)
-        ):
-            for j in range(i, end):
-                if values[j] > largest:
-                    best, largest = j, values[j]
+    """The index of the largest value; the first of equal ones."""
+    best, largest = 0, -np.inf
+    for i in range(values.shape[0]):
+        if values[i] > largest:
+            best, largest = i, values[i]
     return best
 
 
