@@ -287,7 +287,7 @@ class _Player:
         start = time.thread_time()
         with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(
-                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.values, best,
+                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
                 noise, self._total, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
