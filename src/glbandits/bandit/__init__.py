@@ -2,7 +2,8 @@
 
 from glbandits.bandit.bandit import Bandit
 from glbandits.bandit.catalogue import Catalogue, cross_features
+from glbandits.bandit.decider import Ranking
 from glbandits.bandit.inputs import policy_jobs
 from glbandits.bandit.policy_laws import check_policy
 
-__all__ = ["Bandit", "Catalogue", "check_policy", "cross_features", "policy_jobs"]
+__all__ = ["Bandit", "Catalogue", "Ranking", "check_policy", "cross_features", "policy_jobs"]
