@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import InvalidInput
+from glbandits import Bandit, InvalidInput
 from glbandits.lab import RankedClicks, Synthetic, Visit
 
 THREE = Visit(
@@ -69,3 +69,24 @@ def test_rankings_longer_than_the_arms_are_an_error() -> None:
 def test_problems_without_probabilities_are_an_error() -> None:
     with pytest.raises(InvalidInput, match="expected rewards from 0 to 1"):
         next(RankedClicks(Synthetic(arms=5, link="identity")).visits(50, 1))
+
+
+@pytest.mark.statistics
+@pytest.mark.usefixtures("compiled_now")
+@pytest.mark.parametrize("by_click", [True, False], ids=["learn_click", "learn_ranking"])
+def test_bandit_learns_the_best_order(by_click: bool) -> None:
+    """Regret of the last quarter is a small part of that of random rankings."""
+    problem = RankedClicks(Synthetic(dim=4, arms=10, theta_norm=2.0), examination=(1.0, 0.9, 0.8))
+    learned = random = 0.0
+    for seed in range(3):
+        bandit, rng = Bandit("optimist", problem.dim, seed=seed), np.random.default_rng(seed)
+        for t, visit in enumerate(problem.visits(1200, seed)):
+            shown = bandit.rank(visit.arms, 3).arms
+            if by_click:
+                bandit.learn_click(visit.arms, shown, visit.click(shown))
+            else:
+                bandit.learn_ranking(visit.arms, shown, visit.rewards(shown))
+            if t >= 900:
+                learned += visit.regret(shown)
+                random += visit.regret(rng.permutation(10)[:3])
+    assert learned < 0.15 * random

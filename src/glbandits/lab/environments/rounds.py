@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints, set_validated
+from glbandits.common.arrays import Bools, Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput
 from glbandits.lab.environments.noise import Noise
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
@@ -64,9 +64,10 @@ class Rounds:
         return len(self.counts)
 
     @property
-    def rows(self) -> Floats:
-        """The arms of all rounds, one below another, as compiled code takes them."""
-        return self.arms.reshape(-1, self.arms.shape[2])
+    def rows(self) -> Any:
+        """The arms of all rounds, one below another, as compiled code takes them: with values and costs if given."""
+        rows = self.arms.reshape(-1, self.arms.shape[2])
+        return rows if self.values is None else (rows, _row_payoffs(self, np.ones(self.expected.shape, dtype=bool)))
 
     @property
     def starts(self) -> Ints:
@@ -115,8 +116,9 @@ class SparseRounds:
 
     @property
     def rows(self) -> tuple[Any, ...]:
-        """The arms of all rounds, as compiled code takes them."""
-        return tuple(self.arms)
+        """The arms of all rounds, as compiled code takes them: with values and costs if given."""
+        rows = tuple(self.arms)
+        return rows if self.values is None else (rows, _row_payoffs(self, _is_arm(self.expected, self.counts)))
 
     @property
     def starts(self) -> Ints:
@@ -150,9 +152,23 @@ def _checked_numbers(record: Rounds | SparseRounds, rounds: int, most: int) -> d
     return arrays
 
 
+def _row_payoffs(record: Rounds | SparseRounds, is_row: Bools) -> Floats:
+    """Return the values and the costs of rows, (2, rows)."""
+    payoffs = np.zeros((2, np.count_nonzero(is_row)))
+    for row, numbers in zip(payoffs, (record.values, record.costs), strict=True):
+        if numbers is not None:
+            row[:] = numbers[is_row]
+    return payoffs
+
+
+def _is_arm(numbers: Floats, counts: Ints) -> Bools:
+    """Whether a number, (rounds, max arms), is that of an arm, and not padding."""
+    is_arm: Bools = np.arange(numbers.shape[1]) < counts[:, np.newaxis]
+    return is_arm
+
+
 def _best(payoffs: Floats, counts: Ints) -> Floats:
-    is_arm = np.arange(payoffs.shape[1]) < counts[:, np.newaxis]
-    best: Floats = np.where(is_arm, payoffs, -np.inf).max(axis=1)
+    best: Floats = np.where(_is_arm(payoffs, counts), payoffs, -np.inf).max(axis=1)
     return best
 
 
@@ -179,8 +195,13 @@ class Environment(Protocol):
 
 
 def has_payoffs(environment: object) -> bool:
-    """Whether the rounds of an environment have values, so that regret is in units of the payoff."""
+    """Whether the rounds of an environment have values, so that policies choose by payoffs."""
     return bool(getattr(environment, "has_payoffs", False))
+
+
+def regret_name(environment: object) -> str:
+    """Return what tables and charts call the regret in an environment, with its unit."""
+    return "regret in payoff units" if has_payoffs(environment) else "regret"
 
 
 @runtime_checkable
