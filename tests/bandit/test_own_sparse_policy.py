@@ -20,7 +20,7 @@ class Counting(Policy):
     learned = layout.count("learned")
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: Any) -> int:
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Any, link: Any) -> int:
         return 0
 
     @staticmethod
