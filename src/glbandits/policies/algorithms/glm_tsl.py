@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision, inverse_norms
 from glbandits.maths.vectors import best_arm
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
@@ -35,6 +35,9 @@ class GlmTsl(MlePolicy):
     )  # fmt: skip
 
     exploration: NonNegative | None = 0.3
+
+    def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
+        return inverse_norms(factor_of(state, dim), arms)
 
     @staticmethod
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
