@@ -12,7 +12,7 @@ from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, pertur
 from glbandits.maths.upper_envelope import (
     highest_line,
     normal_probabilities,
-    sorted_indices,
+    sorted_lines,
     uniform_probabilities,
 )
 
@@ -141,9 +141,9 @@ def test_close_lines_are_distinguished_despite_rounding() -> None:
 
 
 @given(st.lists(many, max_size=40))
-def test_sorted_indices_agree_with_a_stable_sort(values: list[float]) -> None:
+def test_sorted_lines_agree_with_a_stable_sort(values: list[float]) -> None:
     array = np.round(np.array(values))
-    np.testing.assert_array_equal(sorted_indices(array), np.argsort(array, kind="stable"))
+    np.testing.assert_array_equal(sorted_lines(array, array, 0.0), np.argsort(array, kind="stable"))
 
 
 @pytest.mark.statistics

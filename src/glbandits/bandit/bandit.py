@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Self, overload
@@ -11,38 +10,26 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.bandit.catalogue import Catalogue
-from glbandits.bandit.input_checks import as_floats, checked_reward
-from glbandits.bandit.inputs import Inputs
+from glbandits.bandit.decider import Decider
+from glbandits.bandit.input_checks import as_floats, checked_order, checked_reward
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.outlier_watch import OutlierWatch
 from glbandits.bandit.predictions import Prediction, predict
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
-from glbandits.common.arrays import Floats, Ints
-from glbandits.common.display.displayed import Displayed
+from glbandits.common.arrays import Floats
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.arm_rows import ONLY_ROW
-from glbandits.maths.links import find_link
-from glbandits.maths.philox import COUNTER, KEY, any_index, generator, uniform
+from glbandits.maths.philox import generator
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.policies.contract import BonusRule, Coefficients, Outliers, Policy
-from glbandits.policies.contract.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
+from glbandits.policies.contract import Outliers, Policy
+from glbandits.policies.contract.compiled_calls import convert_index_errors, index_out_of_range
 from glbandits.policies.contract.policy_checks import check_can_run
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
 
-FIRST_PROBE_STREAM = np.uint64(1)
-"""The first random stream for estimates of probabilities. It is separate, so that estimates change no decision."""
-DEFAULT_DRAWS = 10_000
-"""Trial decisions of an estimate of probabilities."""
 
-WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
-"""Finding the arms of a catalogue that can win is faster than scoring all arms if arms * dim^2 is at least the first,
-and the stored features of an arm are at most the second."""
-
-
-class Bandit(Displayed):
+class Bandit(Decider):
     """A policy with a state and a random generator: it chooses arms and learns their rewards.
 
     The number of arms may differ between calls. Rewards may arrive late, in any order, or never: `learn` takes the
@@ -88,20 +75,13 @@ class Bandit(Displayed):
         self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 
     def _set(self, model: ParsedModel) -> None:
-        policy, form, dim, self._state, self._rng, self.features, self.budget = model
-        """`budget` is a `Budget` that is saved with the model, or None."""
-        self.policy, self.dim, self._form, self._settings = policy, dim, form, form.packed_settings(dim)
-        self._link = find_link(policy.link)
-        self._is_sparse, self._inputs = form.is_sparse, Inputs(form.implementation(dim), self._link, dim)
-        self._kind, self._choose, self._learn = self._inputs.kind, self._inputs.choose, self._inputs.learn
-        self._outlier_watch = OutlierWatch(form, dim, feature_map=model.features, state=self._state)
+        super()._set(model)
+        self._learn = self._inputs.learn
+        self._outlier_watch = OutlierWatch(self._form, self.dim, feature_map=self.features, state=self._state)
+        self.budget = model.budget
+        """A `Budget` that is saved with the model, or None."""
         self.warns_of_outliers = True
         """Whether `learn` and `learn_batch` warn of outliers, once for each feature and once for rewards."""
-
-    @property
-    def sparse(self) -> bool:
-        """Whether arms are sparse rows."""
-        return self._is_sparse
 
     @property
     def state(self) -> Floats:
@@ -117,25 +97,6 @@ class Bandit(Displayed):
                 f"array of shape {state.shape}"
             )
         self._state = state
-
-    def choose(self, arms: Rows) -> int:
-        """The index of the arm to pull, a row of `arms` (K, dim).
-
-        Advances the random generator, learns nothing.
-        """
-        if type(arms) is not self._kind:
-            arms = self._arms(arms)
-        packed: Any = tuple(arms) if self._is_sparse else arms  # type: ignore[arg-type]
-        try:
-            arm: int = self._choose.call(self._state, self._settings, self.dim, packed, self._rng)
-        except InvalidArm:
-            raise
-        except IndexError as error:
-            raise index_out_of_range(self.policy, "choose") from error
-        except Exception:  # arms of another type, or invalid ones; the state is still unchanged
-            packed = self._inputs.packed(self._arms(arms))
-            arm = self._choose.call(self._state, self._settings, self.dim, packed, self._rng)
-        return arm
 
     def learn(self, x: Rows, reward: float, *, arm: int | None = None) -> None:
         """Learn the reward of an arm, which need not be the arm chosen last.
@@ -168,6 +129,44 @@ class Bandit(Displayed):
             self._state = new_state
         if self._outlier_watch.has_news(self._state) and self.warns_of_outliers:
             self._outlier_watch.warn(self._state)
+
+    def learn_ranking(self, arms: Rows, shown: ArrayLike, rewards: ArrayLike) -> None:
+        """Learn a reward for each arm that was shown in a ranking. If an error occurs, none is learned.
+
+        Args:
+            arms: the arms, as for `rank`.
+            shown: the indices of the arms that were shown, such as `Ranking.arms`.
+            rewards: the reward of each of them.
+        """
+        rows = self._arms(arms)
+        order = checked_order(shown, self._inputs.count(rows))
+        self.learn_batch(self._inputs.selected(rows, order), rewards)
+
+    def learn_click(self, arms: Rows, shown: ArrayLike, position: int | None) -> None:
+        """Learn a click in a ranking that users read from the top: the cascade model.
+
+        The clicked arm has reward 1, and the arms above it have reward 0. Arms below it were perhaps not seen, so
+        nothing is learned of them. Without a click all have reward 0.
+
+        Args:
+            arms: the arms, as for `rank`.
+            shown: the indices of the arms that were shown, such as `Ranking.arms`.
+            position: the position of the clicked arm in `shown`, from 0 on; None if no arm was clicked.
+
+        >>> from glbandits import Bandit, Optimist
+        >>> bandit = Bandit(Optimist(), dim=3, seed=7)
+        >>> arms = np.eye(3)
+        >>> ranking = bandit.rank(arms, 2)
+        >>> bandit.learn_click(arms, ranking.arms, position=1)
+        """
+        rows = self._arms(arms)
+        order = checked_order(shown, self._inputs.count(rows))
+        seen = len(order)
+        if position is not None:
+            seen = check_int("position", position, at_least=0, at_most=len(order) - 1) + 1
+        rewards = np.zeros(seen)
+        rewards[-1] = 0.0 if position is None else 1.0
+        self.learn_batch(self._inputs.selected(rows, order[:seen]), rewards)
 
     def learnable(self, x: SparseRows, max_size: int) -> SparseRows:
         """The features of a sparse row that fit in a state of at most `max_size` numbers.
@@ -210,37 +209,6 @@ class Bandit(Displayed):
         if self._outlier_watch.has_news(self._state) and self.warns_of_outliers:
             self._outlier_watch.warn(self._state)
 
-    def probabilities(self, arms: Rows, *, draws: int = DEFAULT_DRAWS) -> Floats:
-        """The probabilities with which the next `choose(arms)` returns each arm, (K,).
-
-        Changes no later decision.
-
-        They are exact if the rule of the policy has an exact form. Otherwise (a new posterior draw for each decision)
-        they are estimated from `draws` trial decisions, with a standard error of sqrt(p (1 - p) / draws), at most
-        0.005 by default. An estimate is never 0: an arm that no trial decision chose has 1 / (K (draws + 1)).
-        """
-        checked = self._arms(arms)
-        draws = check_int("draws", draws, at_least=1)
-        exact = self._exact_probabilities(checked)
-        return self._estimated_probabilities(checked, draws) if exact is None else exact
-
-    def _estimated_probabilities(self, arms: Any, draws: int) -> Floats:
-        # Another stream at each position of the generator, so that the errors of estimates are independent.
-        probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
-        frequencies, packed = self._inputs.frequencies().call, self._inputs.packed(arms)
-        estimate: Floats = frequencies(self._state, self._settings, self.dim, packed, probe, draws)
-        return estimate
-
-    def exact_probabilities(self, arms: Rows) -> Floats | None:
-        """As `probabilities` if the rule of the policy has an exact form; None if it has none."""
-        return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._arms(arms))
-
-    def _exact_probabilities(self, arms: Any, settings: Floats | None = None) -> Floats | None:
-        out, packed = np.empty(self._inputs.count(arms)), self._inputs.packed(arms)
-        settings = self._settings if settings is None else settings
-        exact = self._inputs.probabilities().call(self._state, settings, self.dim, packed, out)
-        return out if exact else None
-
     @overload
     def predict(self, arms: Rows) -> Floats: ...
     @overload
@@ -263,116 +231,6 @@ class Bandit(Displayed):
         array([0.6, 0.2])
         """
         return predict(self._form, self._link, self._state, self.dim, self._arms(arms), interval)
-
-    def choose_from(
-        self,
-        catalogue: Catalogue,
-        context: ArrayLike | None = None,
-        *,
-        only: Iterable[Hashable] | None = None,
-        excluded: Iterable[Hashable] = (),
-    ) -> Any:
-        """The id of the arm to pull: the same arm as `choose` on all arms, but faster.
-
-        Args:
-            catalogue: the arms.
-            context: the argument of the catalogue's `combine`; None if the catalogue has no `combine`.
-            only: ids among which to choose, which must be in the catalogue. The default is all ids.
-            excluded: ids that must not be chosen. Unknown ids are ignored.
-        """
-        allowed = catalogue.allowed_rows(only, excluded)
-        rule, rows, settings = self._contenders(catalogue, context, allowed)
-        if rule is not None and rule.floor > 0.0 and uniform(self._rng) < rule.floor:
-            index = any_index(self._rng, len(catalogue) if allowed is None else len(allowed))
-            return catalogue.id_of(index if allowed is None else int(allowed[index]))
-        arms = self._catalogue_arms(catalogue, context, rows)
-        with convert_index_errors(self.policy, "choose"):
-            index = self._choose.call(self._state, settings, self.dim, arms, self._rng)
-        return catalogue.id_of(index if rows is None else int(rows[index]))
-
-    def probabilities_from(
-        self,
-        catalogue: Catalogue,
-        context: ArrayLike | None = None,
-        *,
-        only: Iterable[Hashable] | None = None,
-        excluded: Iterable[Hashable] = (),
-        draws: int = DEFAULT_DRAWS,
-    ) -> Floats:
-        """The probabilities of the arms in the next `choose_from`, in the order of the ids.
-
-        As in `probabilities`, they are estimates if the rule of the policy has no exact form. An estimate takes as
-        long as `draws` decisions.
-        """
-        exact = self.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)
-        if exact is not None:
-            return exact
-        rows, probabilities = catalogue.allowed_rows(only, excluded), np.zeros(len(catalogue))
-        arms, draws = self._catalogue_arms(catalogue, context, rows), check_int("draws", draws, at_least=1)
-        probabilities[_index(rows)] = self._estimated_probabilities(arms, draws)
-        return probabilities
-
-    def exact_probabilities_from(
-        self,
-        catalogue: Catalogue,
-        context: ArrayLike | None = None,
-        *,
-        only: Iterable[Hashable] | None = None,
-        excluded: Iterable[Hashable] = (),
-    ) -> Floats | None:
-        """As `probabilities_from` if the policy has an exact form; None if it has none."""
-        allowed = catalogue.allowed_rows(only, excluded)
-        rule, rows, settings = self._contenders(catalogue, context, allowed)
-        exact = self._exact_probabilities(self._catalogue_arms(catalogue, context, rows), settings)
-        if exact is None:
-            return None
-        floor, probabilities = 0.0 if rule is None else rule.floor, np.zeros(len(catalogue))
-        probabilities[_index(allowed)] = floor / (len(catalogue) if allowed is None else len(allowed))
-        probabilities[_index(rows)] += (1.0 - floor) * exact
-        return probabilities
-
-    def _contenders(
-        self, catalogue: Catalogue, context: ArrayLike | None, allowed: Ints | None
-    ) -> tuple[BonusRule | None, Ints | None, Floats]:
-        """Return the rows of a catalogue among which the policy decides, and its packed settings. None is all rows.
-
-        If the first result is a rule, the rows are those that can win under it, and the settings have no floor.
-        """
-        self._catalogue_arms(catalogue, context, np.zeros(1, dtype=np.int64))  # raises if the features do not fit
-        count = len(catalogue) if allowed is None else len(allowed)
-        if catalogue.dim <= LARGEST_DIM and count * self.dim**2 >= WORTH_BOUNDS:
-            rule = self.policy.bonus_rule(self._state, self.dim)
-            rows = None if rule is None else catalogue.contenders(rule, context, allowed)
-            if rule is not None and rows is not None:
-                policy: Any = self.policy
-                has_floor = rule.floor > 0.0
-                settings = replace(policy, floor=0.0).packed_settings(self.dim) if has_floor else self._settings
-                return rule, rows, settings
-        return None, allowed, self._settings
-
-    def _catalogue_arms(self, catalogue: Catalogue, context: ArrayLike | None, rows: Ints | None) -> Floats:
-        """Return the features of these rows for the policy. Raises InvalidInput if this Bandit cannot use them."""
-        if self.sparse:
-            raise InvalidInput(
-                "a catalogue has dense features, but this Bandit is sparse. Create the Bandit with sparse=False."
-            )
-        arms = catalogue.combined(catalogue.features[_index(rows)], context)
-        if arms.shape[1] != self.dim:
-            raise InvalidInput(
-                f"arms must have {self.dim} features, as the bandit has; those of {catalogue} have {arms.shape[1]}"
-            )
-        return arms
-
-    def coefficients(self) -> Coefficients | None:
-        """A copy of the policy's estimate of theta; None if it has no single estimate.
-
-        >>> from glbandits import Bandit, LinUcb
-        >>> bandit = Bandit(LinUcb(), dim=2)
-        >>> bandit.learn([1.0, 0.0], 1.0)
-        >>> bandit.coefficients()
-        Coefficients(theta=array([0.5, 0. ]), intercept=0.0, indices=None)
-        """
-        return self._form.coefficients(self._state, self.dim)
 
     def is_valid(self) -> bool:
         """Whether the model can be saved and loaded again: its state is finite and valid for the policy.
@@ -476,9 +334,6 @@ class Bandit(Displayed):
         values = {"policy": self.policy.name, **self.policy.get_params(), "dim": self.dim, "sparse": self.sparse}
         return values if self.features is None else values | {"features": repr(self.features)}
 
-    def _arms(self, arms: Rows) -> Any:
-        return self._inputs.arms(encode_rows(self.features, arms, sparse=self.sparse))
-
     def _arm(self, x: Rows, arm: int | None = None) -> Any:
         if arm is not None:
             return self._arm_at(x, arm)
@@ -487,7 +342,3 @@ class Bandit(Displayed):
     def _arm_at(self, arms: Rows, arm: int) -> Any:
         rows = self._arms(arms)
         return self._inputs.row(rows, check_int("arm", arm, at_least=0, at_most=self._inputs.count(rows) - 1))
-
-
-def _index(rows: Ints | None) -> Any:
-    return slice(None) if rows is None else rows

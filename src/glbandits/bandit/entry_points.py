@@ -7,7 +7,6 @@ InvalidInput without a message. `Bandit` then repeats them in Python, with a mes
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numba import types
 
 from glbandits.common.arrays import Floats, Generator, Ints
@@ -23,16 +22,40 @@ from glbandits.compilation.numba_support import (
     borrowed,
 )
 from glbandits.compilation.recipe import Recipe
-from glbandits.maths.arm_rows import are_usable_arms, arm_at, arm_count, as_arm, as_arms, is_usable_arm, usable
+from glbandits.maths.arm_rows import (
+    are_usable_arms,
+    are_usable_payoffs,
+    arm_at,
+    arm_count,
+    as_arm,
+    as_arms,
+    as_payoff_arms,
+    is_usable_arm,
+    plain_arms,
+    usable,
+)
 from glbandits.maths.links import Link, LinkFunctions
-from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import Policy
-from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
+from glbandits.policies.contract.compiled_calls import (
+    checked_arm,
+    checked_bool,
+    checked_state,
+    policy_functions,
+    ranking_functions,
+)
 
 
-def arms_type(policy: type[Policy]) -> Any:
-    """The Numba type of the arms that an entry point of this policy takes."""
-    return READ_ROWS if policy.is_sparse else READ_MATRIX
+def arms_type(policy: type[Policy], payoffs: bool = False) -> Any:
+    """The Numba type of the arms that an entry point of this policy takes.
+
+    With `payoffs` it is the type of a tuple of the arms and a matrix of their values and costs, (2, K).
+    """
+    arms = READ_ROWS if policy.is_sparse else READ_MATRIX
+    return types.Tuple([arms, READ_MATRIX]) if payoffs else arms  # type: ignore[no-untyped-call]
+
+
+def _by_payoff(payoffs: bool) -> str:
+    return ", payoffs" if payoffs else ""
 
 
 def policy_recipe(
@@ -63,20 +86,21 @@ def policy_recipe(
     return Recipe(function, signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
 
 
-def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The recipe of `choose`, with a check of the arms."""
-    policy_choose, _, _, unpack, name = policy_functions(policy)
+def choose_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+    """The recipe of `choose`, with a check of the arms. With `payoffs` it takes arms, values and costs."""
+    policy_choose, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def choose(state: Floats, settings: Floats, dim: int, arms: Any, rng: Generator) -> int:
-        offered = as_arms(borrowed(arms))
-        if not are_usable_arms(offered, dim):
+        offered = converted(borrowed(arms))
+        if not are_usable_arms(plain_arms(offered), dim) or not are_usable_payoffs(offered):
             raise InvalidInput
-        functions = LinkFunctions(mean, slope, antiderivative)
-        return checked_arm(policy_choose(state, unpack(settings), offered, rng, functions), arm_count(offered), name)
+        functions, count = LinkFunctions(mean, slope, antiderivative), arm_count(plain_arms(offered))
+        return checked_arm(policy_choose(state, unpack(settings), offered, rng, functions), count, name)
 
-    signature = types.int64(VECTOR, READ_VECTOR, types.int64, arms_type(policy), GENERATOR)
-    return policy_recipe(choose, signature, policy, link, nogil=False, work=_work_of_choosing)
+    signature = types.int64(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), GENERATOR)
+    return policy_recipe(choose, signature, policy, link, more=_by_payoff(payoffs), nogil=False, work=_work_of_choosing)
 
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -126,44 +150,61 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
     return policy_recipe(learn_batch, signature, policy, link, more=", batch", work=_work_of_batch)
 
 
-def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
+def probabilities_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
     """The recipe of a function that writes exact probabilities to `out`.
 
     Returns False if there is no exact form.
     """
-    _, _, policy_probabilities, unpack, _ = policy_functions(policy)
+    _, _, policy_probabilities, unpack, _ = policy_functions(policy, payoffs=payoffs)
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def probabilities(state: Floats, settings: Floats, _dim: int, arms: Any, out: Floats) -> bool:
-        functions, offered = LinkFunctions(mean, slope, antiderivative), as_arms(borrowed(arms))
+        functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
         return checked_bool(policy_probabilities(state, unpack(settings), offered, functions, out))
 
-    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy), VECTOR)
-    return policy_recipe(probabilities, signature, policy, link, nogil=False, work=_work_of_choosing)
+    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), VECTOR)
+    more = _by_payoff(payoffs)
+    return policy_recipe(probabilities, signature, policy, link, more=more, nogil=False, work=_work_of_choosing)
 
 
-def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The recipe of a function that estimates probabilities by trial decisions.
+def rank_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+    """The recipe of a function that writes a ranking to `order` and returns its probability.
 
-    An arm that was never chosen has 1 / (K (draws + 1)), because its probability need not be 0.
+    Returns NO_EXACT_FORM if there is no exact probability.
     """
-    policy_choose, _, _, unpack, name = policy_functions(policy)
+    _, _, _, unpack, _ = policy_functions(policy)
+    policy_rank, _ = ranking_functions(policy)
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
-    def frequencies(state: Floats, settings: Floats, _dim: int, arms: Any, rng: Generator, draws: int) -> Floats:
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
-        offered = as_arms(borrowed(arms))
-        count = arm_count(offered)
-        counts = np.empty(count)
-        uniform_mass(counts)
-        for _ in range(draws):
-            counts[checked_arm(policy_choose(state, named, offered, rng, functions), count, name)] += 1.0
-        for a in range(count):
-            counts[a] /= draws + 1.0
-        return counts
+    def rank(state: Floats, settings: Floats, _dim: int, arms: Any, rng: Generator, order: Ints) -> float:
+        functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
+        return policy_rank(state, unpack(settings), offered, rng, functions, order)  # type: ignore[no-any-return]
 
-    signature = VECTOR(VECTOR, READ_VECTOR, types.int64, arms_type(policy), GENERATOR, types.int64)
-    return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_work_of_drawing)
+    signature = types.float64(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), GENERATOR, types.int64[::1])
+    more = f", ranking{_by_payoff(payoffs)}"
+    return policy_recipe(rank, signature, policy, link, more=more, nogil=False, work=_work_of_choosing)
+
+
+def positions_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+    """The recipe of a function that writes the probability of each arm at each position of a ranking to `out`.
+
+    Returns False if there is no exact form.
+    """
+    _, _, _, unpack, _ = policy_functions(policy)
+    _, position_probabilities = ranking_functions(policy)
+    converted = as_payoff_arms if payoffs else as_arms
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def positions(state: Floats, settings: Floats, _dim: int, arms: Any, out: Floats) -> bool:
+        functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
+        return checked_bool(position_probabilities(state, unpack(settings), offered, functions, out))
+
+    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), types.float64[:, ::1])
+    return policy_recipe(
+        positions, signature, policy, link, more=f", positions{_by_payoff(payoffs)}", work=_work_of_choosing
+    )
 
 
 def arms_check_recipe(sparse: bool) -> Recipe:
@@ -177,6 +218,8 @@ def arms_check_recipe(sparse: bool) -> Recipe:
 
 
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Any, *_rest: Any) -> float:
+    if isinstance(arms, tuple) and len(arms) == 2:  # with payoffs
+        arms = arms[0]
     if isinstance(arms, tuple):
         return 16.0 * float(arms[1].size)
     return float(arms.shape[0] * min(state.size, dim * dim))
@@ -197,10 +240,6 @@ def _work_of_batch(state: Floats, _settings: Floats, dim: int, features: Any, *_
     if isinstance(features, tuple):
         return 16.0 * float(features[1].size)
     return float(features.shape[0] * min(state.size, dim * dim))
-
-
-def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Any, _rng: Generator, draws: int) -> float:
-    return draws * (200.0 + _work_of_choosing(state, settings, dim, arms))
 
 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, x: Any, *_rest: Any) -> float:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.common.arrays import Floats
+from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, value_text
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
@@ -43,6 +43,18 @@ def check_usable(name: str, values: Floats) -> None:
             f"{name} must hold finite numbers no larger than {MAX_ABS:g}; got {values[where]}{position}. "
             "Fill in or drop missing values first"
         )
+
+
+def checked_order(shown: Any, count: int) -> Ints:
+    """The indices of the arms of a ranking. Raises InvalidInput if they are not different arms, at least one."""
+    numbers = as_floats("shown", shown)
+    order: Ints = numbers.astype(np.int64)
+    is_valid = numbers.ndim == 1 and numbers.size > 0 and ((numbers >= 0) & (numbers < count)).all()
+    if not (is_valid and (order == numbers).all() and np.unique(order).size == order.size):
+        raise InvalidInput(
+            f"shown must be the indices of different arms, from 0 to {count - 1}; got {value_text(shown, 80)}"
+        )
+    return order
 
 
 def checked_reward(link: Link, reward: float) -> float:

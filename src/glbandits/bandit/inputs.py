@@ -1,15 +1,17 @@
 """Input of a Bandit: checks and conversions of dense and sparse arms, and the entry points that take them."""
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from glbandits.bandit import entry_points
 from glbandits.bandit.input_checks import as_floats, check_usable
-from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.compilation.entry_point import EntryPoint, entry_point
-from glbandits.compilation.recipe import Job
+from glbandits.compilation.recipe import Job, Recipe
 from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
@@ -35,13 +37,25 @@ class Inputs:
         """The entry point that learns many rows."""
         return entry_point(entry_points.learn_batch_recipe, *self._key)
 
-    def probabilities(self) -> EntryPoint:
+    def probabilities(self, *, payoffs: bool = False) -> EntryPoint:
         """The entry point that computes exact probabilities."""
-        return entry_point(entry_points.probabilities_recipe, *self._key)
+        return self._entry(entry_points.probabilities_recipe, payoffs)
 
-    def frequencies(self) -> EntryPoint:
-        """The entry point that estimates probabilities."""
-        return entry_point(entry_points.frequencies_recipe, *self._key)
+    @cached_property
+    def choose_by_payoff(self) -> EntryPoint:
+        """The entry point that chooses an arm by its payoff."""
+        return self._entry(entry_points.choose_recipe, True)
+
+    def rank(self, *, payoffs: bool) -> EntryPoint:
+        """The entry point that ranks arms."""
+        return self._entry(entry_points.rank_recipe, payoffs)
+
+    def positions(self, *, payoffs: bool) -> EntryPoint:
+        """The entry point that computes the probabilities of arms at each position of a ranking."""
+        return self._entry(entry_points.positions_recipe, payoffs)
+
+    def _entry(self, recipe: Callable[..., Recipe], payoffs: bool) -> EntryPoint:
+        return entry_point(recipe, *self._key, payoffs) if payoffs else entry_point(recipe, *self._key)
 
     def packed(self, arms: Any) -> Any:
         """Arms as entry points take them."""
@@ -50,6 +64,25 @@ class Inputs:
     def packed_row(self, x: Any, row: int = ONLY_ROW) -> Any:
         """One arm as the entry point `learn` takes it. `row` is its index if x is SparseRows of several arms."""
         return (*x, row) if self._is_sparse else x
+
+    def payoffs(self, count: int, values: Any, costs: Any) -> Floats:
+        """Convert values and costs of arms to a matrix, (2, K)."""
+        if values is None:
+            raise InvalidInput(
+                f"costs need values, the value of a reward of each arm; got costs {value_text(costs)} alone"
+            )
+        checked = np.zeros((2, count))
+        for row, (name, given) in enumerate((("values", values), ("costs", costs))):
+            if given is None:
+                continue
+            numbers = as_floats(name, given)
+            if numbers.shape != (count,):
+                raise InvalidInput(f"{name} must have shape ({count},), a number for each arm; got {numbers.shape}")
+            check_usable(name, numbers)
+            if row == 0 and (numbers < 0.0).any():
+                raise InvalidInput(f"values must be at least 0; got {numbers.min():g}. Pass what an arm costs as costs")
+            checked[row] = numbers
+        return checked
 
     def arms(self, values: Any) -> Any:
         """Convert the arms of a decision."""
@@ -105,6 +138,14 @@ class Inputs:
         """A range of rows of a batch."""
         return rows.rows(start, end) if self._is_sparse else rows[start:end]
 
+    def selected(self, rows: Any, indices: Ints) -> Any:
+        """Some rows of a batch, in this order."""
+        if not self._is_sparse:
+            return rows[indices]
+        parts = [rows.row(int(index)) for index in indices]
+        sizes = np.cumsum([0, *(part.indices.size for part in parts)])
+        return SparseRows(sizes, *(np.concatenate([part[i] for part in parts]) for i in (1, 2)))
+
     def row(self, rows: Any, index: int) -> Any:
         """One row of a batch."""
         return rows.row(index) if self._is_sparse else rows[index]
@@ -123,6 +164,5 @@ def policy_jobs(policy: Policy, dim: int, *, sparse: bool = False) -> list[Job]:
         entry_points.learn_recipe,
         entry_points.learn_batch_recipe,
         entry_points.probabilities_recipe,
-        entry_points.frequencies_recipe,
     )
     return [*((recipe, *key) for recipe in recipes), (entry_points.arms_check_recipe, sparse)]

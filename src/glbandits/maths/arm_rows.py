@@ -4,7 +4,7 @@ An entry point receives arms as a matrix or as the tuple `READ_ROWS`, and one ar
 `READ_ROW`. `as_arms` and `as_arm` convert them to what policies take.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import MAX_ABS
@@ -21,6 +21,14 @@ from glbandits.maths.sparse_rows import (
 
 ONLY_ROW = -1
 """The index in `READ_ROW` for arrays that must have a single row."""
+
+
+class PayoffArms(NamedTuple):
+    """Arms with the value of a reward and the cost of each, (K,). The payoff is value * reward - cost."""
+
+    arms: Any
+    values: Floats
+    costs: Floats
 
 
 @jittable
@@ -43,10 +51,41 @@ def as_arms(arms: Any) -> Any:
     return arms
 
 
+@jittable
+def as_payoff_arms(offered: Any) -> PayoffArms:
+    """Return arms with payoffs, from the argument of an entry point: arms, and a matrix of values and costs, (2, K)."""
+    return PayoffArms(as_arms(offered[0]), offered[1][0], offered[1][1])
+
+
+@jittable
+def _arms_of(offered: PayoffArms) -> Any:
+    return offered.arms
+
+
+@by_type(PayoffArms, _arms_of)
+def plain_arms(offered: Any) -> Any:
+    """Return the arms without their payoffs."""
+    return offered
+
+
 @by_type(SparseRows, are_usable_rows)
 def are_usable_arms(arms: Any, dim: int) -> bool:
     """Whether there is at least one arm, and all of them are valid for compiled code."""
     return arms.shape[0] > 0 and arms.shape[1] == dim and usable(arms)
+
+
+@jittable
+def _are_usable_payoffs(offered: PayoffArms) -> bool:
+    for value in offered.values:
+        if not 0.0 <= value <= MAX_ABS:
+            return False
+    return offered.values.shape[0] == arm_count(offered.arms) and usable(offered.costs)
+
+
+@by_type(PayoffArms, _are_usable_payoffs)
+def are_usable_payoffs(offered: Any) -> bool:  # noqa: ARG001
+    """Whether every arm has a value of at least 0 and a cost. True without payoffs."""
+    return True
 
 
 @by_type(SparseRows, row_count)

@@ -21,7 +21,7 @@ def uniform_probabilities(levels: Floats, slopes: Floats, low: float, high: floa
 
     The first of equal lines has the whole probability. O(K log K).
     """
-    order = sorted_indices(slopes)
+    order = sorted_lines(slopes, slopes, 0.0)
     chain = np.empty(order.shape[0], dtype=np.int64)  # the highest lines, by position
     starts = np.empty(order.shape[0])  # the position from which each of them is the highest
     size = 0
@@ -70,7 +70,7 @@ def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
     The first of equal lines has the whole probability. A line whose interval is shorter than the rounding error has
     `ROUNDING` times the density of Z there instead of 0. O(K log K).
     """
-    order = sorted_indices(slopes)
+    order = sorted_lines(slopes, slopes, 0.0)
     chain, starts = np.empty(order.shape[0] + 1, dtype=np.int64), np.empty(order.shape[0] + 1)
     size = 0  # of the chain: the highest lines in the order of Z, each with the Z from which it is the highest
     for line in order:
@@ -96,12 +96,12 @@ def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
 
 
 @jittable
-def sorted_indices(values: Floats) -> Ints:
-    """The indices that sort the values, by a stable merge sort.
+def sorted_lines(levels: Floats, slopes: Floats, z: float) -> Ints:
+    """The indices that sort lines by levels + z slopes in ascending order, by a stable merge sort.
 
-    `np.argsort` takes 4 seconds to compile.
+    Compares differences, as `highest_line`. `np.argsort` takes 4 seconds to compile.
     """
-    size, width = values.shape[0], 1
+    size, width = levels.shape[0], 1
     order, merged = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     for i in range(size):
         order[i] = i
@@ -110,11 +110,12 @@ def sorted_indices(values: Floats) -> Ints:
             middle, end = min(start + width, size), min(start + 2 * width, size)
             left, right = start, middle
             for i in range(start, end):
-                if left < middle and (right >= end or values[order[left]] <= values[order[right]]):
-                    merged[i] = order[left]
+                a, b = order[min(left, size - 1)], order[min(right, size - 1)]
+                if left < middle and (right >= end or levels[a] - levels[b] <= z * (slopes[b] - slopes[a])):
+                    merged[i] = a
                     left += 1
                 else:
-                    merged[i] = order[right]
+                    merged[i] = b
                     right += 1
         order, merged = merged, order
         width *= 2

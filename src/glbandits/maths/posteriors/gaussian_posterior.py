@@ -23,7 +23,6 @@ from glbandits.maths.cholesky import (
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.proximal import proximal_pull, proximal_score
-from glbandits.maths.upper_envelope import highest_line, normal_probabilities
 from glbandits.maths.vectors import add_scaled, dot, norm
 
 
@@ -70,32 +69,12 @@ def score_and_norm(arms: Floats, a: int, theta: Floats, R: Floats, scratch: Floa
 
 
 @jittable
-def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int:
-    """The arm with the largest x'theta + scale ||x||, in the norm of the inverse of R'R.
-
-    O(K d^2).
-    """
+def score_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, out: Floats) -> None:
+    """Write x'theta + scale ||x|| for each arm, in the norm of the inverse of R'R. O(K d^2)."""
     scratch = np.empty(theta.shape[0])
-    best, best_score = 0, -np.inf
     for a in range(arms.shape[0]):
         mean, length = score_and_norm(arms, a, theta, R, scratch)
-        score = mean + scale * length
-        if score > best_score:
-            best, best_score = a, score
-    return best
-
-
-@jittable
-def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, link: LinkFunctions) -> int:
-    """As `best_with_bonus`, with a bonus on rewards: the largest mu(x'theta) + scale ||x||."""
-    scratch = np.empty(theta.shape[0])
-    best, best_score = 0, -np.inf
-    for a in range(arms.shape[0]):
-        mean, length = score_and_norm(arms, a, theta, R, scratch)
-        score = link.mean(mean) + scale * length
-        if score > best_score:
-            best, best_score = a, score
-    return best
+        out[a] = mean + scale * length
 
 
 @jittable
@@ -108,28 +87,6 @@ def score_lines(arms: Floats, theta: Floats, R: Floats, scale: float, levels: Fl
     for a in range(arms.shape[0]):
         levels[a], length = score_and_norm(arms, a, theta, R, scratch)
         slopes[a] = scale * length
-
-
-@jittable
-def best_perturbed(arms: Floats, theta: Floats, R: Floats, scale: float, z: float) -> int:
-    """The arm with the largest x'theta + z scale ||x||, in the norm of the inverse of R'R.
-
-    O(K d^2).
-    """
-    levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
-    score_lines(arms, theta, R, scale, levels, slopes)
-    return highest_line(levels, slopes, z)
-
-
-@jittable
-def perturbed_probabilities(arms: Floats, theta: Floats, R: Floats, scale: float, out: Floats) -> None:
-    """Write the probability that each arm is `best_perturbed` for a standard normal z.
-
-    O(K d^2 + K log K).
-    """
-    levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
-    score_lines(arms, theta, R, scale, levels, slopes)
-    normal_probabilities(levels, slopes, out)
 
 
 @jittable

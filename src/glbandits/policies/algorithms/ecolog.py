@@ -16,7 +16,7 @@ from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus, matched_width
+from glbandits.maths.posteriors.gaussian_posterior import matched_width, score_with_bonus
 from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
@@ -104,10 +104,10 @@ class Ecolog(ExplorationSettings):
         return LAYOUT.allocate(dim, level=self.bound**2, W=self.prior_precision, V=self.prior_precision, Q=1.0)
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest upper confidence bound."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        return best_with_bonus(arms, theta_of(state, dim), W_of(state, dim), width(state, settings))
+        score_with_bonus(arms, theta_of(state, dim), W_of(state, dim), width(state, settings), out)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Literal
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import by_type, jittable
-from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import any_index, uniform
+from glbandits.maths.philox import uniform
 from glbandits.maths.sparse_rows import SparseRow, SparseRows
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import (
     Coefficients,
     Grid,
@@ -27,7 +26,7 @@ from glbandits.policies.contract import (
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
 from glbandits.policies.shared.refit_policy import FITTED, LEARNED, FittedPolicy, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
-from glbandits.policies.shared.sparse.diagonal import SparseDiagonal, best_by_mean, learn_diagonal
+from glbandits.policies.shared.sparse.diagonal import SparseDiagonal, learn_diagonal, scores_by_mean
 
 ONLINE = StateLayout()
 """The state for `fit="online"`. Count and theta have the same offsets as in FITTED, so both choose by the same code."""
@@ -96,19 +95,19 @@ class EpsilonGreedy(FittedPolicy):
         return Coefficients(theta_of(state, dim).copy())
 
     @staticmethod
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Choose a random arm with probability epsilon, else the best arm."""
-        if uniform(rng) < epsilon(state, settings):
-            return any_index(rng, arm_count(arms))
-        return greedy_arm(state, arms)
+    def random_share(state: Floats, settings: Any) -> float:
+        """The current epsilon."""
+        return epsilon(state, settings)
 
     @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write epsilon/K for every arm, plus 1 - epsilon for the best arm."""
-        for a in range(out.shape[0]):
-            out[a] = epsilon(state, settings) / out.shape[0]
-        out[greedy_arm(state, arms)] += 1.0 - epsilon(state, settings)
-        return True
+    def explores(state: Floats, settings: Any, rng: Generator) -> bool:
+        """Whether to pull a random arm. Draws a number in every round, as the published code does."""
+        return bool(uniform(rng) < epsilon(state, settings))
+
+    @staticmethod
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under the estimate."""
+        greedy_scores(state, arms, out)
 
 
 class OnlineEpsilonGreedy(EpsilonGreedy):
@@ -139,10 +138,10 @@ class SparseEpsilonGreedy(SparseDiagonal, EpsilonGreedy, sparse=True):
         return learn_diagonal(state, x, reward, settings.first_precision, link)
 
 
-@by_type(SparseRows, best_by_mean)
-def greedy_arm(state: Floats, arms: Floats) -> int:
-    """Return the best arm under the estimate."""
-    return best_arm(arms, theta_of(state, arms.shape[1]))
+@by_type(SparseRows, scores_by_mean)
+def greedy_scores(state: Floats, arms: Floats, out: Floats) -> None:
+    """Write the scores under the estimate."""
+    score_arms(arms, theta_of(state, arms.shape[1]), out)
 
 
 @jittable

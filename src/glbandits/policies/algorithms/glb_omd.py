@@ -9,7 +9,7 @@ from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import rank_one_update, solve_for_variance
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
-from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
+from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, dot, norm
 from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
@@ -91,10 +91,10 @@ class GlbOmd(ExplorationSettings):
         return LAYOUT.allocate(dim, factor=self.precision(dim))
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest upper confidence bound."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        return best_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), width(state, settings, dim))
+        score_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), width(state, settings, dim), out)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -2,13 +2,14 @@
 
 from typing import Any, ClassVar
 
-from glbandits.common.arrays import Floats, Generator
+import numpy as np
+
+from glbandits.common.arrays import Floats
+from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import any_index, normal
-from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, perturbed_probabilities
-from glbandits.maths.vectors import uniform_mass
+from glbandits.maths.posteriors.gaussian_posterior import score_lines
 from glbandits.policies.contract import Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive
-from glbandits.policies.shared.mle_policy import LEARNED, MlePolicy, factor_of, theta_of
+from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
@@ -42,19 +43,10 @@ class GlmFp(MlePolicy):
     prior_precision: Positive = 1.0
 
     @staticmethod
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Choose a random arm during the warm-up, then the best with this round's perturbation."""
+    def lines(
+        state: Floats, settings: Any, arms: Floats, link: LinkFunctions, levels: Floats, slopes: Floats
+    ) -> ZRange:
+        """Write x'theta_hat and c ||x||_{H^-1} of each arm. Z is standard normal."""
         dim = arms.shape[1]
-        if state[LEARNED] < settings.tau:
-            return any_index(rng, arms.shape[0])
-        return best_perturbed(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, normal(rng))
-
-    @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write exact probabilities: after the warm-up, each arm's score is a line in Z."""
-        dim = arms.shape[1]
-        if state[LEARNED] < settings.tau:
-            uniform_mass(out)
-        else:
-            perturbed_probabilities(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, out)
-        return True
+        score_lines(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, levels, slopes)
+        return ZRange(-np.inf, np.inf, 0.0)

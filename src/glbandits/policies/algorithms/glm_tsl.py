@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision, inverse_norms
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
@@ -40,7 +40,7 @@ class GlmTsl(MlePolicy):
         return inverse_norms(factor_of(state, dim), arms)
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Return the best arm under a draw of theta."""
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under a draw of theta."""
         dim = arms.shape[1]
-        return best_arm(arms, draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng))
+        score_arms(arms, draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng), out)

@@ -3,12 +3,14 @@
 import math
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.posteriors.gaussian_posterior import best_mean_with_bonus, matched_width
+from glbandits.maths.posteriors.gaussian_posterior import matched_width, score_and_norm
 from glbandits.maths.vectors import copy_to
 from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, derived
 from glbandits.policies.shared.mle_policy import (
@@ -45,6 +47,7 @@ class GlmUcb(MlePolicy):
 
     name: ClassVar[str] = "glm-ucb"
     estimate: ClassVar[str] = "theta_in_ball"
+    scores_are_rewards: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d", memory="t d",
@@ -78,15 +81,18 @@ class GlmUcb(MlePolicy):
         return max(self.ridge, self.least_slope(dim) * self.prior_precision)
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest mu(x'theta) + rho ||x||_{M^-1}."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write mu(x'theta) + rho ||x||_{M^-1} of each arm."""
         dim = arms.shape[1]
         R, rho = factor_of(state, dim), settings.scale  # R'R = M
         if not rho >= 0.0:
             least, precision = settings.least_slope, settings.prior_precision
             theta_width = matched_width(R, precision, settings.noise, settings.failure, least, settings.bound)
             rho = settings.largest_slope * theta_width
-        return best_mean_with_bonus(arms, theta_in_ball_of(state, dim), R, rho, link)
+        theta, scratch = theta_in_ball_of(state, dim), np.empty(dim)
+        for a in range(arms.shape[0]):
+            score, length = score_and_norm(arms, a, theta, R, scratch)
+            out[a] = link.mean(score) + rho * length
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

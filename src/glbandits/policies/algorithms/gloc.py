@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
+from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.policies.contract import NonNegative, PolicyInfo
 from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of, width
 
@@ -31,7 +31,7 @@ class Gloc(GlocPolicy):
     exploration: NonNegative | None = 3.0
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest upper confidence bound."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        return best_with_bonus(arms, theta_hat_of(state, dim), factor_of(state, dim), width(state, settings, dim))
+        score_with_bonus(arms, theta_hat_of(state, dim), factor_of(state, dim), width(state, settings, dim), out)

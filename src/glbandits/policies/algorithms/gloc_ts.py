@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import PolicyInfo
 from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of, width
 
@@ -29,8 +29,8 @@ class GlocTs(GlocPolicy):
     )  # fmt: skip
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Return the best arm under a draw of theta."""
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under a draw of theta."""
         dim = arms.shape[1]
         radius = width(state, settings, dim)
-        return best_arm(arms, draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng))
+        score_arms(arms, draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng), out)

@@ -10,7 +10,7 @@ from glbandits.maths.feature_table import entries_of, find, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals, noise_at, skip_normals
 from glbandits.maths.sparse_rows import SparseRow, SparseRows
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import (
     AnyLink,
     Coefficients,
@@ -74,14 +74,14 @@ class LaplaceTs(Policy):
         return np.asarray(np.square(arms) @ (1.0 / precisions_of(state, dim)))
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Return the best arm under a draw of w."""
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under a draw of w."""
         dim = arms.shape[1]
         m, q, w = means_of(state, dim), precisions_of(state, dim), np.zeros(dim)
         add_normals(w, settings.exploration, rng)
         for i in range(dim):
             w[i] = m[i] + w[i] / math.sqrt(q[i])
-        return best_arm(arms, w)
+        score_arms(arms, w, out)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -109,11 +109,11 @@ class SparseLaplaceTs(SparseDiagonal, LaplaceTs, sparse=True):
 
     @staticmethod
     def sample(  # type: ignore[override]
-        state: Floats, settings: Any, arms: SparseRows, rng: Generator, link: LinkFunctions
-    ) -> int:
-        """Return the best arm under a draw of w."""
+        state: Floats, settings: Any, arms: SparseRows, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
+        """Write the scores under a draw of w."""
         indptr, indices, values = arms
-        table, best, best_score = table_at(state, TABLE), 0, -np.inf
+        table = table_at(state, TABLE)
         prior_root = math.sqrt(settings.prior_precision)
         for a in range(indptr.shape[0] - 1):
             score = 0.0
@@ -124,10 +124,8 @@ class SparseLaplaceTs(SparseDiagonal, LaplaceTs, sparse=True):
                     score += values[k] * (state[row + MEAN] + noise / math.sqrt(state[row + PRECISION]))
                 else:
                     score += values[k] * (noise / prior_root)
-            if score > best_score:
-                best, best_score = a, score
+            out[a] = score
         skip_normals(int(settings.dimension), rng)
-        return best
 
     @staticmethod
     def learn(  # type: ignore[override]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import Grid, PolicyInfo
 from glbandits.policies.shared.linear_policy import LinearPolicy, width
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
@@ -36,8 +36,8 @@ class LinTs(LinearPolicy):
     )  # fmt: skip
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Return the best arm under a draw of theta."""
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under a draw of theta."""
         dim = arms.shape[1]
         v = width(state, settings, dim)
-        return best_arm(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng))
+        score_arms(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng), out)

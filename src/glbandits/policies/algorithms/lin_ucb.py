@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
+from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.policies.contract import Grid, PolicyInfo
 from glbandits.policies.shared.linear_policy import LinearPolicy, width
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
@@ -34,7 +34,7 @@ class LinUcb(LinearPolicy):
     )  # fmt: skip
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest upper confidence bound."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        return best_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), width(state, settings, dim))
+        score_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), width(state, settings, dim), out)

@@ -115,8 +115,8 @@ class LinUcbDisjoint(Policy):
         return bool((np.diagonal(state[dim:].reshape(-1, c, c), axis1=1, axis2=2) > 0.0).all())
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest upper confidence bound. Skips blocks of zeros."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm. Skips blocks of zeros."""
         (K, dim), c = arms.shape, int(settings.context_dim)
         theta, scores, variances, x = theta_of(state, dim), np.zeros(K), np.zeros(K), np.empty(c)
         for start in range(0, dim, c):
@@ -131,12 +131,8 @@ class LinUcbDisjoint(Policy):
                     scores[a] += score
                     forward(R, x)
                     variances[a] += dot(x, x)
-        best, best_score = 0, -np.inf
         for a in range(K):
-            score = scores[a] + settings.alpha * math.sqrt(variances[a])
-            if score > best_score:
-                best, best_score = a, score
-        return best
+            out[a] = scores[a] + settings.alpha * math.sqrt(variances[a])
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

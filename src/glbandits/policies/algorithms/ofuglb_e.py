@@ -13,7 +13,7 @@ from glbandits.maths.fitting.likelihood import hessian_factor
 from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.fitting.warm_fit import absorb
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
-from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
+from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.policies.contract import Bounds, Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive, derived
 from glbandits.policies.shared.mle_policy import LEARNED, MlePolicy, factor_of, history_at, memory_of, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
@@ -88,10 +88,10 @@ class OfuglbE(MlePolicy):
         return link.highest_reward - link.lowest_reward
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest upper confidence bound."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        return best_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), width(state, settings, dim))
+        score_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), width(state, settings, dim), out)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -5,22 +5,16 @@ The estimator is that of the code of Faury et al. (2022).
 
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from glbandits.common.arrays import Floats, Generator
+from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import normal
-from glbandits.maths.posteriors.gaussian_posterior import (
-    best_perturbed,
-    best_with_bonus,
-    draw_with_precision,
-    perturbed_probabilities,
-)
-from glbandits.maths.vectors import best_arm, point_mass
-from glbandits.policies.contract import AnyLink, Grid, NonNegative, PolicyInfo
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision, score_lines, score_with_bonus
+from glbandits.maths.vectors import score_arms
+from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo
 from glbandits.policies.shared.posterior_policy import PosteriorPolicy, factor_of, mean_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
-
-FP, UCB, TS = range(3)
-"""The indices of the rules, in the order of the setting `rule`: compiled code reads a choice as its index."""
 
 
 class OnlineLaplace(PosteriorPolicy):
@@ -57,24 +51,35 @@ class OnlineLaplace(PosteriorPolicy):
     rule: Literal["fp", "ucb", "ts"] = "fp"
     exploration: NonNegative = 1.0
 
-    @staticmethod
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Choose by the rule: one perturbation for all arms, a bonus, or a draw of theta."""
-        scale, dim = settings.exploration, arms.shape[1]
-        theta, R = mean_of(state, dim), factor_of(state, dim)
-        if settings.rule == FP:
-            return best_perturbed(arms, theta, R, scale, normal(rng))
-        if settings.rule == UCB:
-            return best_with_bonus(arms, theta, R, scale)
-        return best_arm(arms, draw_with_precision(theta, R, scale, rng))
+    def implementation(self, dim: int) -> type[Policy]:
+        return {"fp": OnlineLaplace, "ucb": OnlineLaplaceUcb, "ts": OnlineLaplaceTs}[self.rule]
 
     @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write exact probabilities for "fp" and "ucb"; "ts" has no exact form."""
-        scale, dim = settings.exploration, arms.shape[1]
-        theta, R = mean_of(state, dim), factor_of(state, dim)
-        if settings.rule == FP:
-            perturbed_probabilities(arms, theta, R, scale, out)
-        else:
-            point_mass(out, best_with_bonus(arms, theta, R, scale))
-        return bool(settings.rule != TS)
+    def lines(
+        state: Floats, settings: Any, arms: Floats, link: LinkFunctions, levels: Floats, slopes: Floats
+    ) -> ZRange:
+        """Write x'theta and a ||x||_{H^-1} of each arm. Z is standard normal."""
+        dim = arms.shape[1]
+        score_lines(arms, mean_of(state, dim), factor_of(state, dim), settings.exploration, levels, slopes)
+        return ZRange(-np.inf, np.inf, 0.0)
+
+
+class OnlineLaplaceUcb(OnlineLaplace):
+    """Online Laplace with `rule="ucb"`."""
+
+    @staticmethod
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm."""
+        dim = arms.shape[1]
+        score_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), settings.exploration, out)
+
+
+class OnlineLaplaceTs(OnlineLaplace):
+    """Online Laplace with `rule="ts"`."""
+
+    @staticmethod
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under a draw of theta."""
+        dim = arms.shape[1]
+        theta = draw_with_precision(mean_of(state, dim), factor_of(state, dim), settings.exploration, rng)
+        score_arms(arms, theta, out)

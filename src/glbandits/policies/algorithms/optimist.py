@@ -10,12 +10,11 @@ from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import by_type, jittable
 from glbandits.maths.arm_rows import arm_count
+from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_size, merge_blocks, set_initial_blocks
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.maths.upper_envelope import uniform_probabilities
-from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import (
     AnyLink,
     BonusRule,
@@ -224,23 +223,22 @@ class Optimist(Policy):
         return state
 
     @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write exact probabilities, from the interval of Z in which each arm has the best score."""
-        K, floor = arm_count(arms), settings.floor
-        if state[COUNT] == 0.0:
-            uniform_mass(out)
-            return True
-        levels, slopes = np.empty(K), np.empty(K)
+    def random_share(state: Floats, settings: Any) -> float:
+        """1 before the first reward, then the floor."""
+        return 1.0 if state[COUNT] == 0.0 else float(settings.floor)
+
+    @staticmethod
+    def lines(
+        state: Floats, settings: Any, arms: Floats, link: LinkFunctions, levels: Floats, slopes: Floats
+    ) -> ZRange:
+        """Write the posterior mean and the bonus of the score of each arm."""
         score_moments(state, arms, levels, slopes)
-        features, sigma = features_counted(state, settings, arms), noise_scale(state, settings.noise)
-        amount = information(state, features)
-        for a in range(K):
+        amount = information(state, features_counted(state, settings, arms))
+        for a in range(slopes.shape[0]):
             slopes[a] = bonus(slopes[a], amount)
         # As in `choose`, sigma multiplies Z and not the bonuses: rounding could make the products equal.
-        uniform_probabilities(levels, slopes, LEAST_BONUS * sigma, LARGEST_BONUS * sigma, out)
-        for a in range(K):
-            out[a] = floor / K + (1.0 - floor) * out[a]
-        return True
+        sigma = noise_scale(state, settings.noise)
+        return ZRange(LEAST_BONUS * sigma, LARGEST_BONUS * sigma, state[INTERCEPT])
 
 
 @selects_half_life

@@ -7,12 +7,13 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.errors import InvalidInput
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import inverse_norm, log_determinant, rank_one_update
 from glbandits.maths.fitting.fit_in_ball import fit_in_ball
 from glbandits.maths.fitting.observation_history import labelled, remember, rows_labelled
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
-from glbandits.maths.vectors import copy_to, dot
+from glbandits.maths.vectors import copy_to, dot, point_mass
 from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, ExplorationSettings
 
@@ -128,27 +129,13 @@ class RsGlincb(ExplorationSettings):
         return LAYOUT.allocate(dim, V=precision, H=precision, H_played=precision)
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Choose by line 1 or 2."""
-        K, dim = arms.shape
-        V, theta_warm, scratch, upper = V_of(state, dim), theta_warm_of(state, dim), np.empty(dim), np.empty(K)
-        widest, largest, best_lower = 0, -np.inf, -np.inf
-        for a in range(K):
-            score, length = score_and_norm(arms, a, theta_warm, V, scratch)
-            if length > largest:
-                widest, largest = a, length
-            upper[a] = score + settings.b * length
-            best_lower = max(best_lower, score - settings.b * length)
-        if largest * largest >= settings.largest_known:
-            return widest
-        H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
-        for a in range(K):
-            if upper[a] >= best_lower:
-                score, length = score_and_norm(arms, a, theta, H, scratch)
-                score += settings.c * length
-                if score > best_score:
-                    best, best_score = a, score
-        return best
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        return arm_by_lines(state, settings, arms)
+
+    @staticmethod
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        point_mass(out, arm_by_lines(state, settings, arms))
+        return True
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -172,3 +159,27 @@ class RsGlincb(ExplorationSettings):
             for i in range(dim):
                 copy_to(H_then[i], H_now[i])
         return state
+
+
+@jittable
+def arm_by_lines(state: Floats, settings: Any, arms: Floats) -> int:
+    """Choose by line 1 or 2."""
+    K, dim = arms.shape
+    V, theta_warm, scratch, upper = V_of(state, dim), theta_warm_of(state, dim), np.empty(dim), np.empty(K)
+    widest, largest, best_lower = 0, -np.inf, -np.inf
+    for a in range(K):
+        score, length = score_and_norm(arms, a, theta_warm, V, scratch)
+        if length > largest:
+            widest, largest = a, length
+        upper[a] = score + settings.b * length
+        best_lower = max(best_lower, score - settings.b * length)
+    if largest * largest >= settings.largest_known:
+        return widest
+    H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
+    for a in range(K):
+        if upper[a] >= best_lower:
+            score, length = score_and_norm(arms, a, theta, H, scratch)
+            score += settings.c * length
+            if score > best_score:
+                best, best_score = a, score
+    return best

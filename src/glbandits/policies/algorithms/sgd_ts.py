@@ -10,8 +10,8 @@ from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import add_normals, any_index, uniform
-from glbandits.maths.vectors import add_scaled, best_arm, copy_to, dot, project_to_ball, uniform_mass
+from glbandits.maths.philox import add_normals
+from glbandits.maths.vectors import add_scaled, copy_to, dot, project_to_ball, score_arms
 from glbandits.policies.contract import (
     AnyLink,
     Bounds,
@@ -119,17 +119,27 @@ class SgdTs(Policy):
     ridge: NonNegative = 0.0
 
     @staticmethod
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Lines 1 and 14: a random arm in the first block, then the largest x'theta_TS."""
-        K, dim = arms.shape
-        if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
-            return any_index(rng, K)
-        if settings.draws_per_block == 0.0:  # draw="decision"
+    def random_share(state: Floats, settings: Any) -> float:
+        """Line 1: all arms are random in the first block."""
+        return 1.0 if state[BLOCK] == 0.0 else float(settings.floor)
+
+    @staticmethod
+    def draw_count(state: Floats, settings: Any) -> int:
+        """The number of draws theta_TS in the state; 0 for draw="decision"."""
+        return int(settings.draws_per_block)
+
+    @staticmethod
+    def scores(
+        state: Floats, settings: Any, arms: Floats, draw: int, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
+        """Line 14: write x'theta_TS of each arm, of which the largest is pulled."""
+        dim = arms.shape[1]
+        if settings.draws_per_block > 0.0:
+            score_arms(arms, block_draw(state, dim, draw), out)
+        else:  # draw="decision"
             theta_ts = theta_bar_of(state, dim).copy()
             add_normals(theta_ts, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
-            return best_arm(arms, theta_ts)
-        index = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
-        return best_arm(arms, block_draw(state, dim, index))
+            score_arms(arms, theta_ts, out)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -147,22 +157,6 @@ class SgdTs(Policy):
                 state = fit_first_block(state, settings, dim, link)  # lines 2 to 4
             complete_block(state, settings, dim, rng)  # lines 7 to 12
         return state
-
-    @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write the share of the block's draws under which each arm is the best.
-
-        Returns False for draw="decision", which has no exact form.
-        """
-        K, dim = arms.shape
-        uniform_mass(out)
-        if state[BLOCK] == 0.0:
-            return True
-        for a in range(K):
-            out[a] = settings.floor / K
-        for index in range(int(settings.draws_per_block)):
-            out[best_arm(arms, block_draw(state, dim, index))] += (1.0 - settings.floor) / settings.draws_per_block
-        return bool(settings.draws_per_block > 0.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

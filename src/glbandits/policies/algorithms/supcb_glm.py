@@ -18,8 +18,9 @@ from glbandits.maths.fitting.observation_history import (
 )
 from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.philox import any_index
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
-from glbandits.maths.vectors import copy_to
+from glbandits.maths.vectors import copy_to, point_mass, uniform_mass
 from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, PositiveInt, StateLayout, derived
 from glbandits.policies.shared.mle_policy import MlePolicy
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
@@ -112,32 +113,19 @@ class SupCbGlm(MlePolicy):
         return LAYOUT.is_valid(state[: stages_at(dim)], dim) and all(STAGE.is_valid(stage, dim) for stage in stages)
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Choose by line 2."""
-        K, dim = arms.shape
-        left, means, scratch = np.ones(K), np.empty(K), np.empty(dim)
-        limit, best = 1.0, 0  # limit is 2^-s
-        for s in range(1, int(settings.stages) + 1):
-            limit *= 0.5
-            stage = stage_of(state, dim, s)
-            theta, V = theta_of(stage, dim), factor_of(stage, dim)
-            best, best_mean, widest, largest = 0, -np.inf, 0, -np.inf
-            for a in range(K):
-                if left[a] > 0.0:
-                    means[a], length = score_and_norm(arms, a, theta, V, scratch)
-                    w = settings.scale * length
-                    if means[a] > best_mean:
-                        best, best_mean = a, means[a]
-                    if w > largest:
-                        widest, largest = a, w
-            if largest > limit:  # a
-                return widest
-            if largest <= settings.finest:  # b
-                return best
-            for a in range(K):  # c
-                if left[a] > 0.0 and means[a] < best_mean - 2.0 * limit:
-                    left[a] = 0.0
-        return best
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Choose by line 1 or 2."""
+        if state[LEARNED] < settings.tau:
+            return any_index(rng, arms.shape[0])
+        return arm_by_stages(state, settings, arms)
+
+    @staticmethod
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        if state[LEARNED] < settings.tau:
+            uniform_mass(out)
+        else:
+            point_mass(out, arm_by_stages(state, settings, arms))
+        return True
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -165,6 +153,35 @@ class SupCbGlm(MlePolicy):
                 for s in range(2, stages + 1):
                     copy_to(theta_of(stage_of(state, dim, s), dim), theta)
         return state
+
+
+@jittable
+def arm_by_stages(state: Floats, settings: Any, arms: Floats) -> int:
+    """Choose by line 2."""
+    K, dim = arms.shape
+    left, means, scratch = np.ones(K), np.empty(K), np.empty(dim)
+    limit, best = 1.0, 0  # limit is 2^-s
+    for s in range(1, int(settings.stages) + 1):
+        limit *= 0.5
+        stage = stage_of(state, dim, s)
+        theta, V = theta_of(stage, dim), factor_of(stage, dim)
+        best, best_mean, widest, largest = 0, -np.inf, 0, -np.inf
+        for a in range(K):
+            if left[a] > 0.0:
+                means[a], length = score_and_norm(arms, a, theta, V, scratch)
+                w = settings.scale * length
+                if means[a] > best_mean:
+                    best, best_mean = a, means[a]
+                if w > largest:
+                    widest, largest = a, w
+        if largest > limit:  # a
+            return widest
+        if largest <= settings.finest:  # b
+            return best
+        for a in range(K):  # c
+            if left[a] > 0.0 and means[a] < best_mean - 2.0 * limit:
+                left[a] = 0.0
+    return best
 
 
 @jittable

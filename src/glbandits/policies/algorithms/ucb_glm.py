@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
+from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo, derived
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, remember_and_fit, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
@@ -43,10 +43,10 @@ class UcbGlm(MlePolicy):
         return self.exploration if self.exploration is not None else self.mle_width(self.link, dim, self.horizon)
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the arm with the largest upper confidence bound."""
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        return best_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), settings.scale)
+        score_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, out)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

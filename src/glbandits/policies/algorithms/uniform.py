@@ -3,10 +3,7 @@
 from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import any_index
-from glbandits.maths.vectors import uniform_mass
 from glbandits.policies.contract import AnyLink, Policy, PolicyInfo, StateLayout
 
 LAYOUT = StateLayout()
@@ -38,19 +35,18 @@ class Uniform(Policy):
     link: AnyLink = "identity"
 
     @staticmethod
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        return any_index(rng, arm_count(arms))
+    def random_share(state: Floats, settings: Any) -> float:
+        return 1.0
+
+    @staticmethod
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Never called, because every decision is random."""
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Count the reward."""
         state[LEARNED] += 1.0
         return state
-
-    @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        uniform_mass(out)
-        return True
 
 
 class SparseUniform(Uniform, sparse=True):

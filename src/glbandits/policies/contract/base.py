@@ -12,15 +12,13 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, dataclass_transform
 
 import numpy as np
 
-from glbandits.common.arrays import Bools, Floats, Generator, Ints
+from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import fixed_tuple, jittable
-from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import any_index
-from glbandits.maths.vectors import point_mass, uniform_mass
 from glbandits.policies.contract.bonus_rule import BonusRule
 from glbandits.policies.contract.model_facts import Coefficients, Outliers
+from glbandits.policies.contract.rules import PARTS, RULES, add_decisions, attach
 from glbandits.policies.contract.settings import (
     AnyLink,
     declared_settings,
@@ -34,7 +32,7 @@ Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
 """Values for some settings of a policy. An experiment runs every combination."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
-COMPILED = ("choose", "learn", "probabilities", "decide", "sample", "is_warming_up")
+COMPILED = ("choose", "learn", "probabilities", *PARTS)
 """The functions of a policy that run every round, as compiled code or as plain Python."""
 
 
@@ -68,18 +66,20 @@ class Policy:
     Everything that the policy learns is in one flat array, the state, whose parts `layout` declares. The functions
     below run every round. They are static, read no attribute, and may call only functions under `@jittable`:
 
-    - `choose(state, settings, arms, rng, link) -> int` returns the arm to pull. It changes nothing but `rng`.
     - `learn(state, settings, x, reward, rng, link) -> state` learns one reward in place and returns the state. To grow
       or shrink the state, it returns another array.
-    - `probabilities(state, settings, arms, link, out) -> bool` writes the probability of each arm to `out` and returns
-      True. It returns False if the rule has no exact form; callers then estimate it by many calls of `choose`.
+    - A rule, from which decisions, rankings, payoffs and probabilities follow (`policies.contract.rules`):
+      `index(state, settings, arms, link, out)` writes the score of each arm to `out`, without randomness;
+      `sample(state, settings, arms, rng, link, out)` writes random scores; or
+      `lines(state, settings, arms, link, levels, slopes) -> ZRange` writes scores level + Z slope with one random Z.
+      Scores are on the scale of x'theta: the expected reward of a score is link.mean(score).
+    - Optionally `random_share(state, settings) -> float`, the probability that a decision is uniformly random, such as
+      1 during a warm-up.
 
-    Instead of `choose` and `probabilities` a policy may define a rule, from which this class builds both:
-
-    - `decide(state, settings, arms, link) -> int` for a deterministic rule, or
-    - `sample(state, settings, arms, rng, link) -> int` for a random rule without exact probabilities;
-    - with either of them, optionally `is_warming_up(state, settings) -> bool`. While it returns True, arms are pulled
-      uniformly at random.
+    A policy without a score for each arm defines `choose(state, settings, arms, rng, link) -> int` instead of a rule,
+    and optionally `probabilities(state, settings, arms, link, out) -> bool`, which writes the probability of each arm
+    and returns True. Without exact probabilities, callers estimate them by many calls of `choose`. Such a policy has
+    neither rankings nor payoffs.
 
     Arguments of these functions: `settings` has an attribute for each numeric setting (None reads as NaN, a choice as
     its index) and for each method under `@derived`. `rng` is a random generator (`maths.philox`). `arms` is a (K, d)
@@ -107,9 +107,15 @@ class Policy:
     """The index in a state of the number of outliers that were limited; None if the policy limits none."""
     is_sparse: ClassVar[bool] = False
     """Whether the functions take sparse rows."""
+    scores_are_rewards: ClassVar[bool] = False
+    """Whether the rule writes expected rewards instead of scores."""
 
     choose: ClassVar[Callable[..., int]]
     learn: ClassVar[Callable[..., Floats]]
+    choose_by_payoff: ClassVar[Callable[..., int] | None] = None
+    payoff_probabilities: ClassVar[Callable[..., bool] | None] = None
+    rank: ClassVar[Callable[..., float] | None] = None
+    position_probabilities: ClassVar[Callable[..., bool] | None] = None
 
     def __init_subclass__(cls, *, sparse: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -125,15 +131,12 @@ class Policy:
             function = function.__func__ if isinstance(function, staticmethod) else function
             if isinstance(function, FunctionType):
                 setattr(cls, name, staticmethod(jittable(function)))
-        if "choose" in vars(cls) and "probabilities" not in vars(cls):  # those of a base class would not match
+        if {"choose", "probabilities", *RULES}.intersection(vars(cls)) == {"choose"}:
             cls.probabilities = staticmethod(Policy.probabilities)  # type: ignore[method-assign]
+        add_decisions(cls)
         if sparse:
             cls.is_sparse = True
             next(base for base in cls.__bases__ if issubclass(base, Policy))._sparse_form = cls  # type: ignore[attr-defined]
-        if not {"decide", "sample", "is_warming_up"}.isdisjoint(vars(cls)):
-            defined = next((base for base in cls.__mro__ if not {"decide", "sample"}.isdisjoint(vars(base))), None)
-            if defined is not None:
-                _add_random_rule(cls) if "sample" in vars(defined) else _add_deterministic_rule(cls)
 
     def __post_init__(self) -> None:
         validate_settings(self)
@@ -230,52 +233,21 @@ class Policy:
 
     @staticmethod
     @jittable
-    def is_warming_up(state: Floats, settings: Any) -> bool:
-        """Whether arms are still pulled at random. Without an override: never."""
-        return False
+    def random_share(state: Floats, settings: Any) -> float:
+        """The probability that the next decision is uniformly random. Without an override: 0."""
+        return 0.0
+
+    @staticmethod
+    @jittable
+    def draw_count(state: Floats, settings: Any) -> int:
+        """The number of equally likely draws in the state from which `scores` uses one. Without an override: 1."""
+        return 1
 
     @staticmethod
     @jittable
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Return False: without an override the probabilities have no exact form."""
         return False
-
-
-def _add_deterministic_rule(kind: Any) -> None:
-    decide, is_warming_up = kind.decide, kind.is_warming_up
-
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Choose a random arm during the warm-up, then the arm of the rule."""
-        if is_warming_up(state, settings):
-            return any_index(rng, arm_count(arms))
-        return decide(state, settings, arms, link)  # type: ignore[no-any-return]
-
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write uniform probabilities during the warm-up, then 1 for the arm of the rule."""
-        if is_warming_up(state, settings):
-            uniform_mass(out)
-        else:
-            point_mass(out, decide(state, settings, arms, link))
-        return True
-
-    attach(kind, choose, probabilities)
-
-
-def _add_random_rule(kind: Any) -> None:
-    sample, is_warming_up = kind.sample, kind.is_warming_up
-
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Choose a random arm during the warm-up, then an arm sampled by the rule."""
-        if is_warming_up(state, settings):
-            return any_index(rng, arm_count(arms))
-        return sample(state, settings, arms, rng, link)  # type: ignore[no-any-return]
-
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write uniform probabilities during the warm-up. Afterwards they have no exact form."""
-        uniform_mass(out)
-        return bool(is_warming_up(state, settings))
-
-    attach(kind, choose, probabilities)
 
 
 def unpacker(kind: Any) -> Callable[[Floats], Any]:
@@ -291,10 +263,3 @@ def unpacker(kind: Any) -> Callable[[Floats], Any]:
         attach(kind, unpack)
     unpack_settings: Callable[[Floats], Any] = kind.unpack
     return unpack_settings
-
-
-def attach(kind: type, *functions: Any) -> None:
-    """Add functions to a class as static methods, under names that Numba's cache can find."""
-    for function in functions:
-        function.__module__, function.__qualname__ = kind.__module__, f"{kind.__qualname__}.{function.__name__}"
-        setattr(kind, function.__name__, staticmethod(jittable(function)))

@@ -63,17 +63,42 @@ class PolicyFunctions(NamedTuple):
     name: str
 
 
-def policy_functions(kind: Any) -> PolicyFunctions:
-    """Return the functions of a policy class, for entry points to close over."""
+class RankingFunctions(NamedTuple):
+    """The functions of a policy class for rankings; None if it has no score for each arm."""
+
+    rank: Any
+    position_probabilities: Any
+
+
+def policy_functions(kind: Any, *, payoffs: bool = False) -> PolicyFunctions:
+    """Return the functions of a policy class, for entry points to close over.
+
+    With `payoffs`, `choose` and `probabilities` take PayoffArms. They are None if the policy has no score for each arm.
+    """
+    choose, learn, probabilities, unpack, by_payoff, payoff_probabilities, *_ = _all_functions(kind)
+    if payoffs:
+        return PolicyFunctions(by_payoff, learn, payoff_probabilities, unpack, kind.name)
+    return PolicyFunctions(choose, learn, probabilities, unpack, kind.name)
+
+
+def ranking_functions(kind: Any) -> RankingFunctions:
+    """Return the functions of a policy class for rankings. They take arms and PayoffArms."""
+    return RankingFunctions(*_all_functions(kind)[-2:])
+
+
+def _all_functions(kind: Any) -> tuple[Any, ...]:
     if kind not in _functions:
-        functions = (kind.choose, kind.learn, kind.probabilities, unpacker(kind))
+        functions: tuple[Any, ...] = (
+            kind.choose, kind.learn, kind.probabilities, unpacker(kind),
+            kind.choose_by_payoff, kind.payoff_probabilities, kind.rank, kind.position_probabilities,
+        )  # fmt: skip
         if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
             functions = _findable_copies(kind.__name__, functions)
-        _functions[kind] = PolicyFunctions(*functions, kind.name)
+        _functions[kind] = functions
     return _functions[kind]
 
 
-_functions: WeakKeyDictionary[type, PolicyFunctions] = WeakKeyDictionary()
+_functions: WeakKeyDictionary[type, tuple[Any, ...]] = WeakKeyDictionary()
 
 
 def _findable_copies(name: str, functions: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -81,16 +106,16 @@ def _findable_copies(name: str, functions: tuple[Any, ...]) -> tuple[Any, ...]:
 
     Numba's cache finds a function by its module and name. Functions of `__main__` would be compiled in every process.
     """
-    digest = "".join(digest_of_code(function).value for function in functions)
+    digest = "".join(digest_of_code(function).value for function in functions if function is not None)
     module = ModuleType(f"glbandits_{name}_{digest}")
     sys.modules[module.__name__] = module
-    for original in functions:
+    for original in filter(None, functions):
         copy = FunctionType(
             original.__code__, original.__globals__, original.__name__, original.__defaults__, original.__closure__
         )
         copy.__module__, copy.__qualname__ = module.__name__, original.__name__
         setattr(module, original.__name__, jittable(copy))
-    return tuple(getattr(module, function.__name__) for function in functions)
+    return tuple(None if function is None else getattr(module, function.__name__) for function in functions)
 
 
 @register_python

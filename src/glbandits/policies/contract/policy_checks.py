@@ -22,11 +22,14 @@ from glbandits.policies.contract.settings import packed_names
 
 PARAMETERS = {
     "choose": ("state", "settings", "arms", "rng", "link"),
-    "decide": ("state", "settings", "arms", "link"),
-    "sample": ("state", "settings", "arms", "rng", "link"),
+    "index": ("state", "settings", "arms", "link", "out"),
+    "sample": ("state", "settings", "arms", "rng", "link", "out"),
+    "scores": ("state", "settings", "arms", "draw", "rng", "link", "out"),
+    "lines": ("state", "settings", "arms", "link", "levels", "slopes"),
     "learn": ("state", "settings", "x", "reward", "rng", "link"),
     "probabilities": ("state", "settings", "arms", "link", "out"),
-    "is_warming_up": ("state", "settings"),
+    "random_share": ("state", "settings"),
+    "draw_count": ("state", "settings"),
 }
 
 
@@ -72,7 +75,7 @@ def _check_class(kind: type[Policy]) -> None:
     if not isinstance(getattr(kind, "name", None), str):
         raise InvalidInput(f'{name} has no name. Add a line such as `name: ClassVar[str] = "mine"`.')
     if not hasattr(kind, "choose"):
-        raise InvalidInput(f"{name} has no rule. Define choose, decide or sample: see the docstring of Policy.")
+        raise InvalidInput(f"{name} has no rule. Define index, sample, lines or choose: see the docstring of Policy.")
     if not hasattr(kind, "learn"):
         raise InvalidInput(f"{name} has no learn. Define learn(state, settings, x, reward, rng, link) -> state.")
     for function_name, wanted in PARAMETERS.items():

@@ -23,9 +23,10 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.numba_support import jittable
+from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions
 from glbandits.policies.contract import Policy, StateLayout
-from glbandits.policies.contract.base import attach
+from glbandits.policies.contract.rules import add_decisions, attach
 from glbandits.policies.shared.outlier_limits import limit_features
 from glbandits.policies.shared.posterior_state import INTERCEPT, dispersion, mean_at
 
@@ -191,7 +192,7 @@ def select_copy(state: Floats) -> Floats:
 def selects_half_life(kind: Kind) -> Kind:
     """Class decorator: choose and learn with several copies of the base class's state."""
     base: Any = kind.__base__
-    copied_choose, copied_learn, copied_probabilities = base.choose, base.learn, base.probabilities
+    copied_choose, copied_learn, copied_lines, copied_share = base.choose, base.learn, base.lines, base.random_share
 
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Return the decision of the active copy."""
@@ -211,10 +212,17 @@ def selects_half_life(kind: Kind) -> Kind:
                 state = with_copy(state, i, learned)
         return select_copy(state)
 
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Write the probabilities of the active copy."""
-        copied = copy_settings(settings, math.inf)
-        return copied_probabilities(active_copy(state), copied, arms, link, out)  # type: ignore[no-any-return]
+    def random_share(state: Floats, settings: Any) -> float:
+        """The share of random decisions of the active copy."""
+        return copied_share(active_copy(state), copy_settings(settings, math.inf))  # type: ignore[no-any-return]
 
-    attach(kind, choose, learn, probabilities)
+    def lines(
+        state: Floats, settings: Any, arms: Floats, link: LinkFunctions, levels: Floats, slopes: Floats
+    ) -> ZRange:
+        """Write the lines of the active copy."""
+        copied = copy_settings(settings, math.inf)
+        return copied_lines(active_copy(state), copied, arms, link, levels, slopes)  # type: ignore[no-any-return]
+
+    attach(kind, choose, learn, random_share, lines)
+    add_decisions(kind)
     return kind

@@ -100,9 +100,9 @@ class MlePolicy(ExplorationSettingsWithNoise):
         return self.layout.allocate(dim, factor=self.precision(dim))
 
     @staticmethod
-    def is_warming_up(state: Floats, settings: Any) -> bool:
-        """Whether fewer than tau rewards were learned."""
-        return bool(state[LEARNED] < settings.tau)
+    def random_share(state: Floats, settings: Any) -> float:
+        """1 before tau rewards were learned, then 0."""
+        return 1.0 if state[LEARNED] < settings.tau else 0.0
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -13,7 +13,7 @@ from glbandits.compilation.numba_support import jittable
 from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import AnyLink, NonNegative, NonNegativeInt, Policy, StateLayout
 
 LAYOUT = StateLayout()
@@ -48,14 +48,14 @@ class RefitPolicy(Policy):
     ridge: NonNegative = 1.0
 
     @staticmethod
-    def is_warming_up(state: Floats, settings: Any) -> bool:
-        """Whether fewer than `warm_up` rewards were learned."""
-        return bool(state[LEARNED] < settings.warm_up)
+    def random_share(state: Floats, settings: Any) -> float:
+        """1 before `warm_up` rewards were learned, then 0."""
+        return 1.0 if state[LEARNED] < settings.warm_up else 0.0
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Return the best arm under theta."""
-        return best_arm(arms, theta_of(state, arms.shape[1]))
+    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under theta."""
+        score_arms(arms, theta_of(state, arms.shape[1]), out)
 
 
 class FittedPolicy(RefitPolicy):

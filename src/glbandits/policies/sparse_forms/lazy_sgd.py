@@ -132,13 +132,13 @@ def stored_generator(state: Floats, index: int, dim: int) -> Generator:
 
 
 @jittable
-def best_under_draw(state: Floats, arms: SparseRows, deviation: float, rng: Generator) -> int:
-    """Return the arm with the largest x'theta_TS, where theta_TS is theta_bar plus noise from this generator.
+def scores_under_draw(state: Floats, arms: SparseRows, deviation: float, rng: Generator, out: Floats) -> None:
+    """Write x'theta_TS of each arm, where theta_TS is theta_bar plus noise from this generator.
 
     Does not advance the generator.
     """
     indptr, indices, values = arms
-    table, best, best_score = table_at(state, TABLE), 0, -np.inf
+    table = table_at(state, TABLE)
     S, j = state[SCALE_SUM], state[BLOCK]
     for a in range(indptr.shape[0] - 1):
         score = 0.0
@@ -147,9 +147,7 @@ def best_under_draw(state: Floats, arms: SparseRows, deviation: float, rng: Gene
             if row >= 0:
                 theta = state[row + HAT] + (S * state[row + U] - state[row + C]) / j
             score += values[k] * (theta + noise_at(indices[k], deviation, rng))
-        if score > best_score:
-            best, best_score = a, score
-    return best
+        out[a] = score
 
 
 def is_valid_generator(state: Floats) -> bool:

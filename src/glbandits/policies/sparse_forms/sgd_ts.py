@@ -7,12 +7,10 @@ import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.numba_support import jittable
 from glbandits.maths.feature_table import entries_of, has_room, is_valid_table, largest_count
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.philox import any_index, skip_normals, uniform
-from glbandits.maths.sparse_rows import SparseRow, SparseRows, row_count
-from glbandits.maths.vectors import uniform_mass
+from glbandits.maths.philox import skip_normals
+from glbandits.maths.sparse_rows import SparseRow, SparseRows
 from glbandits.policies.algorithms.sgd_ts import BLOCK, POSITION, SgdTs
 from glbandits.policies.contract import Coefficients, derived
 from glbandits.policies.shared.sgd_ts_theory import variance
@@ -30,9 +28,9 @@ from glbandits.policies.sparse_forms.lazy_sgd import (
     C,
     U,
     add_gradient,
-    best_under_draw,
     is_valid_generator,
     is_valid_list,
+    scores_under_draw,
     store_generator,
     stored_generator,
     take_step,
@@ -87,17 +85,17 @@ class SparseSgdTs(SgdTs, sparse=True):
         return np.full(len(features), most_entries <= largest_count(max_size - TABLE, ROW))
 
     @staticmethod
-    def choose(state: Floats, settings: Any, arms: SparseRows, rng: Generator, link: LinkFunctions) -> int:
-        """Lines 1 and 14: a random arm in the first block, then the largest x'theta_TS."""
+    def scores(
+        state: Floats, settings: Any, arms: SparseRows, draw: int, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
+        """Line 14: write x'theta_TS of each arm."""
         dim = int(settings.dimension)
-        if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
-            return any_index(rng, row_count(arms))
-        if settings.draws_per_block == 0.0:  # draw="decision"
-            arm = best_under_draw(state, arms, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
+        deviation = math.sqrt(variance(settings, state[BLOCK], dim))
+        if settings.draws_per_block > 0.0:
+            scores_under_draw(state, arms, deviation, stored_generator(state, draw, dim), out)
+        else:  # draw="decision"
+            scores_under_draw(state, arms, deviation, rng, out)
             skip_normals(dim, rng)
-            return arm
-        index = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
-        return best_under_block_draw(state, settings, arms, index)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: SparseRow, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -116,27 +114,3 @@ class SparseSgdTs(SgdTs, sparse=True):
             skip_normals(int(settings.dimension), rng)
         state[POSITION] = 0.0
         return state
-
-    @staticmethod
-    def probabilities(state: Floats, settings: Any, arms: SparseRows, link: LinkFunctions, out: Floats) -> bool:
-        """Write the share of the block's draws under which each arm is the best.
-
-        Returns False for draw="decision", which has no exact form.
-        """
-        uniform_mass(out)
-        if state[BLOCK] == 0.0:
-            return True
-        for a in range(out.shape[0]):
-            out[a] = settings.floor / out.shape[0]
-        for index in range(int(settings.draws_per_block)):
-            arm = best_under_block_draw(state, settings, arms, index)
-            out[arm] += (1.0 - settings.floor) / settings.draws_per_block
-        return bool(settings.draws_per_block > 0.0)
-
-
-@jittable
-def best_under_block_draw(state: Floats, settings: Any, arms: SparseRows, index: int) -> int:
-    """Return the best arm under one of the draws theta_TS of the current block."""
-    dim = int(settings.dimension)
-    deviation = math.sqrt(variance(settings, state[BLOCK], dim))
-    return best_under_draw(state, arms, deviation, stored_generator(state, index, dim))

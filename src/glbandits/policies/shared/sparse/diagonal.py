@@ -74,17 +74,15 @@ def learn_diagonal(state: Floats, x: SparseRow, reward: float, prior_precision: 
 
 
 @jittable
-def best_by_mean(state: Floats, arms: SparseRows) -> int:
-    """Return the arm with the largest score under the means; of equal ones the first."""
+def scores_by_mean(state: Floats, arms: SparseRows, out: Floats) -> None:
+    """Write the score of each arm under the means."""
     indptr, indices, values = arms
     first, last = indptr[0], indptr[indptr.shape[0] - 1]
-    rows, best, best_score = np.empty(last - first, dtype=np.int64), 0, -np.inf
+    rows = np.empty(last - first, dtype=np.int64)
     find_all(state, table_at(state, TABLE), indices[first:last], rows)
     for a in range(indptr.shape[0] - 1):
         score = 0.0
         for k in range(indptr[a], indptr[a + 1]):
             if rows[k - first] >= 0:
                 score += values[k] * state[rows[k - first] + MEAN]
-        if score > best_score:
-            best, best_score = a, score
-    return best
+        out[a] = score
