@@ -13,7 +13,7 @@ from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, compare_policies
 from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table
-from tests.evaluation.shop_log import COSTS, NAMES, PRICES, Shop, shop
+from tests.evaluation.shop_log import COSTS, LOGGED, NAMES, PRICES, Shop, shop
 
 TARGETS = {"dear": "arm:40", "cheap": "arm:5", "mixed": np.array([0.1, 0.2, 0.3, 0.4])}
 
@@ -54,7 +54,7 @@ def coverage(rows: int, seeds: range) -> dict[str, float]:
     hits: dict[str, list[bool]] = {}
     for seed in seeds:
         simulated = shop(rows, seed)
-        logged = simulated.plain.probabilities
+        logged = probabilities(LOGGED, rows)
         truths = {name: simulated.truth(probabilities(target, rows)) for name, target in TARGETS.items()}
         given = {name: each if isinstance(each, str) else probabilities(each, rows) for name, each in TARGETS.items()}
         results = evaluate(simulated.log, given, ["dr"], reference="cheap", comparisons=1, gains=1)
@@ -127,11 +127,11 @@ def test_bandit_chooses_by_payoff_and_learns_the_reward(small: Shop) -> None:
 def test_frozen_bandit_uses_the_payoffs_of_each_row() -> None:
     """The arms are the same in all rows, and the values are not."""
     log = LoggedData(
-        chosen=[0, 1, 0, 1],
-        rewards=[1, 0, 1, 1],
+        chosen=np.array([0, 1, 0, 1]),
+        rewards=np.array([1.0, 0.0, 1.0, 1.0]),
         propensities=np.full(4, 0.5),
         arms=FixedArms(np.eye(2), rows=4),
-        values=[[9.0, 1.0], [9.0, 1.0], [1.0, 9.0], [1.0, 9.0]],
+        values=np.array([[9.0, 1.0], [9.0, 1.0], [1.0, 9.0], [1.0, 9.0]]),
     )
     bandit = train(log[np.zeros(200, dtype=np.int64)], Optimist())
     found = FrozenTarget(bandit).probabilities(log, 0)
@@ -202,4 +202,4 @@ def test_other_rewards_are_refused(small: Shop) -> None:
 def test_invalid_payoffs_of_a_log_are_refused(fields: dict[str, Any], match: str) -> None:
     arms = FixedArms(np.eye(2), rows=3)
     with pytest.raises(InvalidInput, match=match):
-        LoggedData(chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=arms, **fields)
+        LoggedData(chosen=np.zeros(3, dtype=int), rewards=np.ones(3), propensities=np.full(3, 0.5), arms=arms, **fields)
