@@ -17,7 +17,9 @@ from glbandits.common.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from glbandits.bandit import Bandit as Bandit
+    from glbandits.bandit import Budget as Budget
     from glbandits.bandit import Catalogue as Catalogue
+    from glbandits.bandit import Prediction as Prediction
     from glbandits.bandit import Ranking as Ranking
     from glbandits.bandit import check_policy as check_policy
     from glbandits.bandit import cross_features as cross_features
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from glbandits.policies.contract import OutlierWarning as OutlierWarning
 else:
     _NAMES = {
-        "bandit": ["Bandit", "Catalogue", "Ranking", "check_policy", "cross_features"],
+        "bandit": ["Bandit", "Budget", "Catalogue", "Prediction", "Ranking", "check_policy", "cross_features"],
         "common.errors": ["GlbanditsError", "InvalidInput", "MissingExtra", "ModelFileError", "UnknownName"],
         "features": ["FeatureMap"],
         "maths.links": ["LINKS", "Link"],

@@ -9,7 +9,6 @@ from scipy.stats import chi2
 
 from glbandits import POLICIES, Bandit, InvalidInput, Optimist, Policy
 from glbandits.bandit.policy_trials import Subject, any_rounds
-from glbandits.common.arrays import Floats
 from glbandits.maths.links import find_link
 from tests.laws.test_every_policy import VARIANTS
 
@@ -32,7 +31,7 @@ def check_frequencies(counts: Counter[Any], probabilities: dict[Any, float]) -> 
     assert statistic < chi2.isf(1e-6, max(len(usual), 1))
 
 
-def all_rankings(bandit: Bandit, k: int, rounds: int, **payoffs: Floats) -> tuple[Counter[Any], dict[Any, float]]:
+def all_rankings(bandit: Bandit, k: int, rounds: int, **payoffs: Any) -> tuple[Counter[Any], dict[Any, float]]:
     counts, stated = Counter[Any](), dict[Any, float]()
     for _ in range(rounds):
         ranking = bandit.rank(ARMS, k, **payoffs)

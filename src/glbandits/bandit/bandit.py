@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from glbandits.bandit.decider import Decider
 from glbandits.bandit.input_checks import as_floats, checked_order, checked_reward
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.outlier_watch import OutlierWatch
+from glbandits.bandit.predictions import Prediction, predict
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
@@ -76,6 +78,8 @@ class Bandit(Decider):
         super()._set(model)
         self._learn = self._inputs.learn
         self._outlier_watch = OutlierWatch(self._form, self.dim, feature_map=self.features, state=self._state)
+        self.budget = model.budget
+        """A `Budget` that is saved with the model, or None."""
         self.warns_of_outliers = True
         """Whether `learn` and `learn_batch` warn of outliers, once for each feature and once for rewards."""
 
@@ -205,6 +209,29 @@ class Bandit(Decider):
         if self._outlier_watch.has_news(self._state) and self.warns_of_outliers:
             self._outlier_watch.warn(self._state)
 
+    @overload
+    def predict(self, arms: Rows) -> Floats: ...
+    @overload
+    def predict(self, arms: Rows, *, interval: float) -> Prediction: ...
+    def predict(self, arms: Rows, *, interval: float | None = None) -> Floats | Prediction:
+        """The expected reward of each arm under the policy's estimate, (K,). Changes nothing.
+
+        Args:
+            arms: as for `choose`. Outlying features are limited as in decisions.
+            interval: the probability that the policy's posterior gives to an interval of the expected reward, such as
+                0.9. Returns a `Prediction` of mean, low and high. docs/online.md says how far to trust it.
+
+        Raises InvalidInput if the policy has no estimate, or with `interval` no posterior. Before the first estimate
+        of a policy with a warm-up, the score of every arm is 0.
+
+        >>> from glbandits import Bandit
+        >>> bandit = Bandit("optimist", dim=1, seed=7)
+        >>> bandit.learn_batch([[1.0], [-1.0]] * 50, [1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0] * 10)
+        >>> bandit.predict([[1.0], [-1.0]]).round(1)
+        array([0.6, 0.2])
+        """
+        return predict(self._form, self._link, self._state, self.dim, self._arms(arms), interval)
+
     def is_valid(self) -> bool:
         """Whether the model can be saved and loaded again: its state is finite and valid for the policy.
 
@@ -251,7 +278,10 @@ class Bandit(Decider):
                 f"the model cannot be saved, because its state is not valid for {self.policy.name}, for example after "
                 "rewards or features that are too large. Load the last saved model, and limit rewards and features"
             )
-        return model_bytes(self.policy, self.dim, self._state, self._rng, sparse=self.sparse, features=self.features)
+        features, budget = self.features, self.budget
+        return model_bytes(
+            self.policy, self.dim, self._state, self._rng, sparse=self.sparse, features=features, budget=budget
+        )
 
     @classmethod
     def load(cls, path: str | PathLike[str], policy: Policy | None = None, *, features: Any = None) -> Self:
@@ -283,7 +313,9 @@ class Bandit(Decider):
     def copy(self) -> Self:
         """An independent Bandit with a copy of the state and the generator."""
         bandit = type(self).__new__(type(self))
-        bandit._set(ParsedModel(self.policy, self._form, self.dim, self._state.copy(), self._rng.copy(), self.features))
+        budget = None if self.budget is None else replace(self.budget)
+        state, rng = self._state.copy(), self._rng.copy()
+        bandit._set(ParsedModel(self.policy, self._form, self.dim, state, rng, self.features, budget))
         bandit.warns_of_outliers = self.warns_of_outliers
         return bandit
 

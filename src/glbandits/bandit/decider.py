@@ -48,7 +48,7 @@ class Decider(Displayed):
     """The decisions of a Bandit: choices, rankings, their probabilities, and the estimate behind them."""
 
     def _set(self, model: ParsedModel) -> None:
-        policy, form, dim, self._state, self._rng, self.features = model
+        policy, form, dim, self._state, self._rng, self.features, _ = model
         self.policy, self.dim, self._form, self._settings = policy, dim, form, form.packed_settings(dim)
         self._link = find_link(policy.link)
         self._is_sparse, self._inputs = form.is_sparse, Inputs(form.implementation(dim), self._link, dim)

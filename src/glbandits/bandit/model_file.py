@@ -4,6 +4,7 @@ Never pickle.
 """
 
 import json
+from dataclasses import asdict
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
+from glbandits.bandit.budget import Budget
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
@@ -27,7 +29,14 @@ DENSE, SPARSE = "dense", "sparse"
 
 
 def model_bytes(
-    policy: Policy, dim: int, state: Floats, rng: Generator, *, sparse: bool = False, features: Features | None = None
+    policy: Policy,
+    dim: int,
+    state: Floats,
+    rng: Generator,
+    *,
+    sparse: bool = False,
+    features: Features | None = None,
+    budget: Budget | None = None,
 ) -> bytes:
     """The content of a model file."""
     header = {
@@ -40,6 +49,8 @@ def model_bytes(
     }
     if features is not None:
         header["features"] = json.dumps(features.document())
+    if budget is not None:
+        header["budget"] = json.dumps(asdict(budget))
     header["digest"] = content_digest(header, state, rng)
     return save({"state": state, "generator": rng}, metadata=header)
 
@@ -74,6 +85,7 @@ class ParsedModel(NamedTuple):
     state: Floats
     rng: Generator
     features: Features | None
+    budget: Budget | None = None
 
 
 def parse_model(content: bytes, name: str, given: Policy | None, features: Features | None) -> ParsedModel:
@@ -93,13 +105,14 @@ def parse_model(content: bytes, name: str, given: Policy | None, features: Featu
     feature_map = _features(name, header, features)
     try:
         form = sparse_form(policy, header.dim) if header.is_sparse else policy
-    except InvalidInput as error:
+        budget = None if header.budget is None else Budget(**header.budget)
+    except (InvalidInput, TypeError) as error:
         raise ModelFileError(f"{name} is damaged, or was written by another version: {error}") from None
     if not can_be_loaded(form, state, header.dim):
         raise ModelFileError(
             f"{name} has a state that is not valid for {policy.name} and its settings. Load another copy"
         )
-    return ParsedModel(policy, form, header.dim, state, rng, feature_map)
+    return ParsedModel(policy, form, header.dim, state, rng, feature_map, budget)
 
 
 class Header(NamedTuple):
@@ -111,6 +124,8 @@ class Header(NamedTuple):
     is_sparse: bool
     features: Any
     """The document of the feature map; None if the model has none."""
+    budget: Any
+    """The fields of the Budget; None if the model has none."""
 
 
 def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
@@ -123,9 +138,9 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         state, rng = tensors["state"], tensors["generator"]
         digest = metadata.pop("digest")
         is_sparse = (DENSE, SPARSE).index(metadata.get("rows", DENSE)) == 1
-        features = json.loads(metadata.get("features", "null"))
+        features, budget = (json.loads(metadata.get(name, "null")) for name in ("features", "budget"))
         settings, dim = json.loads(metadata["settings"]), int(metadata["dim"])
-        header = Header(metadata["policy"], settings, dim, is_sparse, features)
+        header = Header(metadata["policy"], settings, dim, is_sparse, features, budget)
         valid_arrays = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
         valid_header = isinstance(header.settings, dict), header.dim > 0
     except SafetensorError as error:

@@ -54,6 +54,11 @@ class SparseRows(NamedTuple):
         positions = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], sizes)
         return SparseRows(indptr, self.indices[positions], self.values[positions])
 
+    def row_sums(self, terms: Floats) -> Floats:
+        """Return the sum over each row of `terms`, one number for each stored feature."""
+        rows = np.repeat(np.arange(self.row_count), np.diff(self.indptr))
+        return np.asarray(np.bincount(rows, terms, self.row_count), dtype=np.float64)
+
 
 class SparseRow(NamedTuple):
     """The features of one arm, as `learn` of a sparse form takes them: sorted, without values of 0."""

@@ -231,7 +231,7 @@ class FixedRounds:
             counts=np.full(horizon, expected.shape[1]),
             expected=expected,
             noise=self.noise.draw(np.random.default_rng([seed, 1]), horizon),
-            values=expected,
+            payoffs=expected,
         )
 
 
@@ -301,7 +301,7 @@ def test_probabilities_match_the_formula_with_blocks() -> None:
 
 
 def test_state_size_depends_on_the_blocks() -> None:
-    policy, header = Optimist(), 13
+    policy, header = Optimist(), 14
     for dim in (1, 5, LARGEST_BLOCK):
         assert policy.init(dim).size == header + 7 * dim + 1 + dim + dim**2
     for dim in (LARGEST_BLOCK + 1, 1000, 10**5):

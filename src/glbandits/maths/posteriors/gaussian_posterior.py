@@ -8,6 +8,7 @@ link, and an online Laplace approximation for other links. It costs O(d^2) per r
 import math
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.numba_support import jittable
@@ -36,6 +37,11 @@ def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFuncti
     z = proximal_score(score, variance, reward, link)
     add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
     rank_one_update(R, link.slope(z), x)
+
+
+def inverse_norms(R: Floats, arms: Floats) -> Floats:
+    """Return x'(R'R)^-1 x for each row of arms. Not for compiled code."""
+    return np.asarray(np.square(solve_triangular(R, arms.T, trans="T")).sum(axis=0))
 
 
 @jittable

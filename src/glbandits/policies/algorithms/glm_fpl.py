@@ -34,6 +34,7 @@ class GlmFpl(PerturbedPolicy):
     """
 
     name: ClassVar[str] = "glm-fpl"
+    estimate_is_draw: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="t d", memory="t d",

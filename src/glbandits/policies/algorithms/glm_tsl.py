@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision, inverse_norms
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
@@ -34,6 +34,9 @@ class GlmTsl(MlePolicy):
     )  # fmt: skip
 
     exploration: NonNegative | None = 0.3
+
+    def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
+        return inverse_norms(factor_of(state, dim), arms)
 
     @staticmethod
     def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:

@@ -6,11 +6,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.maths.feature_table import find, table_at
+from glbandits.maths.feature_table import entries_of, find, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals, noise_at, skip_normals
 from glbandits.maths.sparse_rows import SparseRow, SparseRows
-from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo, Positive, StateLayout, derived
+from glbandits.policies.contract import (
+    AnyLink,
+    Coefficients,
+    Grid,
+    NonNegative,
+    Policy,
+    PolicyInfo,
+    Positive,
+    StateLayout,
+    derived,
+)
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
 from glbandits.policies.shared.shared_settings import STEPS
 from glbandits.policies.shared.sparse.diagonal import MEAN, PRECISION, TABLE, SparseDiagonal, learn_diagonal
@@ -60,6 +70,9 @@ class LaplaceTs(Policy):
     def init(self, dim: int) -> Floats:
         return LAYOUT.allocate(dim, precisions=self.prior_precision)
 
+    def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
+        return np.asarray(np.square(arms) @ (1.0 / precisions_of(state, dim)))
+
     @staticmethod
     def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
         """Draw w from its posterior."""
@@ -87,6 +100,11 @@ class SparseLaplaceTs(SparseDiagonal, LaplaceTs, sparse=True):
     def dimension(self, dim: int) -> int:
         """The number of normal variates by which a decision advances the generator."""
         return dim
+
+    def score_variances(self, state: Floats, dim: int, arms: SparseRows) -> Floats | None:
+        entries, prior = entries_of(state, TABLE), 1.0 / self.prior_precision
+        learned = Coefficients(1.0 / entries[:, PRECISION] - prior, indices=entries[:, 0].astype(np.int64))
+        return arms.row_sums(np.square(arms.values) * (prior + learned.at(arms.indices)))
 
     @staticmethod
     def scores(

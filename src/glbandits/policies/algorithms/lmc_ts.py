@@ -40,6 +40,7 @@ class LmcTs(RefitPolicy):
     """
 
     name: ClassVar[str] = "lmc-ts"
+    estimate_is_draw: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="n t d", memory="t d",

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
+from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import by_type, jittable
 from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.line_order import ZRange
@@ -34,7 +35,7 @@ from glbandits.policies.shared.half_life_selection import (
     selects_half_life,
 )
 from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features
-from glbandits.policies.shared.posterior_scores import joint_covariance, score_moments
+from glbandits.policies.shared.posterior_scores import joint_covariance, moments_recipe, score_moments
 from glbandits.policies.shared.posterior_state import (
     COUNT,
     CURVATURE,
@@ -49,6 +50,7 @@ from glbandits.policies.shared.posterior_state import (
     is_valid_posterior,
     limits_of,
     mean_of,
+    predictive_dispersion,
     presence_at,
     votes_of,
 )  # fmt: skip
@@ -159,6 +161,14 @@ class Optimist(Policy):
     def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
         """Return the posterior means. With half_life="auto": those of the copy that decides."""
         return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
+
+    def score_posterior(self, state: Floats, dim: int, arms: Any) -> tuple[Floats, Floats | None] | None:
+        """Return the moments of the scores, with outlying features limited as in decisions."""
+        state = active_copy(state) if self.half_life == "auto" else state
+        levels, variances = np.empty(arm_count(arms)), np.empty(arm_count(arms))
+        packed = tuple(arms) if self.is_sparse else arms
+        entry_point(moments_recipe, self.is_sparse).call(state, packed, levels, variances)
+        return levels + state[INTERCEPT], np.maximum(variances, 0.0) * predictive_dispersion(state, self.noise(dim))
 
     def outliers(self, state: Floats, dim: int) -> Outliers:
         """Return the limited rewards and features. With half_life="auto": those of the copy that decides."""

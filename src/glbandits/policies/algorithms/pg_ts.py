@@ -45,6 +45,7 @@ class PgTs(RefitPolicy):
     """
 
     name: ClassVar[str] = "pg-ts"
+    estimate_is_draw: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="M (t d^2 + d^3)", memory="t d",

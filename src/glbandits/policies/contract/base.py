@@ -97,6 +97,8 @@ class Policy:
     """The parts of the state."""
     estimate: ClassVar[str] = "theta"
     """The name of the state vector that holds the point estimate of theta."""
+    estimate_is_draw: ClassVar[bool] = False
+    """Whether that vector is a random draw around an estimate which the policy does not store."""
     grid: ClassVar[Grid] = {}
     """The settings that experiments tune, and their values: those of the SGD-TS paper if it tunes this policy."""
     info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
@@ -198,6 +200,18 @@ class Policy:
         if theta is None or theta.size != dim:
             return None
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
+
+    def score_posterior(self, state: Floats, dim: int, arms: Any) -> tuple[Floats, Floats | None] | None:
+        """Return the mean of each arm's score and its posterior variance; None if the policy has no estimate.
+
+        The variances are None if the policy has no posterior. `arms` is a matrix, or SparseRows for a sparse form.
+        """
+        found = None if self.estimate_is_draw else self.coefficients(state, dim)
+        return None if found is None else (found.scores(arms), self.score_variances(state, dim, arms))
+
+    def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
+        """Return the posterior variance of each arm's score. None without an override: there is no posterior."""
+        return None
 
     def outliers(self, state: Floats, dim: int) -> Outliers:
         """Return how many rewards and features were limited. None are without an override."""

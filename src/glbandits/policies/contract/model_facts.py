@@ -7,6 +7,7 @@ import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
+from glbandits.maths.sparse_rows import SparseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,12 @@ class Coefficients:
             nearest = np.minimum(np.searchsorted(self.indices, wanted), self.indices.size - 1)
             coefficients = np.where(self.indices[nearest] == wanted, self.theta[nearest], 0.0)
         return coefficients
+
+    def scores(self, arms: Floats | SparseRows) -> Floats:
+        """Return the score of each arm."""
+        if not isinstance(arms, SparseRows):
+            return np.asarray(arms @ self.theta + self.intercept)
+        return arms.row_sums(arms.values * self.at(arms.indices)) + self.intercept
 
 
 class OutlierWarning(UserWarning):

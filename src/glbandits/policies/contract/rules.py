@@ -113,13 +113,17 @@ def _add_draw_count(kind: Any, rule: str) -> None:
 
 def _add_scores(kind: Any, rule: str) -> None:
     """Write `theta` or `index` in the form of `scores`."""
-    theta, index = getattr(kind, "theta", None), getattr(kind, "index", None)
+    own: Any = getattr(kind, rule)
 
-    def scores_by_theta(state, settings, arms, draw, rng, link, out):  # type: ignore[no-untyped-def]
-        set_scores(out, arms, theta(state, settings, arms.shape[1], draw, rng))  # type: ignore[misc]
+    def scores_by_theta(
+        state: Floats, settings: Any, arms: Floats, draw: int, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
+        set_scores(out, arms, own(state, settings, arms.shape[1], draw, rng))
 
-    def scores_by_index(state, settings, arms, draw, rng, link, out):  # type: ignore[no-untyped-def]
-        index(state, settings, arms, link, out)  # type: ignore[misc]
+    def scores_by_index(
+        state: Floats, settings: Any, arms: Any, draw: int, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
+        own(state, settings, arms, link, out)
 
     scores = scores_by_theta if rule == "theta" else scores_by_index
     scores.__name__ = "scores"
@@ -129,14 +133,14 @@ def _add_scores(kind: Any, rule: str) -> None:
 def _add_choose(kind: Any, rule: str) -> None:
     """Add the choice of the arm with the highest score, or the highest line, to a class."""
     explores, draw_count = kind.explores, kind.draw_count
-    theta, scores, lines = (getattr(kind, name, None) for name in ("theta", "scores", "lines"))
+    own: Any = getattr(kind, "scores" if rule == "index" else rule)
 
     def choose_by_theta(state: Floats, settings: Any, arms: Any, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm if the rule explores, else the arm with the largest x'theta."""
         if explores(state, settings, rng):
             return any_index(rng, arms.shape[0])
         draw = any_draw(draw_count(state, settings), rng)
-        return best_arm(arms, theta(state, settings, arms.shape[1], draw, rng))  # type: ignore[misc]
+        return best_arm(arms, own(state, settings, arms.shape[1], draw, rng))
 
     def choose_by_scores(state: Floats, settings: Any, arms: Any, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm if the rule explores, else the arm with the highest score."""
@@ -144,7 +148,7 @@ def _add_choose(kind: Any, rule: str) -> None:
         if explores(state, settings, rng):
             return any_index(rng, count)
         out = np.empty(count)
-        scores(state, settings, arms, any_draw(draw_count(state, settings), rng), rng, link, out)  # type: ignore[misc]
+        own(state, settings, arms, any_draw(draw_count(state, settings), rng), rng, link, out)
         return first_largest(out)
 
     def choose_by_lines(state: Floats, settings: Any, arms: Any, rng: Generator, link: LinkFunctions) -> int:
@@ -153,7 +157,7 @@ def _add_choose(kind: Any, rule: str) -> None:
         if explores(state, settings, rng):
             return any_index(rng, count)
         levels, slopes = np.empty(count), np.empty(count)
-        z = draw_z(lines(state, settings, arms, link, levels, slopes), rng)  # type: ignore[misc]
+        z = draw_z(own(state, settings, arms, link, levels, slopes), rng)
         return highest_line(levels, slopes, z)
 
     choose: Any = {"theta": choose_by_theta, "lines": choose_by_lines}.get(rule, choose_by_scores)
@@ -178,18 +182,24 @@ def _add_no_probabilities(kind: Any) -> None:
 def _add_decisions_by_lines(kind: Any, rule: str) -> None:
     """Add what takes the scores of arms as lines, which are level without randomness."""
     explores, random_share, draw_count = kind.explores, kind.random_share, kind.draw_count
-    scores, lines, are_rewards = getattr(kind, "scores", None), getattr(kind, "lines", None), kind.scores_are_rewards
+    own, are_rewards = kind.lines if rule == "lines" else kind.scores, kind.scores_are_rewards
 
-    def levels_by_scores(state, settings, offered, draw, rng, link, levels, slopes):  # type: ignore[no-untyped-def]
+    def levels_by_scores(
+        state: Floats, settings: Any, offered: Any, draw: int, rng: Generator, link: LinkFunctions,
+        levels: Floats, slopes: Floats,
+    ) -> ZRange:  # fmt: skip
         """Write the level of each arm, and slopes of 0."""
-        scores(state, settings, plain_arms(offered), draw, rng, link, levels)  # type: ignore[misc]
+        own(state, settings, plain_arms(offered), draw, rng, link, levels)
         for a in range(slopes.shape[0]):
             slopes[a] = 0.0
         return apply_payoffs(offered, ZRange(0.0, 0.0, 0.0), are_rewards, link, levels, slopes)
 
-    def levels_by_lines(state, settings, offered, draw, rng, link, levels, slopes):  # type: ignore[no-untyped-def]
+    def levels_by_lines(
+        state: Floats, settings: Any, offered: Any, draw: int, rng: Generator, link: LinkFunctions,
+        levels: Floats, slopes: Floats,
+    ) -> ZRange:  # fmt: skip
         """Write the level and slope of each arm."""
-        z = lines(state, settings, plain_arms(offered), link, levels, slopes)  # type: ignore[misc]
+        z = own(state, settings, plain_arms(offered), link, levels, slopes)
         return apply_payoffs(offered, z, are_rewards, link, levels, slopes)
 
     write_lines = levels_by_lines if rule == "lines" else levels_by_scores
@@ -242,7 +252,7 @@ def _add_decisions_by_lines(kind: Any, rule: str) -> None:
             if draw != drawn:
                 z = write_lines(state, settings, offered, draw, rng, link, levels, slopes)
                 total += order_probability(levels, slopes, z, order)
-        return chance + (1.0 - share) * total / draws
+        return float(chance + (1.0 - share) * total / draws)
 
     def position_probabilities(state: Floats, settings: Any, offered: Any, link: LinkFunctions, out: Floats) -> bool:
         """Write the probability of each arm at each position of a ranking, (k, K). Returns False if there is none."""

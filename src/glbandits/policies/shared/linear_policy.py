@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats
 from glbandits.compilation.numba_support import jittable
-from glbandits.maths.posteriors.gaussian_posterior import self_normalised_width
+from glbandits.maths.posteriors.gaussian_posterior import inverse_norms, self_normalised_width
 from glbandits.policies.contract import AnyLink
 from glbandits.policies.shared.posterior_policy import PosteriorPolicy, factor_of
 from glbandits.policies.shared.shared_settings import ExplorationSettingsWithNoise
@@ -22,11 +22,15 @@ class LinearPolicy(PosteriorPolicy, ExplorationSettingsWithNoise):
             R sqrt(log(det V / lambda^d) + 2 log(1/delta)) + sqrt(lambda) S (Abbasi-Yadkori, Pal and Szepesvari, 2011).
         prior_precision: lambda.
         bound: S, an upper bound of ||theta*||. Used by that width only.
-        noise: R, the sub-Gaussian parameter of the rewards. Used by that width only.
+        noise: R, the sub-Gaussian parameter of the rewards. Used by that width and by intervals of predictions.
         failure: delta. Used by that width only.
     """
 
     link: ClassVar[AnyLink] = "identity"
+
+    def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
+        """Return the posterior variances for rewards with the standard deviation `noise`."""
+        return self.noise**2 * inverse_norms(factor_of(state, dim), arms)
 
 
 @jittable

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.posteriors.gaussian_posterior import observe
+from glbandits.maths.posteriors.gaussian_posterior import inverse_norms, observe
 from glbandits.policies.contract import Policy, Positive, StateLayout
 
 LAYOUT = StateLayout()
@@ -28,6 +28,9 @@ class PosteriorPolicy(Policy):
 
     def init(self, dim: int) -> Floats:
         return LAYOUT.allocate(dim, factor=self.prior_precision)
+
+    def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
+        return inverse_norms(factor_of(state, dim), arms)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

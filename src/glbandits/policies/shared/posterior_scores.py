@@ -1,9 +1,14 @@
 """Mean and variance of each arm's score under the posterior of `self_scaling_posterior`."""
 
+from typing import Any
+
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import by_type, jittable
+from glbandits.compilation.numba_support import READ_MATRIX, READ_ROWS, VECTOR, by_type, jittable
+from glbandits.compilation.recipe import Recipe
+from glbandits.maths.arm_rows import as_arms
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix, gather
 from glbandits.maths.posteriors.covariance_factor import covariance_of_factor, project
 from glbandits.maths.sparse_rows import SparseRows
@@ -35,6 +40,20 @@ def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats
         has_outliers = moments_of_blocks(state, arms, levels, variances)
     if has_outliers:
         correct_outlying_arms(state, arms, levels, variances)
+
+
+def moments_recipe(sparse: bool) -> Recipe:
+    """The recipe of `score_moments` alone, for predictions."""
+
+    def moments(state: Floats, arms: Any, levels: Floats, variances: Floats) -> None:
+        score_moments(state, as_arms(arms), levels, variances)
+
+    signature = types.void(VECTOR, READ_ROWS if sparse else READ_MATRIX, VECTOR, VECTOR)
+    return Recipe(moments, signature, "moments of sparse scores" if sparse else "moments of scores", work=_work)
+
+
+def _work(state: Floats, arms: Any, *_out: Floats) -> float:
+    return 16.0 * arms[1].size if isinstance(arms, tuple) else float(len(arms) * min(state.size, arms.shape[1] ** 2))
 
 
 @jittable

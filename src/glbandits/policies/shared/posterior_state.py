@@ -25,6 +25,8 @@ ALL_SQUARES = SCALARS.scalar("all_squares", at_least=0.0)
 """The sum of squared residuals for `outlier_limits`, in which early rewards have the same weight as later ones."""
 EXPECTED = SCALARS.scalar("expected", at_least=0.0)
 """The expected sum of squared residuals if the dispersion is 1."""
+STANDARDISED = SCALARS.scalar("standardised", at_least=0.0)
+"""The sum of squared residuals, each divided by its growth through the uncertainty of its score: for predictions."""
 CURVATURE = SCALARS.scalar("curvature", at_least=0.0)
 """The sum of the link's slopes at the scores of the rewards."""
 PRIOR_SCALE = SCALARS.scalar("prior_scale", at_least=0.0)
@@ -68,6 +70,15 @@ def is_valid_posterior(state: Floats, dim: int) -> bool:
     if state[PRIOR_SCALE] == 0.0 or state[INTERCEPT_PRECISION] == 0.0:
         return False
     return are_valid_blocks(state[start:], dim)
+
+
+def predictive_dispersion(state: Floats, noise: float) -> float:
+    """The dispersion for intervals of predictions. Not for compiled code.
+
+    `dispersion` is far too small after few unbounded rewards, because it expects residuals as wide as their prior.
+    """
+    expected = state[CURVATURE] + noise
+    return float((state[STANDARDISED] + noise) / expected) if expected > 0.0 else 1.0
 
 
 @jittable

@@ -27,6 +27,7 @@ from glbandits.policies.shared.posterior_state import (
     NEXT,
     PRIOR_SCALE,
     SQUARED_RESIDUALS,
+    STANDARDISED,
     WEIGHT,
     blocks_at,
     coupling_of,
@@ -106,6 +107,7 @@ def discount_scalars(state: Floats, half_life: float) -> float:
     discount = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
     state[WEIGHT] *= discount
     state[CURVATURE] *= discount
+    state[STANDARDISED] *= discount
     state[ALL_SQUARES] *= discount
     # Early residuals contain the error of an estimate from few rewards. Those of the first half get a weight of 1/4.
     early = state[LAST] / state[COUNT]

@@ -30,6 +30,7 @@ from glbandits.policies.shared.posterior_state import (
     INTERCEPT_PRECISION,
     PRIOR_SCALE,
     SQUARED_RESIDUALS,
+    STANDARDISED,
     WEIGHT,
     blocks_at,
     coupling_at,
@@ -171,6 +172,7 @@ def record_residual(state: Floats, pull: float, slope: float, variance: float) -
     state[SQUARED_RESIDUALS] += residual * residual
     state[ALL_SQUARES] += residual * residual
     state[EXPECTED] += min(slope * leverage, 1e100)
+    state[STANDARDISED] += residual * residual / leverage
     state[CURVATURE] += min(slope, 1e100)
 
 
