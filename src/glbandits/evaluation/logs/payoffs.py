@@ -42,6 +42,11 @@ class PayoffLog(PartOfLog):
         return replace(block, values=values, costs=costs)
 
 
+def opened_log(log: Log) -> Log:
+    """Return a log as its reader opened it, without payoffs of a table."""
+    return log.log if isinstance(log, PayoffLog) else log
+
+
 def payoff_range(log: Log, reward_range: tuple[float, float]) -> tuple[float, float]:
     """Return the lowest and the highest possible payoff; `reward_range` if the log has no values.
 
