@@ -22,6 +22,7 @@ NAMES = (
     "drift",
     "outliers",
     "defaults",
+    "payoffs",
     "paper_grid",
     "r6a",
     "progressive_replay",

@@ -9,8 +9,8 @@ from glbandits import Uniform
 from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import best_arm
 from glbandits.maths.philox import any_index
-from glbandits.maths.vectors import best_arm
 
 
 @dataclass(frozen=True, kw_only=True)

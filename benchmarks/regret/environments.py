@@ -83,7 +83,7 @@ class HiddenOffset:
         noises, mean = stream(seed, NOISE), np.vectorize(find_link(self.link).mean)
         for block in scores.rounds(horizon, seed):
             means = np.tile(mean(self.offset + block.expected[0]), (len(block), 1))
-            yield replace(block, expected=means, values=means, noise=self.noise.draw(noises, len(block)))
+            yield replace(block, expected=means, payoffs=means, noise=self.noise.draw(noises, len(block)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +157,9 @@ class Flip:
         for block in Synthetic(dim=self.dim, arms=self.arms, theta_norm=self.theta_norm).rounds(horizon, seed):
             is_flipped = (np.arange(start, start + len(block)) >= self.flip_after)[:, np.newaxis]
             means = np.where(is_flipped, 1.0 - block.expected, block.expected)
-            yield replace(block, expected=means, values=means)
+            yield replace(block, expected=means, payoffs=means)
             start += len(block)
 
 
 def _rounds(arms: Floats, means: Floats, noise: Floats) -> Rounds:
-    return Rounds(arms=arms, counts=np.full(len(arms), arms.shape[1]), expected=means, noise=noise, values=means)
+    return Rounds(arms=arms, counts=np.full(len(arms), arms.shape[1]), expected=means, noise=noise, payoffs=means)

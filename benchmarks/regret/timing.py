@@ -67,7 +67,7 @@ class _TimedEnvironment:
                     counts=block.counts[part],
                     expected=block.expected[part],
                     noise=block.noise[part],
-                    values=block.values[part],
+                    payoffs=block.payoffs[part],
                 )
                 began = time.thread_time()
                 yield small

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Catalogue, InvalidInput, Optimist, SgdTs, cross_features
-from glbandits.bandit import bandit as bandit_module
+from glbandits.bandit import decider
 from glbandits.bandit.arm_bounds import ArmRule, variance_update
 from glbandits.common.arrays import Floats
 
@@ -175,7 +175,7 @@ def test_context_and_combine_require_each_other(catalogue: Catalogue) -> None:
     ],
 )
 def test_invalid_combine_is_an_error(monkeypatch: pytest.MonkeyPatch, combine: Any, message: str) -> None:
-    monkeypatch.setattr(bandit_module, "WORTH_BOUNDS", 0.0)
+    monkeypatch.setattr(decider, "WORTH_BOUNDS", 0.0)
     catalogue, bandit = Catalogue(range(9), np.arange(9.0)[:, np.newaxis], combine=combine), Bandit(Optimist(), 1)
     bandit.learn([1.0], 1.0)
     with pytest.raises(InvalidInput, match=message):

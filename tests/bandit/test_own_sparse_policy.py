@@ -20,7 +20,7 @@ class Counting(Policy):
     learned = layout.count("learned")
 
     @staticmethod
-    def decide(state: Floats, settings: Any, arms: Floats, link: Any) -> int:
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Any, link: Any) -> int:
         return 0
 
     @staticmethod
@@ -33,7 +33,7 @@ class SparseCounting(Counting, sparse=True):
     """Its sparse form."""
 
     @staticmethod
-    def choose(state: Floats, settings: Any, arms: SparseRows, rng: Any, link: Any) -> int:
+    def choose(state: Floats, settings: Any, arms: Any, rng: Any, link: Any) -> int:
         indptr, best = arms.indptr, 0
         for a in range(indptr.shape[0] - 1):
             if indptr[a + 1] - indptr[a] > indptr[best + 1] - indptr[best]:

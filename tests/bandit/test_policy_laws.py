@@ -10,8 +10,9 @@ import pytest
 
 from glbandits import InvalidInput, LaplaceTs, LinUcb, Policy, check_policy
 from glbandits.common.arrays import Floats
+from glbandits.maths.matrix_products import best_arm
 from glbandits.maths.philox import any_index, uniform
-from glbandits.maths.vectors import add_scaled, best_arm, dot, point_mass
+from glbandits.maths.vectors import add_scaled, dot, point_mass
 from glbandits.policies.contract import AnyLink, Grid, Positive, Probability, StateLayout, jittable
 
 LAYOUT = StateLayout()

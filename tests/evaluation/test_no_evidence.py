@@ -144,7 +144,7 @@ def test_impossible_value_is_refused() -> None:
         link="logistic",
     )
     result = evaluate(log, "uniform", ["ips", "snips"])
-    assert "it would be 1.15, and rewards are 0 to 1" in result["ips"].no_evidence
+    assert "it would be 1.15, and possible values are 0 to 1" in result["ips"].no_evidence
     assert result["snips"].value == pytest.approx(1.0)
 
 

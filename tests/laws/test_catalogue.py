@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Catalogue, Optimist, Policy, SgdTs, cross_features
-from glbandits.bandit import arm_bounds
-from glbandits.bandit import bandit as bandit_module
+from glbandits.bandit import arm_bounds, decider
 from glbandits.common.arrays import Floats
 from tests.laws.test_every_policy import VARIANTS, named
 
@@ -16,7 +15,7 @@ DIM = 5
 
 @pytest.fixture(autouse=True)
 def bounds_for_small_catalogues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bandit_module, "WORTH_BOUNDS", 0.0)
+    monkeypatch.setattr(decider, "WORTH_BOUNDS", 0.0)
     monkeypatch.setattr(arm_bounds, "FIRST_VARIANCES", 4)
 
 

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.vectors import add_scaled, add_scaled_row, best_arm, dot, dot_row, project_to_ball
+from glbandits.maths.matrix_products import best_arm
+from glbandits.maths.vectors import add_scaled, add_scaled_row, dot, dot_row, project_to_ball
 
 numbers = st.floats(-10, 10, allow_subnormal=False)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from glbandits import POLICIES, Bandit, Catalogue, SparseRows
-from glbandits.bandit import bandit as bandit_module
+from glbandits.bandit import decider
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation import LoggedData, SparseArms
@@ -164,7 +164,7 @@ def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
 
 def main(names: list[str]) -> None:
     """Print the digest of each policy."""
-    bandit_module.WORTH_BOUNDS = 0.0  # so that catalogues of few arms have bounds
+    decider.WORTH_BOUNDS = 0.0  # so that catalogues of few arms have bounds
     for name in names or list(POLICIES):
         digest = sha256()
         for settings in ({}, *EXTRA.get(name, ())):

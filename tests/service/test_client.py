@@ -103,6 +103,37 @@ def test_float32_arrays_give_the_same_decision(live: Live) -> None:
         assert client.activate(event_id).status is EventStatus.ACCEPTED
 
 
+def test_client_ranks_and_sends_rewards_of_positions(live: Live) -> None:
+    event_id = f"ranking {live.client_of.__name__}"
+    with live.client() as client:
+        ranked = client.rank(np.array(ARMS, dtype=np.float32), 2, event_id=event_id, ids=["x", "y", "z"], excluded=[0])
+        assert sorted(ranked.ids) == ["y", "z"]
+        assert ranked.probability == ranked.probabilities[0] * ranked.probabilities[1]
+        assert client.rank(ARMS, 2, event_id=event_id, ids=["x", "y", "z"], excluded=[0]) == ranked
+        assert client.reward(event_id, 1.0, position=0, cascade=True).status is EventStatus.ACCEPTED
+        with pytest.raises(ServiceError, match="at position 2"):
+            client.reward(event_id, 1.0, position=2)
+        with pytest.raises(InvalidInput, match="k must be"):
+            client.rank(ARMS, 0)
+        with pytest.raises(TypeError, match="oops"):
+            client.rank(ARMS, 1, oops=1)
+
+
+def test_client_sends_payoffs(live: Live) -> None:
+    event_id, arms = f"payoffs {live.client_of.__name__}", np.array(ARMS, dtype=np.float32)
+    with live.client() as client:
+        decided = client.decide(arms, event_id=event_id, values=np.array([1, 2, 50]), costs=(0, 0.5, 0))
+        request = decide_request(ARMS, event_id=event_id, values=[1, 2, 50], costs=[0, 0.5, 0])
+        assert client.batch([request]).decide[0].decided == decided
+        with pytest.raises(ServiceError, match="payoffs"):
+            client.decide(arms, event_id=event_id)
+        for wrong in ([1, 2, np.nan], [[1, 2, 3]], 5):
+            with pytest.raises(InvalidInput, match="values must be finite numbers"):
+                client.decide(arms, values=wrong)
+        with pytest.raises(TypeError, match="oops"):
+            client.decide(arms, oops=1)
+
+
 def test_context_is_shared_by_all_rows(live: Live) -> None:
     rows, context = [{"drink": "tea"}, {"drink": "cola"}], {"hour": 8}
     with live.client("other") as client:

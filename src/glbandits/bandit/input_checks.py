@@ -48,9 +48,8 @@ def check_usable(name: str, values: Floats) -> None:
 def checked_order(shown: Any, count: int) -> Ints:
     """The indices of the arms of a ranking. Raises InvalidInput if they are not different arms, at least one."""
     numbers = as_floats("shown", shown)
-    order: Ints = numbers.astype(np.int64)
-    is_valid = numbers.ndim == 1 and numbers.size > 0 and ((numbers >= 0) & (numbers < count)).all()
-    if not (is_valid and (order == numbers).all() and np.unique(order).size == order.size):
+    order: Ints = np.where((numbers >= 0) & (numbers < count), numbers, -1.0).astype(np.int64)
+    if numbers.ndim != 1 or not numbers.size or (order != numbers).any() or np.unique(order).size < order.size:
         raise InvalidInput(
             f"shown must be the indices of different arms, from 0 to {count - 1}; got {value_text(shown, 80)}"
         )

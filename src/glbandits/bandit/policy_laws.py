@@ -50,8 +50,9 @@ def check_policy(policy: Policy, dim: int = 12, *, sparse: bool = False) -> None
 
     The laws: the seed decides all choices and no other random numbers are used; states stay finite and valid on hard
     problems and for numbers of any size; choosing changes nothing; a saved Bandit continues bit for bit; exact
-    probabilities agree with the choices; settings are validated; the policy can be pickled; plain Python and machine
-    code give the same bits (not tested if GLBANDITS_COMPILE is "never"). Takes seconds, and the time of compilation.
+    probabilities and rankings agree with choices; settings are validated; the policy can be pickled; plain Python and
+    machine code give the same bits (not tested if GLBANDITS_COMPILE is "never"). Takes seconds, and the time of
+    compilation.
 
     Args:
         policy: a policy with its settings, such as `MyPolicy()`.
@@ -276,6 +277,21 @@ def probabilities_match_choices(subject: Subject) -> None:
             )
 
 
+def rankings_begin_with_choices(subject: Subject) -> None:
+    """The first arm of a ranking is the arm that `choose` would return. Not tested if the policy has no scores."""
+    if subject.form.implementation(subject.dim).rank is None:
+        return
+    bandit = subject.bandit()
+    for arms, reward in subject.trial():
+        ranking, arm = bandit.copy().rank(arms, len(arms), draws=1), bandit.choose(arms)
+        if ranking.arms[0] != arm:
+            raise InvalidInput(
+                f"choose returned arm {arm}, but the rule ranks arm {ranking.arms[0]} first, for arms "
+                f"{numbers_text(arms)}. Leave choose out, or correct the rule."
+            )
+        bandit.learn(arms, reward, arm=arm)
+
+
 def settings_are_validated(subject: Subject) -> None:
     """Wrong settings are refused, those of `grid` are accepted, and settings survive conversion to plain values."""
     policy: Any = subject.policy
@@ -384,6 +400,7 @@ LAWS: tuple[Callable[[Subject], None], ...] = (
     learning_leaves_a_valid_state,
     numbers_of_any_size_leave_a_usable_state,
     probabilities_match_choices,
+    rankings_begin_with_choices,
     settings_are_validated,
     impossible_states_are_refused,
     *COMPARE_RUNS,

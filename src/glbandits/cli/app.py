@@ -48,10 +48,12 @@ COMMANDS = {
     "tune": Entry("lab", "Choose the settings of a policy from a log."),
 }
 OPTIONS = {
+    "costs": ("--payoffs",),
     "columns": ("--arm", "--reward", "--propensity", "--context", "--estimate-propensities"),
     "hashing": ("--hash-width",),
     "kinds": ("--kind",),
     "propensity": ("--propensity", "--estimate-propensities"),
+    "values": ("--payoffs",),
     "width": ("--hash-width",),
 }
 """Options for parameters of Python, if they differ in more than dashes."""

@@ -5,7 +5,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING as NO_VALUE
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
 from glbandits.evaluation.logs.logged_data import first_row_of
+from glbandits.evaluation.readers.payoff_table import add_payoffs
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Hashing, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
@@ -27,8 +28,18 @@ LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all"
 SIZED_KINDS: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})
 """Kinds of columns that take a number of features."""
 
+PAYOFF_FILES = (".csv", ".csv.gz", ".parquet")
 LINK_ADVICE = "; --link changes this"
 
+PayoffsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV or Parquet file with the columns arm, value and cost; or the columns of the log with the values and "
+        "the costs of all arms: 'value_{arm},cost_{arm}'. Policies maximise value * reward - cost, and estimates are "
+        "in these units.",
+    ),
+]
 LearnOption: TypeAlias = Annotated[
     str, typer.Option(help="Rows that a policy learns for its learning curve: matched or all.")
 ]
@@ -144,6 +155,7 @@ class LogArguments(LogFile):
         with_propensities: bool = True,
         proposed: tuple[str, ...] = (),
         has_range: bool = False,
+        payoffs: str | None = None,
     ) -> tuple[Log, list[str]]:
         """Open the log, and return it with notes that the user must see.
 
@@ -153,8 +165,12 @@ class LogArguments(LogFile):
             with_propensities: False for a log that is only learned from.
             proposed: columns with the arms of candidates.
             has_range: whether the user has set the range of rewards.
+            payoffs: a file with the values and costs of the arms, or the columns that have them.
         """
         columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
+        is_file = payoffs is not None and (Path(payoffs).is_file() or payoffs.endswith(PAYOFF_FILES))
+        if payoffs is not None and not is_file:
+            columns = replace(columns, **_parse_payoffs(payoffs))
         notes = list[str]()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -162,6 +178,8 @@ class LogArguments(LogFile):
             if self.link is None and not isinstance(log, ServiceExport) and first_row_of(log).link == "logistic":
                 reward_range = "" if has_range else " and their range 0 to 1"
                 notes.append(f"rewards are 0 or 1, so the link is logistic{reward_range}{LINK_ADVICE}")
+            if is_file:
+                log = add_payoffs(log, payoffs, self.field_separator)
             if self.estimate_propensities and with_propensities:
                 with console.status("estimating propensities"):
                     log = estimate_propensities(log)
@@ -278,6 +296,21 @@ def parse_reward_range(text: str) -> tuple[float, float]:
     if not low < high:
         raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}")
     return low, high
+
+
+def _parse_payoffs(text: str) -> dict[str, str]:
+    """Return the columns of values and costs.
+
+    >>> _parse_payoffs("margin_{arm},cost_{arm}"), _parse_payoffs("values")
+    ({'values': 'margin_{arm}', 'costs': 'cost_{arm}'}, {'values': 'values'})
+    """
+    names = split_names([text])
+    if len(names) not in (1, 2):
+        raise InvalidInput(
+            "--payoffs is a CSV or Parquet file, or the columns of values and costs, such as value_{arm},cost_{arm}; "
+            f"got {text!r}"
+        )
+    return dict(zip(("values", "costs"), names, strict=False))
 
 
 def _parse_kind(text: str) -> tuple[str, str | ColumnKind]:

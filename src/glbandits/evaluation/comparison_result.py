@@ -124,6 +124,11 @@ class PolicyComparison(Displayed):
     """The same candidates, which learned the first reward, evaluated by other rewards."""
 
     @property
+    def unit(self) -> str:
+        """What all values are means of: "reward", or "payoff" if the log has values."""
+        return self.policies[0].evaluation.unit
+
+    @property
     def differences(self) -> dict[str, DoublyRobustEstimate | None]:
         """The value of each candidate minus that of the reference; None if it is unknown (`OTHER_ROWS` says why).
 
@@ -158,6 +163,7 @@ class PolicyComparison(Displayed):
                 self.rows,
                 self.settings.level,
                 gate="" if self.promotion is None else self.promotion.headline,
+                unit=self.unit,
             )
         )
         named = (sentence if self.reward is None else f"By {self.reward}: {sentence}" for sentence in sentences)

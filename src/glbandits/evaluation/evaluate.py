@@ -21,6 +21,7 @@ from glbandits.evaluation.estimators.targets import Target, TargetLike, as_targe
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, first_row_of
+from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel, SequentialGlm
 from glbandits.maths.links import find_link
@@ -82,6 +83,9 @@ def evaluate(
 ) -> Evaluation | dict[str, Evaluation]:
     """Estimate the value of a target, or of several: the mean reward per decision on the rows of a log.
 
+    If the log has values (`LoggedData.values`), all results are payoffs: value * reward - cost. Bandits then maximise
+    them.
+
     Several targets cost little more than one: they share one reward model and one pass over the log.
 
     Args:
@@ -95,7 +99,8 @@ def evaluate(
         embeddings: for `mips` and `offcem`: a category, or a tuple of categories, for each arm by its name; or an array
             (arms,) or (arms, dimensions), with a leading axis of rows if rows have different arms.
         level: confidence level of the intervals.
-        reward_range: lowest and highest possible reward, for anytime-valid intervals; by default those of the link.
+        reward_range: lowest and highest possible reward, for anytime-valid intervals; by default those of the link. The
+            range of payoffs follows from it, and from the values and costs of the log.
         least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
             choose. Set it if it is known and the log does not have the probabilities of all arms: anytime-valid
             intervals become narrower, and there is a note if the largest weights are rarely observed.
@@ -137,6 +142,7 @@ def evaluate(
     gains = len(targets) if gains is None else check_int("gains", gains, at_least=1)
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
+    payoff_bounds = payoff_range(log, bounds)
     needs_embeddings = any(estimator.needs_embeddings for estimator in instances)
     categories = as_embeddings(embeddings, head, len(log)) if needs_embeddings else None
     needs_model = any(estimator.needs_model for estimator in instances)
@@ -145,9 +151,10 @@ def evaluate(
     no_anytime = why_no_anytime_interval(head, bounds)
 
     def headline() -> HeadlineSums | None:
-        return HeadlineSums(bounds, least, no_anytime=no_anytime) if needs_model else None
+        return HeadlineSums(payoff_bounds, least, no_anytime=no_anytime) if needs_model else None
 
-    others = {} if compared is None or compared in targets.values() else {_REFERENCE: compared}
+    own = compared is None or any(each is compared for each in targets.values())
+    others = {} if own else {_REFERENCE: compared}
     sums = {
         name: TargetSums(each, instances, headline(), np.random.default_rng(seed), categories, head)
         for name, each in (targets | others).items()
@@ -157,7 +164,7 @@ def evaluate(
         report = _Progress(shown, (2 if needs_model else 1) * len(log))
         fitted = _fit(log, model or GlmReward(link=head.link), size, report) if needs_model else None
         sequential = SequentialGlm(link, log.dim, sparse=log.sparse) if needs_model and not no_anytime else None
-        reader = RowReader(bounds, fitted, sequential)
+        reader = RowReader(bounds, fitted, sequential, payoff_range=payoff_bounds)
         for block in log.blocks(size):
             _add(sums, reader.read(block), compared)
             report.add(len(block))

@@ -203,7 +203,7 @@ def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]
                 "a log of slates must have propensities, and clusters that identify the slates; got none"
             )
         probabilities = target_probabilities(slot_target, block, first_row)[np.arange(len(block)), block.chosen]
-        parts.append((block.clusters, block.propensities, block.rewards, probabilities))
+        parts.append((block.clusters, block.propensities, block.payoffs, probabilities))
         first_row += len(block)
     if not parts:
         raise InvalidInput("the log has no rows")

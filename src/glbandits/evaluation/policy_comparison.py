@@ -22,7 +22,7 @@ from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
-from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.logged_data import Log, first_row_of
 from glbandits.evaluation.promotion import Promotion, promotion
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.replay.log_player import block_rows, check_duration, compile_slow, play_policies
@@ -67,7 +67,7 @@ def compare_policies(
     engine: str = "local",
     progress: Progress | None = None,
 ) -> PolicyComparison:
-    """Estimate the mean reward that each candidate would have earned on a log.
+    """Estimate the mean reward, or payoff if the log has values, that each candidate would have earned on a log.
 
     A policy learns the logged rewards of the first rows (of some clusters, if clusters interleave). It is then frozen
     and evaluated on the rest. If any candidate learns, targets are evaluated on the same rest. A Bandit, which has
@@ -110,6 +110,10 @@ def compare_policies(
                 f"the log with the reward {name!r} must have the rows and features of the log, {len(log)} and "
                 f"{log.dim}; got {len(other)} and {other.dim}"
             )
+        if first_row_of(log).values is not None:
+            raise InvalidInput(
+                f"a log with payoffs has one reward; got also {name!r}. Evaluate the other rewards alone"
+            )
     parts = split(log, settings.train) if learners else None
     report, one_process = progress or _no_progress, is_one_process(jobs, engine)
     rows_report = report if one_process else _no_progress
@@ -146,7 +150,7 @@ def compare_policies(
     if learners:
         report("learning curves", 0, 1)
         policies_that_learn = [each for each in prepared.values() if isinstance(each, Policy)]
-        jobs_of = partial(_jobs_after_the_curve, dim=log.dim)
+        jobs_of = partial(_jobs_after_the_curve, dim=log.dim, payoffs=first_row_of(log).values is not None)
         compile_slow(policies_that_learn, log, settings.learning_curve_rules(), other_jobs=jobs_of)
     first = run(work, steps)
     for step, result in zip(steps, first, strict=True):
@@ -170,10 +174,10 @@ def compare_policies(
     )
 
 
-def _jobs_after_the_curve(form: Policy, dim: int) -> list[Job]:
+def _jobs_after_the_curve(form: Policy, dim: int, payoffs: bool) -> list[Job]:
     """Return the entry points that train a policy and evaluate it."""
     key = form.implementation(dim), find_link(form.link)
-    return [(learn_batch_recipe, *key), (frozen_recipe, *key)]
+    return [(learn_batch_recipe, *key), (frozen_recipe, *key, payoffs)]
 
 
 def _no_progress(_label: str, _done: float, _total: float) -> None:

@@ -15,7 +15,7 @@ The verdict is "promote" if the lower bound of a gain is above 0, "keep" if the 
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from glbandits.common.display.data_table import DataTable
@@ -28,6 +28,7 @@ from glbandits.evaluation.estimators.support import SupportSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log, first_row_of
+from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.evaluation.replay.train import train
@@ -66,6 +67,8 @@ class Promotion:
     margin: float
     rows_needed: float
     """Approximate number of rows for a verdict; NaN if there is one, inf if it cannot be estimated."""
+    unit: str = "reward"
+    """What gains are differences of: "reward", or "payoff" if the log has values."""
 
     @property
     def headline(self) -> str:
@@ -91,7 +94,8 @@ class Promotion:
             for name, gain in self.gains.items()
         ]
         lines += [f"  {name:{width}s} {reason}" for name, reason in self.no_evidence.items()]
-        title = f"Gain over the running policy, from row {self.first_row + 1:,} on, with anytime-valid intervals:"
+        of = "" if self.unit == "reward" else f" in {self.unit}"
+        title = f"Gain{of} over the running policy, from row {self.first_row + 1:,} on, with anytime-valid intervals:"
         return "\n".join([self.headline, title, *lines, self.guarantee])
 
     __repr__ = __str__
@@ -153,6 +157,7 @@ def promotion(
         raise InvalidInput("the log must have propensities. Log the probability of each chosen arm.")
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
+    payoff_bounds = payoff_range(log, bounds)
     if not all(map(math.isfinite, bounds)):
         raise InvalidInput(
             f"the gate needs rewards with bounds, and the {link.name} link has none. Give the lowest and the "
@@ -173,15 +178,17 @@ def promotion(
             alpha=alpha,
             margin=margin,
             rows_needed=2 * FIRST_SPLIT,
+            unit=head.unit,
         )
     index = int(math.log2(len(log) / (2 * FIRST_SPLIT)))
     split = FIRST_SPLIT << index
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
     learned = LogSlice(log, 0, split)
     targets = {name: _frozen(candidate, learned, log, seed) for name, candidate in candidates.items()}
-    sequences = {name: AnytimeIntervals(bounds, least_propensity) for name in candidates}
+    sequences = {name: AnytimeIntervals(payoff_bounds, least_propensity) for name in candidates}
     supports = {name: SupportSums(head.arms.max_arms if head.arms.same_arms else None) for name in candidates}
-    reader, done = RowReader(bounds, None, SequentialGlm(link, log.dim, sparse=log.sparse), split), split
+    model = SequentialGlm(link, log.dim, sparse=log.sparse)
+    reader, done = RowReader(bounds, None, model, split, payoff_bounds), split
     for block in LogSlice(log, split, len(log)).blocks():
         rows, random = reader.read(block), UniformTarget().probabilities(block, done)
         for name, target in targets.items():
@@ -195,7 +202,7 @@ def promotion(
     reasons = {name: sums.support(least_propensity=least_propensity).no_evidence() for name, sums in supports.items()}
     no_evidence = {name: reason for name, reason in reasons.items() if reason}
     gains = {name: each.gain(1.0 - 2.0 * share) for name, each in sequences.items() if name not in no_evidence}
-    return _verdict(gains, no_evidence, split, alpha, margin)
+    return replace(_verdict(gains, no_evidence, split, alpha, margin), unit=head.unit)
 
 
 def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed: int) -> Target:

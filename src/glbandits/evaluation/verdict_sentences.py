@@ -42,6 +42,13 @@ class Compared(NamedTuple):
     level: float
     gate: str = ""
     """The decision of the promotion gate, which then compares the candidates with the logging policy."""
+    unit: str = "reward"
+    """What gains are differences of: "reward" or "payoff"."""
+
+    @property
+    def gain(self) -> str:
+        """The word for a gain."""
+        return "gain" if self.unit == "reward" else f"gain in {self.unit}"
 
 
 def verdict_sentences(compared: Compared) -> tuple[str, ...]:
@@ -77,7 +84,7 @@ def _against_today(compared: Compared) -> list[str]:
         if found:
             always = all(not low <= 0.0 <= high for low, high in map(_at_every_n, found.values()))
             texts = [
-                f"{label} (gain {_text(gain.value, _at_every_n(gain) if always else _interval(gain))})"
+                f"{label} ({compared.gain} {_text(gain.value, _at_every_n(gain) if always else _interval(gain))})"
                 for label, gain in found.items()
             ]
             sentences.append(f"{word} than {TODAY}: {join_words(texts)}; {_sure(compared, always=always)}.")
@@ -90,7 +97,7 @@ def _against_today(compared: Compared) -> list[str]:
                 continue
             more = _missing_rows(compared, label, gain)
             text = _text(gain.value, _interval(gain))
-            sentences.append(f"Whether {label} is better or worse is open (gain {text}): {more}.")
+            sentences.append(f"Whether {label} is better or worse is open ({compared.gain} {text}): {more}.")
     return sentences
 
 
@@ -120,7 +127,8 @@ def _best(compared: Compared) -> list[str]:
         sure = _sure(compared, always=not rivals_by(_at_every_n))
         return [f"The best candidate is {best}, better than {join_words(others)}; {sure}."]
     value = significant(_headline(evaluations[best]).value.value)
-    sentence = f"The highest estimate is that of {best}, {value}, but {join_words(rivals)} may be as good"
+    of = "" if compared.unit == "reward" else f" of mean {compared.unit}"
+    sentence = f"The highest estimate{of} is that of {best}, {value}, but {join_words(rivals)} may be as good"
     if best != reference and rivals != [reference]:
         return [f"{sentence}: take {best} as the reference to compare directly."]
     difference = estimates[best if best != reference else rivals[0]]

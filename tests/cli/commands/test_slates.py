@@ -48,7 +48,7 @@ def by_hand(folder: Path) -> dict[str, float]:
                 settled = store.decision("default", f"e{number}", slot)
                 assert settled is not None
                 weights.append(1.0 / allowed / settled.decision.probabilities[settled.decision.shown])
-                rewards.append(settled.rewards[0].value)
+                rewards.append(settled.rewards[0].value or 0.0)
             (w, v), (r, s) = weights, rewards
             totals["slate-ips"] += w * v * (r + s) / EVENTS
             totals["rips"] += (w * r + w * v * s) / EVENTS

@@ -28,7 +28,7 @@ def test_row_is_in_the_block_of_the_class_and_right_class_pays() -> None:
         np.testing.assert_array_equal(blocks, np.einsum("ab,f->abf", np.eye(3), shown))
         assert shown[2] == 1.0
         assert expected.tolist() == (np.array([2, 5, 9]) == LABELS[row]).astype(float).tolist()
-    np.testing.assert_array_equal(rounds.values, rounds.expected)
+    np.testing.assert_array_equal(rounds.payoffs, rounds.expected)
 
 
 def test_rows_are_drawn_uniformly() -> None:

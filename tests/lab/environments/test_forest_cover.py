@@ -34,14 +34,14 @@ def test_sample_has_the_means_of_the_complete_file(scenario: int, version: str, 
     rounds = all_rounds(problem, 3, seed=1)
     assert rounds.arms.shape == (3, 32, problem.dim) == (3, 32, 10 if scenario == 1 else 55)
     assert (rounds.counts == 32).all()
-    np.testing.assert_array_equal(rounds.values, np.tile(means, (3, 1)))
+    np.testing.assert_array_equal(rounds.payoffs, np.tile(means, (3, 1)))
 
 
 def test_scenario_1_has_the_same_centroids_in_all_rounds() -> None:
     problem = ForestCover(scenario=1)
     rounds = all_rounds(problem, 5000, seed=1)
     assert (rounds.arms == all_rounds(problem, 1, seed=2).arms[0]).all()
-    np.testing.assert_array_equal(rounds.expected, rounds.values)
+    np.testing.assert_array_equal(rounds.expected, rounds.payoffs)
     lengths = np.linalg.norm(rounds.arms[0], axis=1)
     assert (lengths.min(), lengths.max()) == (pytest.approx(1.45, abs=0.01), pytest.approx(4.99, abs=0.01))
     assert stats.kstest(rounds.noise, "uniform").pvalue > 1e-3

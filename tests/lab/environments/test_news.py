@@ -59,7 +59,7 @@ def test_rounds_match_a_manual_computation(problem: News) -> None:
     # At 300, 11 was clicked once in two displays and 22 never; 15 was not displayed. At 900, 15 was never clicked and
     # 22 twice in three. Arms in the order of ids, features in the order of theirs.
     np.testing.assert_array_equal(rounds.expected, [[1 / 2, 0.0], [0.0, 2 / 3]])
-    np.testing.assert_array_equal(rounds.values, rounds.expected)
+    np.testing.assert_array_equal(rounds.payoffs, rounds.expected)
     a, b, c = [1.0, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 0.7, 0.1, 0.1, 0.1, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     np.testing.assert_array_equal(rounds.arms, [[a, b], [c, b]])
     assert (problem.length(), problem.dim) == (2, 6)

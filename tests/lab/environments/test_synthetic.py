@@ -102,7 +102,7 @@ def rounds_with(**changes: object) -> Rounds:
         "counts": np.full(4, 3),
         "expected": np.zeros((4, 3)),
         "noise": np.zeros(4),
-        "values": np.zeros((4, 3)),
+        "payoffs": np.zeros((4, 3)),
     }
     return Rounds(**(parts | changes))  # type: ignore[arg-type]
 
@@ -112,7 +112,7 @@ def rounds_with(**changes: object) -> Rounds:
     [
         ({"counts": np.full(3, 3)}, "counts must be finite numbers of shape"),
         ({"expected": np.zeros((4, 2))}, r"expected must be finite numbers of shape \(4, 3\)"),
-        ({"values": np.zeros((3, 3))}, "values must be finite"),
+        ({"payoffs": np.zeros((3, 3))}, "payoffs must be finite"),
         ({"counts": np.array([3, 3, 0, 3])}, "each round needs 1 to 3 arms; got counts 0 to 3"),
         ({"counts": np.array([3, 4, 1, 3])}, "each round needs 1 to 3 arms; got counts 1 to 4"),
     ],
@@ -122,7 +122,7 @@ def test_rounds_validate_their_arrays(changes: dict[str, Floats], message: str) 
         rounds_with(**changes)
 
 
-def test_best_value_ignores_padding() -> None:
+def test_best_payoff_ignores_padding() -> None:
     values = np.array([[0.1, 0.9, 0.5], [0.2, 0.1, 0.9], [0.3, 0.3, 0.3], [0.0, 0.4, 0.8]])
-    rounds = rounds_with(values=values, counts=np.array([3, 2, 1, 3]))
+    rounds = rounds_with(payoffs=values, counts=np.array([3, 2, 1, 3]))
     np.testing.assert_array_equal(rounds.best(), [0.9, 0.2, 0.3, 0.8])

@@ -162,19 +162,19 @@ def test_policies_on_shared_rounds_do_not_interact() -> None:
         np.testing.assert_array_equal(run.regret, alone.regret[0])
 
 
-def test_regret_uses_values_and_rewards_use_expectations() -> None:
+def test_regret_uses_payoffs_and_rewards_use_expectations() -> None:
     class Labels:
         dim, noise = 1, NOISES["bernoulli"]
 
         def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:  # noqa: ARG002
-            labels = np.resize([[1.0, 0.0]], (horizon, 2))  # the first arm always pays; its value is low all the same
-            values = np.resize([[0.2, 0.7]], (horizon, 2))
+            labels = np.resize([[1.0, 0.0]], (horizon, 2))  # the first arm always pays; its payoff for regret is low
+            payoffs = np.resize([[0.2, 0.7]], (horizon, 2))
             yield Rounds(
                 np.resize([[[1.0], [-1.0]]], (horizon, 2, 1)),
                 np.full(horizon, 2),
                 labels,
                 np.full(horizon, 0.5),
-                values,
+                payoffs,
             )
 
     result = simulate(SgdTs(block_length=10), Labels(), 100, [1])

@@ -69,7 +69,7 @@ def test_rounds_of_another_width_are_an_error() -> None:
     [
         ({"counts": [1, 1]}, "counts must be 3 arms in all; got 2"),
         ({"noise": [0.5]}, "noise must be finite numbers of shape"),
-        ({"values": [[0.1, np.nan], [0.1, 0.2]]}, "must be finite numbers"),
+        ({"payoffs": [[0.1, np.nan], [0.1, 0.2]]}, "must be finite numbers"),
         ({"dim": 2}, "arms must have 2 columns"),
     ],
 )
@@ -79,7 +79,7 @@ def test_invalid_rounds_are_an_error(change: Any, message: str) -> None:
         "counts": [1, 2],
         "expected": [[0.1, 0.0], [0.2, 0.3]],
         "noise": [0.5, 0.5],
-        "values": [[0.1, 0.0], [0.2, 0.3]],
+        "payoffs": [[0.1, 0.0], [0.2, 0.3]],
         "dim": 3,
     }
     assert SparseRounds(**rounds).best().tolist() == [0.1, 0.3]

@@ -231,7 +231,7 @@ class FixedRounds:
             counts=np.full(horizon, expected.shape[1]),
             expected=expected,
             noise=self.noise.draw(np.random.default_rng([seed, 1]), horizon),
-            values=expected,
+            payoffs=expected,
         )
 
 

@@ -10,7 +10,8 @@ import pytest
 from glbandits import Bandit, GlbanditsError, Uniform
 from glbandits.common.arrays import Floats, Generator
 from glbandits.lab import Synthetic, simulate
-from glbandits.maths.vectors import add_scaled, best_arm, dot
+from glbandits.maths.matrix_products import best_arm
+from glbandits.maths.vectors import add_scaled, dot
 from glbandits.policies.contract import Policy, Positive, StateLayout, jittable
 
 LAYOUT = StateLayout()

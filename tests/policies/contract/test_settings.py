@@ -142,15 +142,3 @@ def test_every_setting_is_documented(name: str) -> None:
     text = "\n".join(base.__doc__ or "" for base in kind.__mro__)
     missing = [setting.name for setting in declared_settings(kind) if f"{setting.name}:" not in text]
     assert missing == [], f"the docstring of {kind.__name__} or of its bases says nothing about {missing}"
-
-
-def test_choices_have_the_index_that_compiled_code_expects() -> None:
-    from glbandits.policies.algorithms import online_laplace
-
-    kind: Any = POLICIES["online-laplace"]
-    (rule,) = (setting for setting in declared_settings(kind) if setting.name == "rule")
-    assert [rule.choices.index(word) for word in ("fp", "ucb", "ts")] == [
-        online_laplace.FP,
-        online_laplace.UCB,
-        online_laplace.TS,
-    ]

@@ -61,6 +61,8 @@ def test_each_settled_decision_has_a_row(store: SqliteStore, tmp_path: Path) -> 
         "mode": ["Online", "Online", "Online"],
         "model": [0, 0, 3],
         "actions": [["a", "b", "c"], ["b"], ["a", "b", "c"]],
+        "values": [None, None, None],
+        "costs": [None, None, None],
         "arm": [1, 0, 2],
         "propensity": [0.25, 1.0, 0.25],
         "reward": [0.75, 0.0, 0.0],

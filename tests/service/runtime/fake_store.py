@@ -30,7 +30,7 @@ class FakeStore:
         if self.failure is not None:
             raise self.failure
         for event in events:
-            if isinstance(event, Reward) and event.value < 0:
+            if isinstance(event, Reward) and (event.value or 0.0) < 0:
                 raise InvalidInput("value must not be negative")
             if event.event_id == "poison":
                 raise ZeroDivisionError("a bug")

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
@@ -30,6 +31,8 @@ def source_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     made = play_rounds(loop, store, clock, 40)
     assert loop.delete_log(made[5].timestamp) == 5
     store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("f", slot="\u0416"), decision("g")])
+    store.append_blocking([decision("r", slot=slot, values=(1.0, 2.0, 3.0), costs=(0.1, 0.0, 0.0)) for slot in "01"])
+    store.append_blocking([replace(reward("r", slot="0"), cascade=True)])
     store.append_blocking([reward("e", value=1 / 3, key="k"), reward("f", slot="\u0416"), activation("g"), reward("?")])
     Keys(store, microseconds).create("shop")
     with closing(store):
@@ -44,7 +47,7 @@ def target_fixture(new_address: Callable[[], str]) -> Iterator[EventStore]:
 
 def test_all_data_is_moved(source: EventStore, target: EventStore) -> None:
     contents = move(source, target)
-    assert contents["decisions"].rows == 38
+    assert contents["decisions"].rows == 40
     assert contents["activations"].rows == 1
     assert target.check() == []
     for loop_name in ("default", "shop"):
@@ -94,7 +97,7 @@ def test_a_changed_source_is_noticed(source: EventStore, target: EventStore) -> 
         if what == "copying rewards" and done == 7:
             source.append_blocking([decision("meanwhile")])
 
-    with pytest.raises(StoreError, match="decisions has 39 rows, and the copy 38"):
+    with pytest.raises(StoreError, match="decisions has 41 rows, and the copy 40"):
         move(source, target, change)
 
 
@@ -126,7 +129,7 @@ def test_the_command_moves_a_file_to_postgres(source: EventStore, postgres: Post
     for _ in range(2):
         run = glb("move", "--from", "events.sqlite", "--to", address, folder=tmp_path)
         assert run.returncode == 0, run.stderr
-        assert "decisions: 38 rows" in run.stdout
+        assert "decisions: 40 rows" in run.stdout
     replays = [glb("replay", store, folder=tmp_path) for store in ("events.sqlite", address)]
     assert replays[0].returncode == replays[1].returncode
     assert replays[0].stdout == replays[1].stdout

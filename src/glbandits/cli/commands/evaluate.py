@@ -21,6 +21,7 @@ from glbandits.cli.log_options import (
     LINK_ADVICE,
     LearnOption,
     LogArguments,
+    PayoffsOption,
     parse_reward_range,
     split_names,
     with_log_options,
@@ -32,6 +33,7 @@ from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
+from glbandits.evaluation.logs.payoffs import PayoffLog
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
 from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.report import write_evaluation_report
@@ -65,6 +67,7 @@ def evaluate_command(
         ),
     ] = ["reward"],  # noqa: B006
     options: LogArguments,
+    payoffs: PayoffsOption = None,
     embedding: Annotated[
         list[str],
         typer.Option(help="For mips: columns of --arm-table with categories: kind,brand. May be repeated."),
@@ -125,6 +128,10 @@ def evaluate_command(
         raise InvalidInput(
             f"each reward has one range; got {len(reward_range)} ranges for {', '.join(reward)}", field="reward_range"
         )
+    if payoffs is not None and len(reward) > 1:
+        raise InvalidInput(
+            f"--payoffs needs one reward, whose value it gives; got {', '.join(reward)}. Name one", field="reward"
+        )
     ranges = dict(zip(reward, map(parse_reward_range, reward_range), strict=False))
     settings = ComparisonSettings(
         estimators=tuple(estimator),
@@ -143,13 +150,16 @@ def evaluate_command(
     logs, notes_of = {}, {}
     for name in reward:
         own = replace(options, reward=name, link=options.link if name == reward[0] else None)
-        logs[name], found = own.open(console, settings_of_models, proposed=proposed, has_range=name in ranges)
+        logs[name], found = own.open(
+            console, settings_of_models, proposed=proposed, has_range=name in ranges, payoffs=payoffs
+        )
         notes_of[name] = found if name == reward[0] else [note.removesuffix(LINK_ADVICE) for note in found]
     log, others = logs[reward[0]], {name: logs[name] for name in reward[1:]}
     notes = [note for note in notes_of[reward[0]] if all(note in each for each in notes_of.values())]
     notes += [f"{name}: {note}" for name, each in notes_of.items() for note in each if note not in notes]
     policies = policy or ["optimist", "uniform"]
-    running = log.running if isinstance(log, ServiceExport) else None
+    opened = log.log if isinstance(log, PayoffLog) else log
+    running = opened.running if isinstance(opened, ServiceExport) else None
     if running is not None:
         policies = policy or list(dict.fromkeys([running.text, "uniform"]))
         settings = replace(

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_policy
 from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line
-from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogArguments, with_log_options
+from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogArguments, PayoffsOption, with_log_options
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.display.data_table import DataTable
@@ -33,6 +33,7 @@ def tune_command(
         typer.Option(help="Values to try: floor=0.01,0.05. Repeat for other settings. Default: the policy's grid."),
     ] = [],  # noqa: B006
     options: LogArguments,
+    payoffs: PayoffsOption = None,
     share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
     learn: LearnOption = "matched",
@@ -51,7 +52,7 @@ def tune_command(
     level = check_float("level", level, above=0, at_most=1 - 1e-9)
     values = parse_grid(grid)
     console = Console(emoji=False)
-    log, notes = options.open(console)
+    log, notes = options.open(console, payoffs=payoffs)
     learned_share = overlap_of(log).least if learn_mode == "matched" else 1.0  # of the rows that are played
     untuned = parse_learning_policy(policy, log, train_share=share * learned_share)
     with work_bar(console) as bar, warnings_printed(console) as printed:
@@ -87,8 +88,16 @@ def tune_command(
 
 def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> DataTable:
     first, second = tuned.rows
-    title = f"Mean reward per decision of {tuned.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
-    columns = ("part", "setting", "mean reward", "standard error", "gain over untuned", f"{percent(level)} interval")
+    title = f"Mean {tuned.unit} per decision of {tuned.best.name} while learning"
+    title += f"; part 1: {first:,} rows, part 2: {second:,}"
+    columns = (
+        "part",
+        "setting",
+        f"mean {tuned.unit}",
+        "standard error",
+        "gain over untuned",
+        f"{percent(level)} interval",
+    )
     rows = []
     for index, played in enumerate(tuned.candidates):
         label = f"{_label(played, settings)}{', untuned' * (index == 0)}"

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.bandit.entry_points import arms_type, policy_recipe, work_of_rows
+from glbandits.bandit.entry_points import policy_recipe, work_of_rows
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.compilation.entry_point import entry_point
@@ -14,13 +14,22 @@ from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTO
 from glbandits.compilation.recipe import Recipe
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.payoffs import (
+    LogPayoffs,
+    arms_argument,
+    arms_of_row,
+    as_payoff_rows,
+    rows_argument,
+    rows_type,
+)
 from glbandits.evaluation.logs.sparse_arms import packed_arms
 from glbandits.features import FeatureMap, Features
-from glbandits.maths.arm_rows import arm_range, as_arms
+from glbandits.maths.arm_rows import as_arms
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, policy_functions
+from glbandits.policies.contract.rules import check_has_scores
 from glbandits.policies.sparse_forms import sparse_form
 
 OPEN_WITH_MAP = "Open the log with open_log(..., features=bandit.features)"
@@ -39,7 +48,7 @@ class FrozenTarget:
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._sparse, self._features = bandit.sparse, bandit.features
         self._rng = generator(check_int("seed", seed, at_least=0))
-        self._entry = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link))
+        self._policy = policy
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
         own = self._own_probabilities(block)
@@ -60,19 +69,24 @@ class FrozenTarget:
                 f"the bandit is {kinds[0]}, but the arms of the log are {kinds[1]}. Read the log with "
                 f"sparse={self._sparse}, or create the bandit with sparse={block.sparse}"
             )
-        out = np.zeros((len(block), block.arms.max_arms))
+        out, payoffs = np.zeros((len(block), block.arms.max_arms)), LogPayoffs.of_block(block)
         (arms, starts), counts = packed_arms(block.arms), block.arms.counts
-        # Exact probabilities of one row are those of all rows with the same arms.
-        if isinstance(block.arms, FixedArms) and self._fill(arms, starts[:1], counts[:1], out[:1]):
+        # Exact probabilities of one row are those of all rows with the same arms and payoffs.
+        same = isinstance(block.arms, FixedArms) and (payoffs is None or payoffs.are_same)
+        if same and self._fill(arms, payoffs, starts[:1], counts[:1], out[:1]):
             return np.repeat(out[:1], len(block), axis=0)
-        self._fill(arms, starts, counts, out)
+        self._fill(arms, payoffs, starts, counts, out)
         return out
 
-    def _fill(self, arms: Any, starts: Ints, counts: Ints, out: Floats) -> bool:
+    def _fill(self, arms: Any, payoffs: LogPayoffs | None, starts: Ints, counts: Ints, out: Floats) -> bool:
         """Write the probabilities of each row; return whether they are exact."""
+        if payoffs is not None:
+            check_has_scores(self._policy, self._dim, "payoffs")
+        key = self._policy.implementation(self._dim), find_link(self._policy.link)
         exact = False
-        for part, fill in self._entry.pieces(len(counts)):
-            exact = fill(self._state, self._settings, arms, starts[part], counts[part], self._rng, out[part])
+        for part, fill in entry_point(frozen_recipe, *key, payoffs is not None).pieces(len(counts)):
+            rows = rows_argument(arms, payoffs, part)
+            exact = fill(self._state, self._settings, rows, starts[part], counts[part], self._rng, out[part])
         return exact
 
     def _check_features(self, log_features: Features | None) -> None:
@@ -83,23 +97,24 @@ class FrozenTarget:
             raise InvalidInput(f"the bandit and the log have different feature maps. {OPEN_WITH_MAP}")
 
 
-def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
+def frozen_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
     """Recipe of a function that writes the probabilities of each row of a log to `out`.
 
     The arms of row i are the rows of `arms` from `starts[i]` on, as many as `counts[i]`. The function returns whether
-    the probabilities are exact. If not, each row has a 1 for one drawn arm.
+    the probabilities are exact. If not, each row has a 1 for one drawn arm. With `payoffs` it chooses by payoff.
     """
-    choose, _, probabilities, unpack, name = policy_functions(policy)
+    choose, _, probabilities, unpack, name = policy_functions(policy, payoffs=payoffs)
+    converted = as_payoff_rows if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def fill(
         state: Floats, settings: Floats, arms: Any, starts: Ints, counts: Ints, rng: Generator, out: Floats
     ) -> bool:
         functions, named, exact = LinkFunctions(mean, slope, antiderivative), unpack(settings), True
-        rows = as_arms(borrowed(arms))
+        rows = converted(borrowed(arms))
         for i in range(counts.shape[0]):
             count = counts[i]
-            offered, filled = arm_range(rows, starts[i], starts[i] + count), out[i, :count]
+            offered, filled = arms_of_row(rows, i, starts[i], count), out[i, :count]
             exact = checked_bool(probabilities(state, named, offered, functions, filled))
             if not exact:
                 for arm in range(count):
@@ -108,10 +123,10 @@ def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
         return exact
 
     signature = types.boolean(
-        VECTOR, READ_VECTOR, arms_type(policy), READ_INTS, READ_INTS, GENERATOR, types.float64[:, ::1]
+        VECTOR, READ_VECTOR, rows_type(policy, payoffs), READ_INTS, READ_INTS, GENERATOR, types.float64[:, ::1]
     )
-    return policy_recipe(fill, signature, policy, link, more=", frozen", work=_work)
+    return policy_recipe(fill, signature, policy, link, more=", frozen" + ", payoffs" * payoffs, work=_work)
 
 
-def _work(state: Floats, _settings: Floats, arms: Any, starts: Ints, counts: Ints, *_rest: Any) -> float:
-    return work_of_rows(state, arms, starts, counts)
+def _work(state: Floats, _settings: Floats, rows: Any, starts: Ints, counts: Ints, *_rest: Any) -> float:
+    return work_of_rows(state, arms_argument(rows), starts, counts)

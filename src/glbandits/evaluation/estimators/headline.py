@@ -143,7 +143,7 @@ class HeadlineSums:
         self._value.add(rows, value, rewards)
         self._target.add(value, rewards)
         if logged is None:
-            gain = value._replace(terms=value.terms - block.rewards, weights=value.weights - 1.0)
+            gain = value._replace(terms=value.terms - block.payoffs, weights=value.weights - 1.0)
         else:
             gain = rows_of(target - logged)
         self._gain.add(rows, gain, rewards)

@@ -26,13 +26,15 @@ class LogRows:
     reward_range: tuple[float, float]
     """Lowest and highest possible reward, which may be infinite."""
     predicted: Floats | None
-    """Expected rewards by a model that has not learned the row, (rows, max_arms), 0 beyond the arms of the row."""
+    """Expected payoffs by a model that has not learned the row, (rows, max_arms), 0 beyond the arms of the row."""
     sequential: Floats | None
-    """Expected rewards by a model that has learned only earlier rows, (rows, max_arms); None if not needed."""
+    """Expected payoffs by a model that has learned only earlier rows, (rows, max_arms); None if not needed."""
     first_row: int = 0
     """Index of the first row in the log."""
     clusters: Ints | None = None
     """Cluster number of each row; None if rows are independent."""
+    payoff_range: tuple[float, float] | None = None
+    """Lowest and highest possible payoff; None if payoffs are the rewards."""
 
     def __len__(self) -> int:
         return len(self.block)
@@ -70,16 +72,15 @@ class LogRows:
 
     @cached_property
     def of_reward_model(self) -> "RewardRows":
-        """The rewards beside the predictions of the cross-fitted model."""
+        """The payoffs beside the predictions of the cross-fitted model."""
         assert self.predicted is not None
         lowest, highest = self.reward_range
+        expected, scale = self.block.expected_payoffs, 1.0 if self.block.values is None else self.block.values
         variances = np.ones_like(self.predicted)
-        if math.isfinite(lowest):
-            variances *= self.predicted - lowest
-        if math.isfinite(highest):
-            variances *= highest - self.predicted
+        variances *= self.predicted - expected(lowest) if math.isfinite(lowest) else scale
+        variances *= expected(highest) - self.predicted if math.isfinite(highest) else scale
         variances = np.maximum(variances, 0.0)
-        residuals = self.block.rewards - self.of_chosen(self.predicted)
+        residuals = self.block.payoffs - self.of_chosen(self.predicted)
         return RewardRows(self.predicted, residuals, residuals * residuals, variances, self.of_chosen(variances))
 
     @cached_property
@@ -90,16 +91,17 @@ class LogRows:
 
     @cached_property
     def scaled(self) -> "ScaledRows":
-        """Rewards and sequential predictions on the scale from 0, the lowest possible reward, to 1, the highest."""
+        """Payoffs and sequential predictions on the scale from 0, the lowest possible payoff, to 1, the highest."""
         assert self.sequential is not None
-        lowest, scale = self.reward_range[0], self.reward_range[1] - self.reward_range[0]
+        lowest, highest = self.payoff_range or self.reward_range
+        scale = highest - lowest
         predicted = np.clip((self.sequential - lowest) / scale, 0.0, 1.0)
         predicted[~self.arm_mask] = 0.0
-        return ScaledRows((self.block.rewards - lowest) / scale, predicted)
+        return ScaledRows((self.block.payoffs - lowest) / scale, predicted)
 
 
 class ScaledRows(NamedTuple):
-    """Rewards, (rows,), and predicted rewards, (rows, max_arms), between 0 and 1."""
+    """Payoffs, (rows,), and predicted payoffs, (rows, max_arms), between 0 and 1."""
 
     rewards: Floats
     predicted: Floats
@@ -107,7 +109,7 @@ class ScaledRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RewardRows:
-    """Rewards beside the predictions of a model that has not learned the rows."""
+    """Payoffs beside the predictions of a model that has not learned the rows."""
 
     predicted: Floats
     """q(a), (rows, max_arms)."""
@@ -115,7 +117,7 @@ class RewardRows:
     """r - q of the chosen arms, (rows,)."""
     squared_residuals: Floats
     variances: Floats
-    """Variances of rewards by the model, up to a factor, (rows, max_arms).
+    """Variances of payoffs by the model, up to a factor, (rows, max_arms).
 
     For bounded rewards they are largest in the middle of the range."""
     chosen_variances: Floats
@@ -142,13 +144,14 @@ class RowUnits:
 
 
 class RowReader:
-    """Checks the blocks of a log and predicts their rewards.
+    """Checks the blocks of a log and predicts their payoffs, which are the rewards if the log has no values.
 
     Args:
         reward_range: lowest and highest possible reward, which may be infinite.
         fitted: the cross-fitted reward model; None if no estimator needs it.
         sequential: the model of anytime-valid intervals; None if there are none.
         first_row: index of the first row that is read.
+        payoff_range: lowest and highest possible payoff; by default `reward_range`.
     """
 
     def __init__(
@@ -157,13 +160,15 @@ class RowReader:
         fitted: tuple[RewardModel, CrossFitted] | None,
         sequential: SequentialGlm | None,
         first_row: int = 0,
+        payoff_range: tuple[float, float] | None = None,
     ) -> None:
-        self.reward_range, self._fitted, self._sequential = reward_range, fitted, sequential
+        self._reward_range, self._fitted, self._sequential = reward_range, fitted, sequential
+        self.payoff_range = payoff_range or reward_range
         self._units = RowUnits(first_row)
-        self.rewards = MomentSums(1)
-        """Moments of the rewards of the log."""
-        self.possible_values = reward_range
-        """Lowest and highest possible reward; where there is no bound, those of the rows so far."""
+        self.payoffs = MomentSums(1)
+        """Moments of the payoffs of the log."""
+        self.possible_values = self.payoff_range
+        """Lowest and highest possible payoff; where there is no bound, those of the rows so far."""
         self._least, self._largest = math.inf, -math.inf
         self.chose_uniformly = True
         """Whether the log chose all arms of each row with the same probability."""
@@ -173,28 +178,32 @@ class RowReader:
         if block.propensities is None:
             raise InvalidInput("all rows of a log must have propensities, or none; got both")
         first_row = self._units.rows
-        outside = (block.rewards < self.reward_range[0]) | (block.rewards > self.reward_range[1])
+        lowest, highest = self._reward_range
+        outside = (block.rewards < lowest) | (block.rewards > highest)
         if outside.any():
             row = int(np.argmax(outside))
             raise InvalidInput(
-                f"rewards must be within reward_range, {self.reward_range}; got {block.rewards[row]} in row "
+                f"rewards must be within reward_range, {self._reward_range}; got {block.rewards[row]} in row "
                 f"{first_row + row}. Set a wider reward_range",
                 field="reward_range",
             )
-        self._least = min(self._least, float(block.rewards.min()))
-        self._largest = max(self._largest, float(block.rewards.max()))
-        low, high = self.reward_range
+        payoffs = block.payoffs
+        self._least = min(self._least, float(payoffs.min()))
+        self._largest = max(self._largest, float(payoffs.max()))
+        low, high = self.payoff_range
         bounded = math.isfinite(low), math.isfinite(high)
         self.possible_values = low if bounded[0] else self._least, high if bounded[1] else self._largest
         clusters, fold_keys = self._units.assign(block)
         predicted = None
         if self._fitted is not None:
             model, fitted = self._fitted
-            predicted = np.clip(fitted.predict(block, fold_of(fold_keys, model.folds)), *self.reward_range)
-            predicted = np.where(block.arm_mask, predicted, 0.0)
-        sequential = None if self._sequential is None else self._sequential.predict_then_learn(block)
-        rows = LogRows(block, self.reward_range, predicted, sequential, first_row, clusters)
-        rows.add_to(self.rewards, block.rewards)
+            expected = np.clip(fitted.predict(block, fold_of(fold_keys, model.folds)), lowest, highest)
+            predicted = np.where(block.arm_mask, block.expected_payoffs(expected), 0.0)
+        sequential = None
+        if self._sequential is not None:
+            sequential = block.expected_payoffs(np.clip(self._sequential.predict_then_learn(block), lowest, highest))
+        rows = LogRows(block, self._reward_range, predicted, sequential, first_row, clusters, self.payoff_range)
+        rows.add_to(self.payoffs, payoffs)
         deviations = np.abs(block.propensities * block.arms.counts - 1.0)
         self.chose_uniformly &= bool((deviations <= UNIFORM_TOLERANCE).all())
         return rows

@@ -89,6 +89,8 @@ class Evaluation:
     """Why the headline has no numbers, or without a headline the estimates; "" if they may be shown."""
     doubts: tuple[str, ...] = ()
     """Those of the notes that say why the headline is probably wrong."""
+    unit: str = "reward"
+    """What all values are means of: "reward", or "payoff" if the log has values."""
 
     def __getitem__(self, name: str) -> Estimate:
         """Return the estimate of an estimator by its name."""
@@ -160,7 +162,7 @@ class Evaluation:
             IntervalRow("", row.name, row.value, *(UNKNOWN if row.interval is None else row.interval))
             for row in self._value_rows()
         ]
-        title = f"mean reward of a decision, with {percent(self.level)} intervals"
+        title = f"mean {self.unit} of a decision, with {percent(self.level)} intervals"
         return finish(intervals_chart(rows, title, references=[self.logged]))
 
     def _value_rows(self) -> list["_EstimateRow"]:

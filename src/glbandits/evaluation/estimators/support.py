@@ -62,7 +62,7 @@ class ArmSupport:
     wanted: Floats
     """Expected number of rows in which the target chooses each arm, (K,)."""
     rewards: Floats
-    """Mean reward of each arm in the log, (K,); NaN for arms that were never chosen."""
+    """Mean reward, or payoff, of each arm in the log, (K,); NaN for arms that were never chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Support:
         reason, within = self.no_evidence(), possible[0] - slack <= value <= possible[1] + slack
         if reason or within or math.isnan(value) or possible[0] == possible[1]:
             return reason
-        return f"{NO_EVIDENCE}: it would be {value:.3g}, and rewards are {possible[0]:.4g} to {possible[1]:.4g}"
+        return f"{NO_EVIDENCE}: it would be {value:.3g}, and possible values are {possible[0]:.4g} to {possible[1]:.4g}"
 
     def warnings(self) -> list[str]:
         """Return the problems, one text each."""
@@ -220,7 +220,7 @@ class SupportSums:
         if self._logged is not None:
             self._logged += np.bincount(block.chosen, minlength=len(self._logged))
             self._wanted += probabilities.sum(axis=0)
-            self._rewards += np.bincount(block.chosen, weights=block.rewards, minlength=len(self._logged))
+            self._rewards += np.bincount(block.chosen, weights=block.payoffs, minlength=len(self._logged))
 
     def _add_large(self, logged: Floats | None, target: Floats, weights: Floats) -> None:
         """Add the weights of all arms, or of the chosen arms if the log has only propensities."""

@@ -54,7 +54,7 @@ class TargetSums:
         self._running = [RunningSums(width, RUNNING_POINTS) for width in widths]
         self._weights, self._differences = MomentSums(1), MomentSums(2)
         self._support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
-        self._are_estimated = head.estimated
+        self._are_estimated, self._unit = head.estimated, head.unit
         self._rows_without_arm, self._replays = 0, any(estimator.name == "replay" for estimator in estimators)
 
     def add(self, rows: LogRows, probabilities: Floats, reference: Floats | None) -> None:
@@ -77,7 +77,7 @@ class TargetSums:
         if self._embeddings is not None:
             marginal = self._embeddings.weights(block, probabilities, rows.first_row)
         matched = self._draw_matches(probabilities, block.chosen) if self._replays else np.zeros(len(block), bool)
-        inputs = EstimatorInputs(weights, block.rewards, matched, expected, predicted, marginal)
+        inputs = EstimatorInputs(weights, block.payoffs, matched, expected, predicted, marginal)
         for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True):
             terms = estimator.terms(inputs)
             rows.add_to(sums, *terms.T)
@@ -119,19 +119,19 @@ class TargetSums:
             _estimate(estimator, sums.moments(), running.table(), support, levels.each)
             for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True)
         ]
-        logged, headline, doubts = reader.rewards.moments(), None, list[str]()
+        logged, headline, doubts = reader.payoffs.moments(), None, list[str]()
         notes, reason = self._notes(estimates, support, logged), support.no_evidence()
-        if self._headline is not None and not self._are_estimated and reader.possible_values != reader.reward_range:
+        if self._headline is not None and not self._are_estimated and reader.possible_values != reader.payoff_range:
             low, high = reader.possible_values
             notes.append(
-                f"the rewards of these rows are {low:.6g} to {high:.6g}. If you know the lowest and the highest "
+                f"the {self._unit}s of these rows are {low:.6g} to {high:.6g}. If you know the lowest and the highest "
                 "possible reward, set them (--reward-range, in Python reward_range): then there are intervals at "
                 "every n"
             )
         if self._headline is not None:
             headline = self._headline.headline(levels)
             if headline.value.fixed_n is not None:
-                fixed_n = headline.value.fixed_n.within(*reader.reward_range)
+                fixed_n = headline.value.fixed_n.within(*reader.payoff_range)
                 headline = replace(headline, value=replace(headline.value, fixed_n=fixed_n))
             reason = support.no_evidence_for(
                 headline.value.value, headline.value.standard_error, reader.possible_values
@@ -142,7 +142,7 @@ class TargetSums:
             headline = headline.without_evidence(reason)
         return Evaluation(
             estimates=tuple(
-                _shown(replace(each, normal=each.normal.within(*reader.reward_range)), reader.possible_values)
+                _shown(replace(each, normal=each.normal.within(*reader.payoff_range)), reader.possible_values)
                 for each in estimates
             ),
             logged=float(logged.mean[0]),
@@ -155,6 +155,7 @@ class TargetSums:
             at_rows=self._running[0].table()[0].astype(np.int64),
             arm_names=arm_names,
             no_evidence=reason,
+            unit=self._unit,
         )
 
     def _notes(self, estimates: Sequence[Estimate], support: Support, logged: Moments) -> list[str]:
@@ -181,8 +182,8 @@ class TargetSums:
         flat = [estimate.name for estimate in estimates if estimate.standard_error == 0.0]
         if flat and support.unused < 1.0:
             notes.append(
-                f"all rows with a weight have the same reward, so that the standard error of {', '.join(flat)} is "
-                "unknown"
+                f"all rows with a weight have the same {self._unit}, so that the standard error of {', '.join(flat)} "
+                "is unknown"
             )
         if support.unused == 1.0:
             notes.append("the target never chooses a logged arm: the log has no evidence on it")

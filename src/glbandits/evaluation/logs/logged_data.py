@@ -130,6 +130,11 @@ class LoggedData(DisplayedLog):
     proposed: Mapping[str, Ints] = field(default_factory=dict)
     """Index of the arm that another system would have chosen in each row, (n,), by the name of that system: -1 in rows
     without one. The target "column:NAME" chooses it."""
+    values: Floats | None = None
+    """What a reward of 1 is worth, for each arm of each row, (n, max_arms); or for each arm, (max_arms,), if all rows
+    have the same arms. Estimates are then payoffs: value * reward - cost."""
+    costs: Floats | None = None
+    """The cost of each arm, in the form of `values`; by default 0."""
     _features: Floats | None = field(default=None, init=False, repr=False)
     """Cache of `features()`."""
 
@@ -158,6 +163,7 @@ class LoggedData(DisplayedLog):
         self._check_proposed()
         self._check_propensities()
         self._check_probabilities()
+        self._check_payoffs()
         check_rewards(self.rewards, find_link(self.link), lambda row: f"row {row}")
         if self.arm_names is not None:
             set_validated(self, arm_names=tuple(map(str, self.arm_names)))
@@ -204,6 +210,31 @@ class LoggedData(DisplayedLog):
             if self.propensities is None:
                 set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
 
+    def _check_payoffs(self) -> None:
+        if self.values is None:
+            if self.costs is not None:
+                raise InvalidInput("costs needs values: what a reward of 1 is worth, for each arm", field="values")
+            return
+        shape, checked = (len(self), self.arms.max_arms), dict[str, Floats]()
+        for name, given in (("values", self.values), ("costs", np.zeros(shape) if self.costs is None else self.costs)):
+            of_arms = self.arms.same_arms and np.ndim(given) == 1
+            numbers = check_array(name, given, 1 if of_arms else 2)
+            if numbers.shape != (shape[1:] if of_arms else shape):
+                raise InvalidInput(
+                    f"{name} must have a number for each arm of each row, shape {shape}; got shape {numbers.shape}",
+                    field=name,
+                )
+            checked[name] = np.broadcast_to(numbers, shape)
+        wrong = checked["values"] < 0.0
+        if wrong.any():
+            row, arm = map(int, np.argwhere(wrong)[0])
+            raise InvalidInput(
+                f"values must be at least 0; got {checked['values'][row, arm]:g} for arm {arm} of row {row}. Write a "
+                "loss as a cost",
+                field="values",
+            )
+        set_validated(self, **checked)
+
     def __len__(self) -> int:
         return len(self.chosen)
 
@@ -224,6 +255,8 @@ class LoggedData(DisplayedLog):
             arms=self.arms[rows],
             row_arm_names=None if self.row_arm_names is None else self.row_arm_names[rows],
             proposed={name: arms[rows] for name, arms in self.proposed.items()},
+            values=None if self.values is None else self.values[rows],
+            costs=None if self.costs is None else self.costs[rows],
             _features=None if self._features is None else self._features[rows],
         )
 
@@ -241,6 +274,25 @@ class LoggedData(DisplayedLog):
     def arm_mask(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """Mask of the arms that each row has, (n, max_arms)."""
         return np.arange(self.arms.max_arms) < self.arms.counts[:, np.newaxis]
+
+    @property
+    def unit(self) -> str:
+        """What estimates are means of: "payoff", or "reward" if the log has no values."""
+        return "reward" if self.values is None else "payoff"
+
+    @property
+    def payoffs(self) -> Floats:
+        """Value * reward - cost of the chosen arms, (n,); the rewards if the log has no values."""
+        if self.values is None or self.costs is None:
+            return self.rewards
+        chosen = np.arange(len(self)), self.chosen
+        payoffs: Floats = self.values[chosen] * self.rewards - self.costs[chosen]
+        return payoffs
+
+    def expected_payoffs(self, expected: Floats | float) -> Floats:
+        """Convert expected rewards of all arms, (n, max_arms), to expected payoffs."""
+        rewards = np.asarray(expected)
+        return rewards if self.values is None or self.costs is None else self.values * rewards - self.costs
 
     @property
     def known_probabilities(self) -> Floats | None:

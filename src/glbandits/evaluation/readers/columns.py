@@ -14,7 +14,9 @@ from glbandits.evaluation.readers.column_values import is_number, is_text
 from glbandits.features.table_columns import check_present
 
 ARM = "{arm}"
-"""Placeholder for the name of an arm, in `Columns.per_arm` and `Columns.probabilities`."""
+"""Placeholder for the name of an arm, in `Columns.per_arm` and the fields of OF_EACH_ARM."""
+OF_EACH_ARM = ("probabilities", "values", "costs")
+"""Fields of `Columns` with a number for each arm of the row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,11 @@ class Columns:
     proposed: tuple[str, ...] = ()
     """Columns with the arm that another system would have chosen, written as in `arm`. The target "column:NAME" chooses
     it. They are no features."""
+    values: str | None = None
+    """What a reward of 1 is worth, for each arm, in the form of `probabilities`. Estimates are then payoffs:
+    value * reward - cost."""
+    costs: str | None = None
+    """The cost of each arm, in the same form; None for 0."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -68,11 +75,14 @@ class Columns:
                     f"per_arm must be names of columns with {ARM} for the name of an arm, such as 'affinity_{ARM}'; "
                     f"got {pattern!r}"
                 )
-        if self.probability_of_arm and (self.arms or self.features):
+        if self.patterns and (self.arms or self.features):
+            role, pattern = next(iter(self.patterns.items()))
             raise InvalidInput(
-                "probabilities must be one column of lists, with a number for each arm of the row, if the log has "
-                f"columns arms or features; got {self.probabilities!r}"
+                f"{role} must be one column of lists, with a number for each arm of the row, if the log has "
+                f"columns arms or features; got {pattern!r}"
             )
+        if self.costs is not None and self.values is None:
+            raise InvalidInput(f"costs needs values, such as 'value_{ARM}'; got none", field="Columns.values")
         if self.per_arm and not self.arms and self.features:
             raise InvalidInput(
                 "per_arm needs the names of the arms of each row. Set arms to the column that lists them"
@@ -103,13 +113,14 @@ class Columns:
         """All columns that are not named by a pattern with `{arm}`, without repetitions."""
         names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
         names += self.proposed
-        whole = None if self.probability_of_arm else self.probabilities
-        return tuple(dict.fromkeys(name for name in (*names, whole) if name is not None))
+        whole = (getattr(self, role) for role in OF_EACH_ARM if role not in self.patterns)
+        return tuple(dict.fromkeys(name for name in (*names, *whole) if name is not None))
 
     @property
-    def probability_of_arm(self) -> str | None:
-        """The pattern of `probabilities` if each arm has its own column, else None."""
-        return self.probabilities if self.probabilities is not None and ARM in self.probabilities else None
+    def patterns(self) -> dict[str, str]:
+        """The patterns of the fields OF_EACH_ARM that have one column for each arm, by field."""
+        given = {role: getattr(self, role) for role in OF_EACH_ARM}
+        return {role: name for role, name in given.items() if name is not None and ARM in name}
 
     def without_absent_defaults(self, names: Collection[str]) -> "Columns":
         """Return a copy without those optional default columns that the table does not have."""
@@ -133,7 +144,7 @@ class Columns:
 
     def reads(self, name: str) -> bool:
         """Whether a column of this name may be read: it is named here, or it matches a pattern."""
-        named = (*self.per_arm, *filter(None, [self.probability_of_arm]))
+        named = (*self.per_arm, *self.patterns.values())
         patterns = (re.escape(pattern).replace(re.escape(ARM), ".*") for pattern in named)
         return name in self.single or any(re.fullmatch(pattern, name, re.DOTALL) for pattern in patterns)
 
@@ -199,7 +210,8 @@ def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
                 wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
                 raise InvalidInput(f"column {lists!r} must have a list of {wanted} in each row; got {schema[lists]}")
             changes.append(pl.col(lists).cast(kind))
-    changes += _probability_lists(columns, schema)
+    for role in OF_EACH_ARM:
+        changes += _lists_of_numbers(columns, role, schema)
     for name in columns.context:
         if not (is_text(schema[name]) or is_number(schema[name]) or isinstance(schema[name], CONTEXT_TYPES)):
             raise InvalidInput(
@@ -217,31 +229,29 @@ def _names(name: str, kind: pl.DataType) -> pl.Expr:
     return column.cast(pl.String)
 
 
-def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
-    """The cast of the column of probabilities.
+def _lists_of_numbers(columns: Columns, role: str, schema: pl.Schema) -> list[pl.Expr]:
+    """The cast of the column of one of OF_EACH_ARM.
 
     Raises InvalidInput unless its type has a value for each arm.
     """
-    name = columns.probabilities
-    if name is None or columns.probability_of_arm is not None:
+    name = getattr(columns, role)
+    if name is None or role in columns.patterns:
         return []
-    kind = schema[name]
+    kind, field = schema[name], f"Columns.{role}"
+    advice = f". {OTHER_PROBABILITIES}" if role == "probabilities" else ""
     if columns.arms is None and columns.features is None:
         # Fields of a schema have instances as types; polars declares also the class.
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as Columns(probabilities='p_{ARM}'). "
-                f"{OTHER_PROBABILITIES}",
-                field="Columns.probabilities",
+                f"Or give each arm a column of its own, such as Columns({role}='{role[0]}_{ARM}'){advice}",
+                field=field,
             )
         return []
     depth, leaf = _lists(kind)
     if depth != 1 or not is_number(leaf):
         raise InvalidInput(
-            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. "
-            f"{OTHER_PROBABILITIES}",
-            field="Columns.probabilities",
+            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}{advice}", field=field
         )
     return [pl.col(name).cast(pl.List(pl.Float64))]
 

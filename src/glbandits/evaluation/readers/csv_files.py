@@ -81,9 +81,11 @@ def _check_names(file: Path, columns: Columns, separator: str) -> None:
             raise InvalidInput(f"{file.name} has {times} columns {name!r}. Drop or rename all but one of them")
 
 
-def read_csv_frame(file: Path, separator: str = ",", texts: Collection[str] = ()) -> pl.DataFrame:
-    """Read a small CSV file. The columns `texts` stay text, and so do columns with leading zeros."""
+def read_csv_frame(file: Path, separator: str = ",", texts: Collection[str] | None = ()) -> pl.DataFrame:
+    """Read a small CSV file. The columns `texts` (None: all) stay text, and so do columns with leading zeros."""
     check_csv(file, separator)
+    if texts is None:
+        return pl.read_csv(file, infer_schema=False, separator=separator)
     types = pl.scan_csv(file, infer_schema_length=None, separator=separator).collect_schema()
     as_text = [*texts, *_columns_with_leading_zeros(file, types, types, separator)]
     overrides = {name: pl.String() for name in as_text if name in types}

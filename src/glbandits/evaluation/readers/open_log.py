@@ -16,6 +16,7 @@ from glbandits.evaluation.readers.columns import Columns, check_columns
 from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv
 from glbandits.evaluation.readers.dsjson import is_dsjson, read_dsjson
 from glbandits.evaluation.readers.open_bandit import is_open_bandit, read_open_bandit
+from glbandits.evaluation.readers.payoff_table import add_payoffs
 from glbandits.evaluation.readers.service_export import is_export, read_export
 from glbandits.evaluation.readers.table_files import (
     files_of,
@@ -50,6 +51,7 @@ def open_log(
     *,
     format: str = "auto",  # noqa: A002  (the name of the option of `glb`)
     separator: str = ",",
+    payoffs: Any = None,
     **settings: Any,
 ) -> Log:
     """Open a log from a data frame, a file or a folder.
@@ -74,8 +76,13 @@ def open_log(
             fixed columns. For an export of the service, only `cluster` can be set.
         format: the format of a file or a folder. "auto" recognises it.
         separator: the character between the fields of CSV files.
+        payoffs: a table, or the path of a CSV or Parquet file, with the columns arm, value and cost (optional). With
+            it, policies maximise value * reward - cost, and estimates are in these units.
         settings: arguments of the function that reads the log, such as arm_table and link.
     """
+    if payoffs is not None:
+        log = open_log(source, columns, format=format, separator=separator, **settings)
+        return add_payoffs(log, payoffs, separator)
     columns = Columns() if columns is None else check_columns(columns)
     if not isinstance(source, str | PathLike):
         return read_table(source, columns, **settings)

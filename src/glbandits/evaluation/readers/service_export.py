@@ -40,6 +40,8 @@ SPARSE: tuple[str, ...] = ("feature_counts", "feature_indices", "feature_values"
 """The columns with the features of the actions as sparse rows."""
 FIELDS: tuple[str, ...] = ("context", "action_fields")
 """The columns with the fields of the request and of its actions as JSON."""
+PAYOFFS: tuple[str, ...] = ("values", "costs")
+"""The columns with the values and costs of the actions."""
 PAIRS = 2**15
 """Number of pairs of row and arm that a feature map encodes together."""
 LISTED_COLUMNS = 10
@@ -102,6 +104,7 @@ def read_export(
             dim = given.dim
         else:
             dim = sparse_width or table.select(pl.col("features").list.first().list.len().first()).collect().item()
+        payoffs = _payoff_columns(table, folder)
         arms = pl.col("actions")
         names = table.select(arms.explode().unique()).collect(engine="streaming").to_series().to_list()
         binary = binary_rewards(pl.col("reward").cast(pl.Float64)).alias("binary")
@@ -121,6 +124,7 @@ def read_export(
         feature_map=feature_map,
         sparse=columns is SPARSE or dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
         feature_columns=columns,
+        payoff_columns=payoffs,
         running=running,
     )
 
@@ -149,6 +153,8 @@ class ServiceExport(DisplayedLog):
     """Whether the arms are `SparseArms`."""
     feature_columns: tuple[str, ...]
     """The columns from which features are computed: DENSE, SPARSE or FIELDS."""
+    payoff_columns: tuple[str, ...]
+    """PAYOFFS; or () if decisions have no values. Then estimates are rewards."""
     running: RunningPolicy | None
     """What decides in the loop; None in an export of another program."""
     arm_names: ClassVar[None] = None
@@ -160,6 +166,7 @@ class ServiceExport(DisplayedLog):
         """Yield all rows in order, in blocks of at most `size` rows."""
         size = block_size(size, self.max_arms, SPARSE_FEATURES if self.sparse else self.dim)
         columns = ["event_id", "actions", "arm", "propensity", "probabilities", "reward", *self.feature_columns]
+        columns += self.payoff_columns
         columns += [] if self.cluster is None or self.cluster in columns else [self.cluster]
         for file in self.files:
             with convert_polars_errors():
@@ -169,14 +176,16 @@ class ServiceExport(DisplayedLog):
     def _logged(self, table: pl.DataFrame) -> LoggedData:
         counts = table["actions"].list.len().cast(pl.Int64).to_numpy()
         arm_mask = np.arange(self.max_arms) < counts[:, np.newaxis]
-        probabilities, indices = np.zeros(arm_mask.shape), np.full(arm_mask.shape, -1)
-        probabilities[arm_mask] = _values(table["probabilities"].explode(), int(counts.sum()))
+        numbers = {name: np.zeros(arm_mask.shape) for name in ("probabilities", *self.payoff_columns)}
+        for name, array in numbers.items():
+            array[arm_mask] = _values(table[name].explode(), int(counts.sum()))
+        indices = np.full(arm_mask.shape, -1)
         indices[arm_mask] = name_indices(table["actions"].explode(), self.names, advice="Open the export again")
         return LoggedData(
             chosen=table["arm"].to_numpy(),
             rewards=table["reward"].to_numpy(),
             propensities=table["propensity"].to_numpy(),
-            probabilities=probabilities,
+            **numbers,
             arms=self._arms(table, counts, arm_mask),
             clusters=None if self.cluster is None else cluster_ids(table[self.cluster]),
             link=self.link,
@@ -252,6 +261,20 @@ def _check_fields(table: pl.LazyFrame, features: Features, folder: object) -> No
             f"{needs}, but {without:,} of {rows:,} decisions have none: they were requested with feature vectors, or "
             "exported with --without-fields. Use a model without a feature map, or export the fields"
         )
+
+
+def _payoff_columns(table: pl.LazyFrame, folder: object) -> tuple[str, ...]:
+    """Return PAYOFFS, or () if no decision has values. Raises InvalidInput if only some decisions have values."""
+    if not {*PAYOFFS} <= {*table.collect_schema().names()}:
+        return ()
+    without, rows = table.select(pl.col("values").null_count(), pl.len().alias("rows")).collect().row(0)
+    if 0 < without < rows:
+        raise InvalidInput(
+            f"{without:,} of {rows:,} decisions of {folder} have no values of their actions. Give the payoffs of all "
+            "actions as a table (payoffs)",
+            field="payoffs",
+        )
+    return () if without else PAYOFFS
 
 
 def _values(series: pl.Series, size: int) -> Floats:

@@ -34,7 +34,6 @@ MAX_ARMS = 1000
 NO_CACHING = pl.QueryOptFlags(comm_subplan_elim=False)
 """Queries must not share a subplan: polars would cache its rows, and memory would grow with the table."""
 ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
-PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
 
 
 class LogOptions(MapOptions, total=False):
@@ -103,15 +102,12 @@ class TableLayout:
     def wanted(self) -> list[str]:
         """All columns that are read, without repetitions."""
         per_arm = [name for group in self.columns.of_arms(self.arm_names) for name in group]
-        return list(dict.fromkeys([*self.columns.single, *per_arm, *self.probability_columns]))
+        of_patterns = [name for role in self.columns.patterns for name in self.columns_of_each_arm(role)]
+        return list(dict.fromkeys([*self.columns.single, *per_arm, *of_patterns]))
 
-    @property
-    def probability_columns(self) -> list[str]:
-        """Columns with the probability of each arm, in the order of `arm_names`.
-
-        The list is empty if a single column has all probabilities.
-        """
-        pattern = self.columns.probability_of_arm
+    def columns_of_each_arm(self, role: str) -> list[str]:
+        """Columns of one of OF_EACH_ARM in the order of `arm_names`; empty if a single column has all numbers."""
+        pattern = self.columns.patterns.get(role)
         return [] if pattern is None else columns_of(pattern, self.arm_names)
 
     @property
@@ -154,9 +150,9 @@ def inspect_table(
         arm_rows = list(range(len(names)))
     per_arm = [name for group in columns.of_arms(names) for name in group]
     check_present(per_arm, schema.names(), advice=ONE_FOR_EACH, field="Columns.per_arm")
-    if columns.probability_of_arm is not None:
-        probability_names = columns_of(columns.probability_of_arm, names)
-        check_present(probability_names, schema.names(), advice=PROBABILITY_FOR_EACH, field="Columns.probabilities")
+    for role, pattern in columns.patterns.items():
+        advice = f"Columns({role}=...) needs a column for every arm"
+        check_present(columns_of(pattern, names), schema.names(), advice=advice, field=f"Columns.{role}")
     _check_arm_names(columns, names)
     _check_proposed(table, columns, names)
     features = _given_features(columns, arm_values, options)
@@ -223,7 +219,7 @@ def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
             f"the arms {other!r} and {name!r} differ only in the Unicode form of their names ({other!a} and {name!a}). "
             "Convert all names to the form NFC"
         )
-    for name in columns_of(columns.probability_of_arm or "", names):
+    for name in columns_of(columns.patterns.get("probabilities", ""), names):
         if name in columns.context:
             raise InvalidInput(
                 f"context must not contain {name!r}, the probability of an arm. Leave it out of the context",

@@ -166,27 +166,30 @@ def read_table(frame: Any, columns: Columns, **options: Unpack[LogOptions]) -> L
     return TableLog(table, columns, **options).read()
 
 
-def read_arm_table(table: Any, separator: str = ",", texts: Collection[str] = ()) -> pl.DataFrame:
-    """Return an arm table as a data frame, from a table or from a CSV or Parquet file.
+def read_arm_table(
+    table: Any, separator: str = ",", texts: Collection[str] | None = (), *, name: str = "arm_table"
+) -> pl.DataFrame:
+    """Return a table with a row for each arm as a data frame, from a table or from a CSV or Parquet file.
 
     Args:
         table: the table, or the path of a file.
         separator: the character between two fields of a CSV file.
-        texts: columns of a CSV file that stay text. So do columns with leading zeros.
+        texts: columns of a CSV file that stay text; None for all. So do columns with leading zeros.
+        name: the argument of the caller, for messages.
     """
     if not isinstance(table, str | PathLike):
         return as_frame(table)
     path = Path(table)
     if not path.is_file():
         raise InvalidInput(
-            f"arm_table must be a Parquet or CSV file with a row for each arm; {path} is not a file", field="arm_table"
+            f"{name} must be a Parquet or CSV file with a row for each arm; {path} is not a file", field=name
         )
     try:
         if path.name.endswith((".csv", ".csv.gz")):
             return read_csv_frame(path, separator, texts)
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"arm_table: {path} could not be read: {error}", field="arm_table") from None
+        raise InvalidInput(f"{name}: {path} could not be read: {error}", field=name) from None
 
 
 def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
 from glbandits.evaluation.logs.sparse_arms import SparseArms
@@ -17,7 +18,7 @@ from glbandits.evaluation.readers.column_values import (
     int_values,
     name_indices,
 )
-from glbandits.evaluation.readers.columns import OTHER_PROBABILITIES
+from glbandits.evaluation.readers.columns import OF_EACH_ARM, OTHER_PROBABILITIES
 from glbandits.evaluation.readers.reward_columns import checked_rewards
 from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.features import FeatureMap
@@ -39,10 +40,10 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
     columns = layout.columns
     arms, chosen, offered = (_fixed_arms if layout.fixed else _row_arms)(rows, layout, first_row)
     propensities = None if columns.propensity is None else _propensities(rows[columns.propensity], first_row)
-    probabilities = None if columns.probabilities is None else _probabilities(rows, layout, arms, first_row)
+    probabilities, values, costs = (_of_each_arm(rows, layout, arms, role, first_row) for role in OF_EACH_ARM)
     if probabilities is not None:
         name, advice = f"column {columns.probabilities!r}", f". {OTHER_PROBABILITIES}"
-        if columns.probability_of_arm:
+        if "probabilities" in columns.patterns:
             advice = ". Name all arms in arm_table if some were never chosen"
         check_probabilities(probabilities, arms, chosen, propensities, name=name, first_row=first_row, advice=advice)
     return LoggedData(
@@ -57,6 +58,8 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
         feature_map=layout.feature_map,
         row_arm_names=offered,
         proposed={name: _proposed(rows[name], layout, arms, offered) for name in columns.proposed},
+        values=values,
+        costs=costs,
     )
 
 
@@ -92,25 +95,47 @@ def _propensities(series: pl.Series, first_row: int) -> Floats:
     return propensities
 
 
-def _probabilities(rows: pl.DataFrame, layout: TableLayout, arms: ArmFeatures, first_row: int) -> Floats:
-    """Probabilities of all arms of all rows, (n, max_arms)."""
-    if not layout.fixed:
-        series = rows[layout.columns.probabilities or ""]
-        different = arms.counts != series.list.len().fill_null(0).to_numpy()
-        if different.any():
-            row = int(np.argmax(different))
-            raise column_error(
-                series, row, first_row, f"must have a number for each of the {arms.counts[row]} arms of the row"
-            )
-        lists = np.zeros((len(rows), arms.max_arms))
-        row_numbers = first_row + np.repeat(np.arange(len(rows)), arms.counts)
-        lists[np.arange(arms.max_arms) < arms.counts[:, np.newaxis]] = float_values(series.explode(), row_numbers)
-        return lists
-    names, table = layout.probability_columns, rows
-    if not names:  # a struct: the probability of an arm without a field is 0
-        none = pl.DataFrame({name: np.zeros(len(rows)) for name in layout.arm_names})
-        table = none.update(rows[layout.columns.probabilities or ""].struct.unnest())
+def _of_each_arm(
+    rows: pl.DataFrame, layout: TableLayout, arms: ArmFeatures, role: str, first_row: int
+) -> Floats | None:
+    """The numbers of one of OF_EACH_ARM for all arms of all rows, (n, max_arms); None if the log has none."""
+    column = getattr(layout.columns, role)
+    if column is None:
+        return None
+    if layout.fixed:
+        numbers = _struct_or_columns(rows, layout, role, first_row)
+    else:
+        numbers = _lists(rows[column], arms, first_row)
+    wrong = numbers < 0.0
+    if role == "values" and wrong.any():
+        row, arm = map(int, np.argwhere(wrong)[0])
+        raise InvalidInput(
+            f"column {column!r}, row {first_row + row}: values must be at least 0; got {numbers[row, arm]:g}. Write a "
+            "loss as a cost",
+            field="Columns.values",
+        )
+    return numbers
+
+
+def _lists(series: pl.Series, arms: ArmFeatures, first_row: int) -> Floats:
+    different = arms.counts != series.list.len().fill_null(0).to_numpy()
+    if different.any():
+        row = int(np.argmax(different))
+        raise column_error(
+            series, row, first_row, f"must have a number for each of the {arms.counts[row]} arms of the row"
+        )
+    lists = np.zeros((len(series), arms.max_arms))
+    row_numbers = first_row + np.repeat(np.arange(len(series)), arms.counts)
+    lists[np.arange(arms.max_arms) < arms.counts[:, np.newaxis]] = float_values(series.explode(), row_numbers)
+    return lists
+
+
+def _struct_or_columns(rows: pl.DataFrame, layout: TableLayout, role: str, first_row: int) -> Floats:
+    names, table = layout.columns_of_each_arm(role), rows
+    if not names:  # a struct: the probability of an arm without a field is 0, and so is its cost; it needs a value
+        default = pl.repeat(None if role == "values" else 0.0, len(rows), dtype=pl.Float64, eager=True)
         names = list(layout.arm_names)
+        table = pl.DataFrame(dict.fromkeys(names, default)).update(rows[getattr(layout.columns, role)].struct.unnest())
     return np.stack([float_values(table[name], first_row) for name in names], axis=1)
 
 

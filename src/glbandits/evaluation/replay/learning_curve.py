@@ -19,6 +19,8 @@ Learn: TypeAlias = Literal["matched", "all"]
 class LearningCurve(Displayed):
     """The result of playing a log with a policy that learns.
 
+    Rewards are payoffs if the log has values.
+
     Standard errors are those of a martingale: each row is an unbiased draw given the rows before it. They include the
     variance of rewards that comes from the progress of the policy, so they are slightly too large. They do not include
     the variance between runs of the policy; use several seeds for that. They are NaN if fewer than two rows count. The
@@ -53,6 +55,8 @@ class LearningCurve(Displayed):
     at_ips: Floats
     """Mean of weighted rewards over all rows so far (IPS): unbiased, with more variance."""
     at_ips_standard_errors: Floats
+    unit: str = "reward"
+    """What all values are means of: "reward", or "payoff" if the log has values."""
 
     @property
     def value(self) -> float:
@@ -88,7 +92,7 @@ class LearningCurve(Displayed):
         from glbandits.common.display.charts import Curve, curves_chart, finish
 
         curve = Curve(self.policy.name, self.at_events, self.at_values, self.at_standard_errors)
-        return finish(curves_chart([curve], "row of the log", "mean reward so far (band: 1 s.e.)"))
+        return finish(curves_chart([curve], "row of the log", f"mean {self.unit} so far (band: 1 s.e.)"))
 
 
 ROW, WEIGHT, REWARD = 0, 1, 2

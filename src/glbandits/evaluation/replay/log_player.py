@@ -13,6 +13,7 @@ from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.compilation.entry_point import compile_all, compile_mode, entry_point, uncompiled_entry
 from glbandits.compilation.recipe import Job
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
+from glbandits.evaluation.logs.payoffs import LogPayoffs, rows_argument
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.logs.sparse_arms import packed_arms
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, WeightedSums
@@ -22,6 +23,7 @@ from glbandits.maths.philox import generator
 from glbandits.policies import EpsilonGreedy, Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
+from glbandits.policies.contract.rules import check_has_scores
 from glbandits.policies.parsing import as_policy, split_policy
 from glbandits.policies.sparse_forms import sparse_form
 
@@ -74,12 +76,12 @@ def play_policies(
     the number of rows just played, summed over policies and seeds. `size` is the number of rows of a block, by default
     `block_rows(policies)`. Rounding errors of sums depend on it.
     """
-    min_propensity, length = _check(log, policies)
+    min_propensity, length, payoffs = _check(log, policies)
     check_duration(policies, log, length, settings.learn, seeds=len(seeds))
     if settings.learn == "matched" and settings.least_propensity is None:
         settings = replace(settings, least_propensity=min_propensity)
     players = [
-        [LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse, rows=length) for seed in seeds]
+        [LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse, payoffs=payoffs, rows=length) for seed in seeds]
         for policy in policies
     ]
     for block in log.blocks(size or block_rows(policies)):
@@ -122,10 +124,10 @@ def log_settings(text: str) -> dict[str, str]:
     return {} if "fit" in split_policy(text).settings else {"fit": "online"}
 
 
-def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
+def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int, bool]:
     """Check that all policies can learn from a log.
 
-    Return its smallest propensity and its number of rows.
+    Return its smallest propensity, its number of rows, and whether it has payoffs.
     """
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
@@ -133,15 +135,24 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
     for policy in policies:
         check_can_run(form_for_log(check_is_policy(policy), log), log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}
-    min_propensity, first_row = 1.0, 0
+    min_propensity, first_row, payoffs = 1.0, 0, False
     for block in log.blocks():
+        payoffs = _check_payoffs(policies, log, block)
         min_propensity = min(min_propensity, float(check_propensities(block).min(initial=1.0)))
         for link, name in learners.items():
             _check_learnable(block.rewards, link, name, first_row)
         first_row += len(block)
     if not first_row:
         raise InvalidInput("log must have at least one row; got none")
-    return min_propensity, first_row
+    return min_propensity, first_row, payoffs
+
+
+def _check_payoffs(policies: Iterable[Policy], log: Log, block: LoggedData) -> bool:
+    """Return whether a block has payoffs. Raises InvalidInput if it has, and a policy cannot choose by them."""
+    if block.values is not None:
+        for policy in policies:
+            check_has_scores(form_for_log(policy, log), log.dim, "payoffs")
+    return block.values is not None
 
 
 def block_rows(policies: Iterable[Policy]) -> int:
@@ -196,14 +207,14 @@ def _check_learnable(rewards: Floats, link: Link, learner: str, first_row: int) 
     check_rewards(rewards, link, lambda row: f"{learner} cannot learn row {first_row + row}")
 
 
-def play_job(form: Policy, dim: int, learn: Learn) -> Job:
+def play_job(form: Policy, dim: int, learn: Learn, payoffs: bool) -> Job:
     """Return the entry point with which a form of a policy plays a log, for `compile_all`."""
     recipe = matched_recipe if learn == "matched" else all_recipe
-    return recipe, form.implementation(dim), find_link(form.link)
+    return recipe, form.implementation(dim), find_link(form.link), payoffs
 
 
 def compile_slow(
-    policies: Iterable[Policy],
+    policies: Sequence[Policy],
     log: Log,
     settings: ReplaySettings,
     *,
@@ -223,15 +234,17 @@ def compile_slow(
     if first is None:
         return
     slow = list[Job]()
+    payoffs = _check_payoffs(policies, log, first)
     probed = replace(settings, least_propensity=1.0) if settings.learn == "matched" else settings
     for policy in policies:
         form = form_for_log(check_is_policy(policy), log)
         check_can_run(form, log.dim)
         _check_learnable(first.rewards, find_link(policy.link), policy.name, 0)
-        job, rows = play_job(form, log.dim, settings.learn), len(log) * seeds
+        job, rows = play_job(form, log.dim, settings.learn, payoffs), len(log) * seeds
         entry = uncompiled_entry(*job)
         if not entry.is_ready and not entry.recipe.check_bounds:
-            LogPlayer(policy, log.dim, 0, probed, sparse=log.sparse).play(BlockArrays.from_block(first))
+            player = LogPlayer(policy, log.dim, 0, probed, sparse=log.sparse, payoffs=payoffs)
+            player.play(BlockArrays.from_block(first))
         if policy.keeps_history:  # the cost of a row grows with the rows before it
             rows *= max(len(log) // PROBED_ROWS, 1)
         if entry.recipe.check_bounds or (not entry.is_ready and entry.is_slow(rows)):
@@ -249,6 +262,8 @@ class BlockArrays(NamedTuple):
     counts: Ints
     chosen: Ints
     rewards: Floats
+    payoffs: Floats
+    values_and_costs: LogPayoffs | None
     propensities: Floats
     clusters: Ints | None
 
@@ -262,6 +277,8 @@ class BlockArrays(NamedTuple):
             counts=np.ascontiguousarray(block.arms.counts),
             chosen=np.ascontiguousarray(block.chosen),
             rewards=np.ascontiguousarray(block.rewards),
+            payoffs=block.payoffs,
+            values_and_costs=LogPayoffs.of_block(block),
             propensities=check_propensities(block),
             clusters=block.clusters,
         )
@@ -271,11 +288,20 @@ class LogPlayer:
     """A policy that plays a log block by block."""
 
     def __init__(
-        self, policy: Policy, dim: int, seed: int, settings: ReplaySettings, *, sparse: bool = False, rows: int = 0
+        self,
+        policy: Policy,
+        dim: int,
+        seed: int,
+        settings: ReplaySettings,
+        *,
+        sparse: bool = False,
+        payoffs: bool = False,
+        rows: int = 0,
     ) -> None:
         self._policy, self._seed, self._replay, self._rows_left = policy, seed, settings, rows
         form = sparse_form(policy, dim) if sparse else policy
-        self._entry = entry_point(*play_job(form, dim, settings.learn))
+        self._entry = entry_point(*play_job(form, dim, settings.learn, payoffs))
+        self._unit = "payoff" if payoffs else "reward"
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
         self._thinning_rng = generator(seed, THINNING_STREAM)
         self._sums, self._matched, self._below = WeightedSums(settings.points), 0, 0
@@ -286,7 +312,7 @@ class LogPlayer:
         self._rows_left -= len(rows.chosen)
         with convert_index_errors(self._policy, "the log"):
             weights = self._learn_all(rows) if least is None else self._learn_matched(rows, least)
-        self._sums.add(weights, rows.rewards, rows.clusters)
+        self._sums.add(weights, rows.payoffs, rows.clusters)
 
     def _learn_matched(self, rows: BlockArrays, least: float) -> Floats:
         """Learn the matched rows after thinning; return the weights of all rows."""
@@ -313,7 +339,8 @@ class LogPlayer:
     def _loop_arguments(self, rows: BlockArrays, part: slice) -> tuple[Any, ...]:
         """The first arguments of all loops, for a part of the rows."""
         by_row = (rows.starts[part], rows.counts[part], rows.chosen[part], rows.rewards[part])
-        return self._state, self._settings, self._rng, rows.arms, *by_row
+        arms = rows_argument(rows.arms, rows.values_and_costs, part)
+        return self._state, self._settings, self._rng, arms, *by_row
 
     def curve(self) -> LearningCurve:
         """Return the learning curve of all rows so far."""
@@ -324,5 +351,6 @@ class LogPlayer:
             least_propensity=self._replay.least_propensity,
             matched=self._matched,
             below=self._below,
+            unit=self._unit,
             **self._sums.curve_fields(),
         )

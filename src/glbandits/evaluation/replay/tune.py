@@ -71,6 +71,11 @@ class TuningResult(Displayed):
     """Result of the default on the second part."""
 
     @property
+    def unit(self) -> str:
+        """What all values are means of: "reward", or "payoff" if the log has values."""
+        return self.winner.curves[0].unit
+
+    @property
     def best(self) -> Policy:
         """The chosen policy."""
         return self.winner.policy

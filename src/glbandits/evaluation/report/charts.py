@@ -56,8 +56,8 @@ def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
             rows.append(IntervalRow(policy.label, name, row.value, *interval))
     colours = {LOG: GREY} | {label: style.colour for label, style in styles.items()}
     references = [part.logged for part in parts.values()]
-    chart = intervals_chart(rows, "mean reward of a decision", references=references, colours=colours)
-    return finish(chart, "Mean reward of a decision", f"{percent(comparison.settings.level)} intervals")
+    chart = intervals_chart(rows, f"mean {comparison.unit} of a decision", references=references, colours=colours)
+    return finish(chart, f"Mean {comparison.unit} of a decision", f"{percent(comparison.settings.level)} intervals")
 
 
 def weights_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
@@ -132,7 +132,7 @@ def running_chart(comparison: PolicyComparison, estimator: str, styles: SeriesSt
         rows = policy.left_out_rows + policy.evaluation.at_rows
         shown.append(Curve(policy.label, rows, running, np.full(len(running), np.nan)))
     chart = _over_rows(comparison, shown, styles)
-    return finish(chart, f"{estimator}: the estimate over the rows", "dotted: the mean reward of the log")
+    return finish(chart, f"{estimator}: the estimate over the rows", f"dotted: the mean {comparison.unit} of the log")
 
 
 def learning_chart(comparison: PolicyComparison, curves: Mapping[str, LearningCurve], styles: SeriesStyles) -> Any:
@@ -143,7 +143,7 @@ def learning_chart(comparison: PolicyComparison, curves: Mapping[str, LearningCu
         Curve(label, curve.at_events, curve.at_values, quantile * curve.at_standard_errors)
         for label, curve in curves.items()
     ]
-    subtitle = f"mean reward so far, band: {percent(level)}; dotted: the log"
+    subtitle = f"mean {comparison.unit} so far, band: {percent(level)}; dotted: the log"
     return finish(_over_rows(comparison, shown, styles), "While learning, over the whole log", subtitle)
 
 
@@ -152,7 +152,7 @@ def _over_rows(comparison: PolicyComparison, shown: Sequence[Curve], styles: Ser
     return curves_chart(
         shown,
         "row of the log",
-        "mean reward",
+        f"mean {comparison.unit}",
         styles={curve.label: styles[curve.label] for curve in shown},
         y_range=_value_range(shown),
         reference=parts[min(parts)].logged,

@@ -41,7 +41,7 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
         Section("support", "Support of the estimates", _support(comparison, styles)),
         Section("arms", "Arms", _arms(comparison, styles)),
         Section("time", "Estimates over the rows", _estimates_over_rows(comparison, styles)),
-        Section("learning", "Reward while learning", _learning(comparison, styles)),
+        Section("learning", f"{comparison.unit.capitalize()} while learning", _learning(comparison, styles)),
     ]
     page = write_page(folder / PAGE, TITLE, _header(comparison), sections, command)
     return page, write_record(folder / RECORD, comparison, command)
@@ -52,9 +52,11 @@ def _header(comparison: PolicyComparison) -> str:
     arms = "arms that differ from row to row" if names is None else f"{len(names)} arms"
     sentences = [
         f"This page was written by glbandits {__version__} from {comparison.source}: {comparison.rows:,} decisions, "
-        f"{arms}, {comparison.dim} features of an arm. It estimates the mean reward that other policies would have "
-        "earned."
+        f"{arms}, {comparison.dim} features of an arm. It estimates the mean {comparison.unit} that "
+        "other policies would have earned."
     ]
+    if comparison.unit == "payoff":
+        sentences.append("The payoff of a decision is value * reward - cost, with the value and the cost of its arm.")
     learners = [policy for policy in comparison.policies if policy.learned_rows is not None]
     if learners:
         rows = f"{learners[0].learned_rows:,} rows"
@@ -86,9 +88,9 @@ def _other_reward(comparison: PolicyComparison, other: PolicyComparison, styles:
 
 def _estimates(comparison: PolicyComparison, styles: SeriesStyles, figure: str = "estimates") -> str:
     about = (
-        "The mean reward per decision if the policy had decided in place of the logging policy. The intervals "
-        "cover random error only, not the problems that the notes below name. The dotted line is the mean reward in "
-        "the log."
+        f"The mean {comparison.unit} per decision if the policy had decided in place of the logging policy. The "
+        "intervals cover random error only, not the problems that the notes below name. The dotted line is the mean "
+        f"{comparison.unit} in the log."
     )
     chart = _figure(charts.forest_chart(comparison, styles), figure)
     return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison).to_html()])
@@ -96,8 +98,8 @@ def _estimates(comparison: PolicyComparison, styles: SeriesStyles, figure: str =
 
 def _differences(comparison: PolicyComparison) -> str:
     about = (
-        f"The mean reward of each policy minus that of {comparison.reference}. Estimates from one log are correlated, "
-        "so two policies may differ although the intervals of their mean rewards overlap."
+        f"The mean {comparison.unit} of each policy minus that of {comparison.reference}. Estimates from one log are "
+        f"correlated, so two policies may differ although the intervals of their mean {comparison.unit}s overlap."
     )
     return f"{paragraph(about)}\n{tables.differences_table(comparison).to_html()}"
 
@@ -170,9 +172,9 @@ def _learning(comparison: PolicyComparison, styles: SeriesStyles) -> str:
         "all": "It learns every row, and is evaluated on each row before it learns it.",
     }
     about = (
-        "The mean reward of the policy while it learns, if it had started untrained at the first row. "
-        f"{learned_rows[comparison.settings.learn]} This is usually less than the reward after learning, which the "
-        "estimates above show."
+        f"The mean {comparison.unit} of the policy while it learns, if it had started untrained at the first row. "
+        f"{learned_rows[comparison.settings.learn]} This is usually less than the {comparison.unit} after learning, "
+        "which the estimates above show."
     )
     notes = [(policy.label, policy.learning_curve_note()) for policy in comparison.policies]
     warnings = [paragraph(f"{label}: {note}.", "warning") for label, note in notes if note is not None]

@@ -46,6 +46,7 @@ def as_record(comparison: PolicyComparison, command: str) -> JsonObject:
         "promotion": None if comparison.promotion is None else asdict(comparison.promotion),
         "weight_edges": WEIGHT_EDGES.tolist(),
         "policies": [_policy(policy) for policy in comparison.policies],
+        "unit": comparison.unit,
         "reward": comparison.reward,
         "other_rewards": [as_record(other, command) for other in comparison.other_rewards],
     }

@@ -63,7 +63,7 @@ def estimate_rows(evaluation: Evaluation) -> list[EstimateRow]:
 def estimates_table(comparison: PolicyComparison) -> DataTable:
     """Return every estimate with its intervals, and the mean reward of the log itself."""
     level = percent(comparison.settings.level)
-    columns = ("policy", "estimator", "mean reward", f"{level} interval", "gain over the log")
+    columns = ("policy", "estimator", f"mean {comparison.unit}", f"{level} interval", "gain over the log")
     rows = [
         (policy.label, row.name, _value_or_none(row.value), row.interval_text, row.gain)
         for policy in comparison.policies
@@ -79,7 +79,7 @@ def estimates_table(comparison: PolicyComparison) -> DataTable:
         columns,
         rows,
         ("estimator",),
-        title=f"Mean reward per decision: {comparison.source}",
+        title=f"Mean {comparison.unit} per decision: {comparison.source}",
         notes=(INTERVAL_LEGEND,) if has_headline else (),
     )
 
@@ -104,7 +104,7 @@ def differences_table(comparison: PolicyComparison) -> DataTable:
     return DataTable(
         ("policy", "difference", "interval at every n", "interval at this n only"),
         rows,
-        title=f"Difference in mean reward: policy minus {comparison.reference}",
+        title=f"Difference in mean {comparison.unit}: policy minus {comparison.reference}",
         notes=(legend,),
     )
 
@@ -121,8 +121,8 @@ def learning_table(comparison: PolicyComparison) -> DataTable:
         for policy in comparison.policies
         if (curve := policy.learning_curve) is not None
     ]
-    columns = ("policy", "mean reward", "standard error", "rows used")
-    return DataTable(columns, rows, title="Mean reward while learning, from the first row on")
+    columns = ("policy", f"mean {comparison.unit}", "standard error", "rows used")
+    return DataTable(columns, rows, title=f"Mean {comparison.unit} while learning, from the first row on")
 
 
 def gains_table(promotion: Promotion) -> DataTable:
@@ -184,7 +184,8 @@ def arms_table(comparison: PolicyComparison, supports: Mapping[str, ArmSupport])
     """Return the share and mean reward of each arm in the log, and its share per policy."""
     log_support, names = next(iter(supports.values())), comparison.arm_names or ()
     total = log_support.logged.sum()
-    columns = ("arm", "chosen in the log", "share", "mean reward", *(f"share under {label}" for label in supports))
+    wanted = (f"share under {label}" for label in supports)
+    columns = ("arm", "chosen in the log", "share", f"mean {comparison.unit}", *wanted)
     rows = [
         (
             name,

@@ -38,6 +38,7 @@ def write_tuning_record(
         "log": log,
         "policy": policy,
         "rows": tuned.rows,
+        "unit": tuned.unit,
         "candidates": [_played_record(played, settings) for played in tuned.candidates],
         "chosen": _played_record(tuned.winner, settings),
         "untuned": _played_record(tuned.default, settings),

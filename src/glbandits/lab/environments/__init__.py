@@ -4,7 +4,9 @@ from glbandits.lab.environments.classification import ClassificationTable
 from glbandits.lab.environments.forest_cover import ForestCover
 from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
+from glbandits.lab.environments.payoffs import Prices, WithPayoffs
 from glbandits.lab.environments.r6a import NewsEvents, Pool, ReadCounts, is_simulated, read_events
+from glbandits.lab.environments.ranked_clicks import RankedClicks, Visit
 from glbandits.lab.environments.rounds import Environment, Rounds, SparseEnvironment, SparseRounds
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
@@ -19,12 +21,16 @@ __all__ = [
     "NewsEvents",
     "Noise",
     "Pool",
+    "Prices",
+    "RankedClicks",
     "ReadCounts",
     "Rounds",
     "SparseEnvironment",
     "SparseHashed",
     "SparseRounds",
     "Synthetic",
+    "Visit",
+    "WithPayoffs",
     "gaussian",
     "is_simulated",
     "read_events",

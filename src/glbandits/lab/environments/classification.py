@@ -93,7 +93,7 @@ class ClassificationTable:
                 counts=np.full(length, classes),
                 expected=expected,
                 noise=self.noise.draw(noises, length),
-                values=expected,
+                payoffs=expected,
             )
 
     def fingerprint(self) -> str:

@@ -109,7 +109,7 @@ class ForestCover:
                 counts=np.full(length, ARMS),
                 expected=expected,
                 noise=noise.draw(noises, length),
-                values=np.tile(arms.means, (length, 1)),
+                payoffs=np.tile(arms.means, (length, 1)),
             )
 
     def means(self) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints, set_validated
+from glbandits.common.arrays import Bools, Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput
 from glbandits.lab.environments.noise import Noise
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
@@ -44,8 +44,15 @@ class Rounds:
     """Expected reward of each arm, (rounds, max arms)."""
     noise: Floats
     """The noise number of each round, (rounds,). `Noise.reward` computes the reward from it and the expected reward."""
-    values: Floats
-    """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
+    payoffs: Floats
+    """Expected payoff of each arm, from which regret is computed, (rounds, max arms).
+
+    Usually the same as `expected`; with values and costs, values * expected - costs.
+    """
+    values: Floats | None = None
+    """What a reward of 1 is worth for each arm, (rounds, max arms), if policies choose by payoffs."""
+    costs: Floats | None = None
+    """The cost of pulling each arm, (rounds, max arms). None means 0; costs need values."""
 
     def __post_init__(self) -> None:
         arms = np.ascontiguousarray(self.arms, dtype=np.float64)
@@ -57,9 +64,10 @@ class Rounds:
         return len(self.counts)
 
     @property
-    def rows(self) -> Floats:
-        """The arms of all rounds, one below another, as compiled code takes them."""
-        return self.arms.reshape(-1, self.arms.shape[2])
+    def rows(self) -> Any:
+        """The arms of all rounds, one below another, as compiled code takes them: with values and costs if given."""
+        rows = self.arms.reshape(-1, self.arms.shape[2])
+        return rows if self.values is None else (rows, _row_payoffs(self, np.ones(self.expected.shape, dtype=bool)))
 
     @property
     def starts(self) -> Ints:
@@ -68,8 +76,8 @@ class Rounds:
         return starts
 
     def best(self) -> Floats:
-        """Return the value of the best arm of each round, (rounds,)."""
-        return _best(self.values, self.counts)
+        """Return the payoff of the best arm of each round, (rounds,)."""
+        return _best(self.payoffs, self.counts)
 
 
 @dataclass(frozen=True)
@@ -84,10 +92,17 @@ class SparseRounds:
     """Expected reward of each arm, (rounds, max arms)."""
     noise: Floats
     """The noise number of each round, (rounds,). `Noise.reward` computes the reward from it and the expected reward."""
-    values: Floats
-    """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
+    payoffs: Floats
+    """Expected payoff of each arm, from which regret is computed, (rounds, max arms).
+
+    Usually the same as `expected`; with values and costs, values * expected - costs.
+    """
     dim: int
     """The number of features of an arm."""
+    values: Floats | None = None
+    """What a reward of 1 is worth for each arm, (rounds, max arms), if policies choose by payoffs."""
+    costs: Floats | None = None
+    """The cost of pulling each arm, (rounds, max arms). None means 0; costs need values."""
 
     def __post_init__(self) -> None:
         rows = as_sparse_rows(self.arms, self.dim, "arms", may_be_empty=True)
@@ -101,8 +116,9 @@ class SparseRounds:
 
     @property
     def rows(self) -> tuple[Any, ...]:
-        """The arms of all rounds, as compiled code takes them."""
-        return tuple(self.arms)
+        """The arms of all rounds, as compiled code takes them: with values and costs if given."""
+        rows = tuple(self.arms)
+        return rows if self.values is None else (rows, _row_payoffs(self, _is_arm(self.expected, self.counts)))
 
     @property
     def starts(self) -> Ints:
@@ -110,33 +126,58 @@ class SparseRounds:
         return np.cumsum(self.counts) - self.counts
 
     def best(self) -> Floats:
-        """Return the value of the best arm of each round, (rounds,)."""
-        return _best(self.values, self.counts)
+        """Return the payoff of the best arm of each round, (rounds,)."""
+        return _best(self.payoffs, self.counts)
 
 
 def _checked_numbers(record: Rounds | SparseRounds, rounds: int, most: int) -> dict[str, Any]:
-    """Return counts, expected, noise and values as arrays. Raises InvalidInput if their shapes or values are wrong."""
-    kinds = {"counts": np.int64, "expected": np.float64, "noise": np.float64, "values": np.float64}
-    arrays: dict[str, Any] = {name: np.ascontiguousarray(getattr(record, name), kind) for name, kind in kinds.items()}
+    """Return the numbers of all rounds as arrays. Raises InvalidInput if their shapes or values are wrong."""
+    names = ["counts", "expected", "noise", "payoffs"]
+    names += [name for name in ("values", "costs") if getattr(record, name) is not None]
+    arrays: dict[str, Any] = {
+        name: np.ascontiguousarray(getattr(record, name), np.int64 if name == "counts" else np.float64)
+        for name in names
+    }
     for name, array in arrays.items():
-        shape = (rounds, most) if name in ("expected", "values") else (rounds,)
+        shape = (rounds,) if name in ("counts", "noise") else (rounds, most)
         if array.shape != shape or not np.isfinite(array).all():
             raise InvalidInput(f"{name} must be finite numbers of shape {shape} for these arms; got {array.shape}")
     counts = arrays["counts"]
     if rounds and not (counts.min() >= 1 and counts.max() <= most):
         raise InvalidInput(f"each round needs 1 to {most} arms; got counts {counts.min()} to {counts.max()}")
+    if "costs" in arrays and "values" not in arrays:
+        raise InvalidInput("rounds with costs need values. Give each arm the value 1 to subtract costs from rewards")
+    if "values" in arrays and (arrays["values"] < 0.0).any():
+        raise InvalidInput(f"values must be at least 0; got {arrays['values'].min():g}")
     return arrays
 
 
-def _best(values: Floats, counts: Ints) -> Floats:
-    is_arm = np.arange(values.shape[1]) < counts[:, np.newaxis]
-    best: Floats = np.where(is_arm, values, -np.inf).max(axis=1)
+def _row_payoffs(record: Rounds | SparseRounds, is_row: Bools) -> Floats:
+    """Return the values and the costs of rows, (2, rows)."""
+    payoffs = np.zeros((2, np.count_nonzero(is_row)))
+    for row, numbers in zip(payoffs, (record.values, record.costs), strict=True):
+        if numbers is not None:
+            row[:] = numbers[is_row]
+    return payoffs
+
+
+def _is_arm(numbers: Floats, counts: Ints) -> Bools:
+    """Whether a number, (rounds, max arms), is that of an arm, and not padding."""
+    is_arm: Bools = np.arange(numbers.shape[1]) < counts[:, np.newaxis]
+    return is_arm
+
+
+def _best(payoffs: Floats, counts: Ints) -> Floats:
+    best: Floats = np.where(_is_arm(payoffs, counts), payoffs, -np.inf).max(axis=1)
     return best
 
 
 @runtime_checkable
 class Environment(Protocol):
-    """A reproducible bandit problem: the same seed gives the same rounds for every policy."""
+    """A reproducible bandit problem: the same seed gives the same rounds for every policy.
+
+    If its rounds have values, it also has an attribute `has_payoffs`, which is True: policies then choose by payoffs.
+    """
 
     @property
     def dim(self) -> int:
@@ -151,6 +192,16 @@ class Environment(Protocol):
 
         The size of the chunks must not change the rounds. The first T rounds must not depend on the horizon.
         """
+
+
+def has_payoffs(environment: object) -> bool:
+    """Whether the rounds of an environment have values, so that policies choose by payoffs."""
+    return bool(getattr(environment, "has_payoffs", False))
+
+
+def regret_name(environment: object) -> str:
+    """Return what tables and charts call the regret in an environment, with its unit."""
+    return "regret in payoff units" if has_payoffs(environment) else "regret"
 
 
 @runtime_checkable

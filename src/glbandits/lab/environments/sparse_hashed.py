@@ -107,6 +107,6 @@ class SparseHashed:
                 counts=np.full(length, self.arms),
                 expected=expected,
                 noise=self.noise.draw(noises, length),
-                values=expected,
+                payoffs=expected,
                 dim=self.dim,
             )

@@ -128,7 +128,7 @@ class Synthetic:
                 counts=counts.integers(fewest, self.arms, length, endpoint=True),
                 expected=expected,
                 noise=self.noise.draw(noises, length),
-                values=expected,
+                payoffs=expected,
             )
 
     @property

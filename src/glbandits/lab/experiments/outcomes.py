@@ -156,7 +156,7 @@ def best_pulls(result: ExperimentResult, protocol: ProtocolResult) -> BestPulls:
 
 def _best_arms(experiment: Experiment, seed: int) -> tuple[Ints, Floats]:
     first = next(experiment.environment.rounds(1, seed))
-    values = first.values[0, : first.counts[0]]
+    values = first.payoffs[0, : first.counts[0]]
     arms = np.argsort(-values, kind="stable")[: experiment.best_arms]
     return arms, values[arms]
 

@@ -61,7 +61,8 @@ class RunSpec:
     @property
     def code(self) -> str:
         """Hash of the code that plays this run."""
-        return playing_digest(type(self.policy).__module__, type(self.environment).__module__)
+        inner = getattr(self.environment, "environment", self.environment)  # the problem inside `WithPayoffs`
+        return playing_digest(*(type(part).__module__ for part in (self.policy, self.environment, inner)))
 
     def with_own_noise(self) -> "RunSpec":
         """Return the run with its own noise, which is determined by the policy's settings."""

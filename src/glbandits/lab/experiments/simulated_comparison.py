@@ -12,6 +12,7 @@ from glbandits.common.display.displayed import one_line
 from glbandits.common.errors import lookup
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
+from glbandits.lab.environments.rounds import regret_name
 from glbandits.lab.simulation import Simulation, prepare, simulate
 from glbandits.lab.simulation.simulate import regret_chart
 from glbandits.policies import Policy
@@ -31,7 +32,8 @@ class SimulatedComparison(dict[str, Simulation]):
             (one_line(label), one_line(result.policy), f"{result.mean[-1]:.1f}", f"{result.standard_error[-1]:.1f}")
             for label, result in self.items()
         ]
-        columns = "label", "policy", "mean final regret", "standard error"
+        regret = regret_name(next(iter(self.values())).environment) if self else "regret"
+        columns = "label", "policy", f"mean final {regret}", "standard error"
         return DataTable(columns, rows, ("policy",)).to_html()
 
     def plot(self, title: str = "") -> Any:

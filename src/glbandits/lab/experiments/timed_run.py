@@ -48,7 +48,7 @@ def timed_run(policy: Policy, dim: int, noise: Noise, chunks: Iterable[Rounds], 
         rows, starts = chunk.rows, chunk.starts
         start = time.thread_time()
         state = play(
-            state, settings, rng, rows, starts, chunk.counts, chunk.expected, chunk.values, best, chunk.noise, 0.0,
+            state, settings, rng, rows, starts, chunk.counts, chunk.expected, chunk.payoffs, best, chunk.noise, 0.0,
             choices, regret,
         )  # fmt: skip
         seconds += time.thread_time() - start

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from glbandits.common.errors import InvalidInput, check_int, lookup
-from glbandits.lab.environments import Environment, ForestCover, News, Synthetic
+from glbandits.lab.environments import Environment, ForestCover, News, Prices, Synthetic
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
 from glbandits.policies.contract import settings_of
 from glbandits.policies.parsing import find_policy
 
-PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
+PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News, "prices": Prices}
 """Classes by `kind` of [problem]. The other keys of [problem] are settings of the class."""
 FIRST_FRESH_SEED = 1001
 MAX_HORIZON = 10**8

@@ -27,6 +27,7 @@ from glbandits.common.display.charts import (
 )
 from glbandits.common.display.palette import DARK_COLOURS
 from glbandits.common.parallel import run_parallel
+from glbandits.lab.environments.rounds import regret_name
 from glbandits.lab.experiments.experiment import Experiment
 from glbandits.lab.experiments.outcomes import FRESH, PAPER, ExperimentResult, ProtocolResult, best_pulls
 from glbandits.lab.experiments.protocols import PROTOCOLS
@@ -97,8 +98,10 @@ def regret_chart(
     result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles, panel_columns: int | None = None
 ) -> alt.LayerChart:
     """Return the curves of all policies with their bands. All protocols have the same vertical axis."""
-    measure = "cumulative regret" if result.experiment.measure == "regret" else "running mean of expected reward"
-    shown, limits = experiment_curves(result.experiment, protocol), value_range(result)
+    experiment, measure = result.experiment, "running mean of expected reward"
+    if experiment.measure == "regret":
+        measure = f"cumulative {regret_name(experiment.environment)}"
+    shown, limits = experiment_curves(experiment, protocol), value_range(result)
     return curves_chart(shown, "round", measure, styles=styles, y_range=limits, panel_columns=panel_columns)
 
 

@@ -16,13 +16,14 @@ from glbandits.common.errors import InvalidInput, check_int
 from glbandits.compilation.entry_point import compile_all
 from glbandits.compilation.recipe import Job
 from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
-from glbandits.lab.environments.rounds import Rounds
+from glbandits.lab.environments.rounds import Rounds, has_payoffs, regret_name
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
+from glbandits.policies.contract.rules import check_has_scores
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
 
@@ -84,7 +85,7 @@ class Simulation(Displayed):
             "environment": self.environment,
             "horizon": self.horizon,
             "seeds": len(self.seeds),
-            "mean final regret": float(self.final_regret.mean()),
+            f"mean final {regret_name(self.environment)}": float(self.final_regret.mean()),
         }
 
     def plot(self) -> Any:
@@ -101,7 +102,8 @@ def regret_chart(results: Mapping[str, Simulation], title: str = "") -> Any:
         for label, result in results.items()
     ]
     seeds = max(len(result.seeds) for result in results.values())
-    chart = curves_chart(curves, "round", f"cumulative regret (mean of {seeds} seeds, band: 1 s.e.)")
+    regret = regret_name(next(iter(results.values())).environment)
+    chart = curves_chart(curves, "round", f"cumulative {regret} (mean of {seeds} seeds, band: 1 s.e.)")
     return finish(chart, title, wrap=70)
 
 
@@ -122,11 +124,12 @@ def simulate(
     A run with seed s makes the same choices as `Bandit(policy, dim, seed=s)` on `environment.rounds(horizon, s)`, and
     the same choices with and without compilation. All policies play the same rounds under the same seed, so their
     regrets can be compared pairwise. On an environment with sparse rows, the choices are those of a Bandit with
-    `sparse=True`.
+    `sparse=True`. If the rounds have values and costs, the choices are those of `Bandit.choose` with them, the policy
+    learns the plain reward, and regret is in units of the payoff.
 
     Args:
         policy: the policy, or its name. If it has a setting `horizon`, set it there too.
-        environment: a problem, such as `Synthetic()`.
+        environment: a problem, such as `Synthetic()`, or one with payoffs, such as `WithPayoffs(Synthetic(), ...)`.
         horizon: T, the number of rounds.
         seeds: the seeds, or their number: n means 0 to n-1.
         jobs: the number of seeds that run in parallel; -1 for one per core. They run in threads, because compiled
@@ -196,7 +199,10 @@ def play_job(policy: Policy, environment: AnyEnvironment) -> Job:
     form = _form(policy, environment)
     check_can_run(form, environment.dim)
     _check_rewards(policy, environment)
-    return play_recipe, form.implementation(environment.dim), find_link(policy.link), environment.noise
+    payoffs = has_payoffs(environment)
+    if payoffs:
+        check_has_scores(form, environment.dim, "payoffs")
+    return play_recipe, form.implementation(environment.dim), find_link(policy.link), environment.noise, payoffs
 
 
 def _form(policy: Policy, environment: AnyEnvironment) -> Policy:
@@ -244,6 +250,11 @@ def play_together(
                 f"rounds must yield {horizon} rounds of {environment.dim} features, in chunks that are not empty; "
                 f"got {len(chunk)} rounds of {dim} features after {played} rounds"
             )
+        if has_payoffs(environment) != (chunk.values is not None):
+            raise InvalidInput(
+                "the attribute has_payoffs of an environment must be True if its rounds have values, and only then; "
+                f"got {has_payoffs(environment)}"
+            )
         best = chunk.best()
         for player in players:
             player.play(chunk, best)
@@ -273,7 +284,8 @@ class _Player:
         self._noise = environment.noise
         self._own_noise = np.random.default_rng([seed, noise_seed]) if noise_seed else None
         form = _form(policy, environment)
-        self._play = play_entry(form.implementation(dim), find_link(policy.link), environment.noise, compiled)
+        link, payoffs = find_link(policy.link), has_payoffs(environment)
+        self._play = play_entry(form.implementation(dim), link, environment.noise, compiled, payoffs=payoffs)
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
         self._rounds, self._played, self._total = rounds, 0, 0.0
         self.regret = np.empty(len(rounds))
@@ -287,7 +299,7 @@ class _Player:
         start = time.thread_time()
         with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(
-                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.values, best,
+                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
                 noise, self._total, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start

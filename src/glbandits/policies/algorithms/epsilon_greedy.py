@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Literal
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.numba_support import by_type, jittable
+from glbandits.compilation.numba_support import jittable
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import uniform
 from glbandits.maths.sparse_rows import SparseRow, SparseRows
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import (
     Coefficients,
     Grid,
@@ -104,11 +103,6 @@ class EpsilonGreedy(FittedPolicy):
         """Whether to pull a random arm. Draws a number in every round, as the published code does."""
         return bool(uniform(rng) < epsilon(state, settings))
 
-    @staticmethod
-    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
-        """Write the scores under the estimate."""
-        greedy_scores(state, arms, out)
-
 
 class OnlineEpsilonGreedy(EpsilonGreedy):
     """Epsilon-greedy with `fit="online"`."""
@@ -131,17 +125,16 @@ class SparseEpsilonGreedy(SparseDiagonal, EpsilonGreedy, sparse=True):
             raise InvalidInput('EpsilonGreedy(fit="exact") has no sparse form; use fit="online".')
 
     @staticmethod
+    def index(state: Floats, settings: Any, arms: SparseRows, link: LinkFunctions, out: Floats) -> None:
+        """Write the scores under the means."""
+        scores_by_mean(state, arms, out)
+
+    @staticmethod
     def learn(  # type: ignore[override]
         state: Floats, settings: Any, x: SparseRow, reward: float, rng: Generator, link: LinkFunctions
     ) -> Floats:
         """Update the diagonal posterior by one reward."""
         return learn_diagonal(state, x, reward, settings.first_precision, link)
-
-
-@by_type(SparseRows, scores_by_mean)
-def greedy_scores(state: Floats, arms: Floats, out: Floats) -> None:
-    """Write the scores under the estimate."""
-    score_arms(arms, theta_of(state, arms.shape[1]), out)
 
 
 @jittable

@@ -3,9 +3,7 @@
 from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision, inverse_norms
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
@@ -28,6 +26,7 @@ class GlmTsl(MlePolicy):
     """
 
     name: ClassVar[str] = "glm-tsl"
+    draws_anew: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d", learn="t d^2", memory="t d",
@@ -40,7 +39,6 @@ class GlmTsl(MlePolicy):
         return inverse_norms(factor_of(state, dim), arms)
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
-        """Write the scores under a draw of theta."""
-        dim = arms.shape[1]
-        score_arms(arms, draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng), out)
+    def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
+        """Draw theta from the Laplace approximation."""
+        return draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng)

@@ -3,9 +3,7 @@
 from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import PolicyInfo
 from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of, width
 
@@ -23,14 +21,14 @@ class GlocTs(GlocPolicy):
     """
 
     name: ClassVar[str] = "gloc-ts"
+    draws_anew: ClassVar[bool] = True
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d", learn="d^2", memory="d^2", page="gloc",
         guarantee="d^(3/2) sqrt(T)/kappa", use_when="as gloc, with many arms: each takes only O(d)",
     )  # fmt: skip
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
-        """Write the scores under a draw of theta."""
-        dim = arms.shape[1]
+    def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
+        """Draw theta from its distribution."""
         radius = width(state, settings, dim)
-        score_arms(arms, draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng), out)
+        return draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng)

@@ -10,7 +10,6 @@ from glbandits.maths.feature_table import entries_of, find, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals, noise_at, skip_normals
 from glbandits.maths.sparse_rows import SparseRow, SparseRows
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import (
     AnyLink,
     Coefficients,
@@ -53,6 +52,7 @@ class LaplaceTs(Policy):
     """
 
     name: ClassVar[str] = "laplace-ts"
+    draws_anew: ClassVar[bool] = True
     layout: ClassVar[StateLayout] = LAYOUT
     estimate: ClassVar[str] = "means"
     grid: ClassVar[Grid] = {"exploration": STEPS}
@@ -74,14 +74,13 @@ class LaplaceTs(Policy):
         return np.asarray(np.square(arms) @ (1.0 / precisions_of(state, dim)))
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
-        """Write the scores under a draw of w."""
-        dim = arms.shape[1]
+    def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
+        """Draw w from its posterior."""
         m, q, w = means_of(state, dim), precisions_of(state, dim), np.zeros(dim)
         add_normals(w, settings.exploration, rng)
         for i in range(dim):
             w[i] = m[i] + w[i] / math.sqrt(q[i])
-        score_arms(arms, w, out)
+        return w
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -108,8 +107,8 @@ class SparseLaplaceTs(SparseDiagonal, LaplaceTs, sparse=True):
         return arms.row_sums(np.square(arms.values) * (prior + learned.at(arms.indices)))
 
     @staticmethod
-    def sample(  # type: ignore[override]
-        state: Floats, settings: Any, arms: SparseRows, rng: Generator, link: LinkFunctions, out: Floats
+    def scores(
+        state: Floats, settings: Any, arms: SparseRows, draw: int, rng: Generator, link: LinkFunctions, out: Floats
     ) -> None:
         """Write the scores under a draw of w."""
         indptr, indices, values = arms

@@ -6,9 +6,7 @@ Agrawal and Goyal (2013); Abeille and Lazaric (2017).
 from typing import Any, ClassVar
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import Grid, PolicyInfo
 from glbandits.policies.shared.linear_policy import LinearPolicy, width
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
@@ -29,6 +27,7 @@ class LinTs(LinearPolicy):
     """
 
     name: ClassVar[str] = "lin-ts"
+    draws_anew: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d", learn="d^2", memory="d^2", page="linear",
@@ -36,8 +35,7 @@ class LinTs(LinearPolicy):
     )  # fmt: skip
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
-        """Write the scores under a draw of theta."""
-        dim = arms.shape[1]
+    def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
+        """Draw theta from its posterior."""
         v = width(state, settings, dim)
-        score_arms(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng), out)
+        return draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng)

@@ -11,7 +11,6 @@ from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision, score_lines, score_with_bonus
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import AnyLink, Grid, NonNegative, Policy, PolicyInfo
 from glbandits.policies.shared.posterior_policy import PosteriorPolicy, factor_of, mean_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
@@ -77,9 +76,9 @@ class OnlineLaplaceUcb(OnlineLaplace):
 class OnlineLaplaceTs(OnlineLaplace):
     """Online Laplace with `rule="ts"`."""
 
+    draws_anew: ClassVar[bool] = True
+
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
-        """Write the scores under a draw of theta."""
-        dim = arms.shape[1]
-        theta = draw_with_precision(mean_of(state, dim), factor_of(state, dim), settings.exploration, rng)
-        score_arms(arms, theta, out)
+    def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
+        """Draw theta from the posterior."""
+        return draw_with_precision(mean_of(state, dim), factor_of(state, dim), settings.exploration, rng)

@@ -11,7 +11,7 @@ from glbandits.compilation.numba_support import jittable
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
-from glbandits.maths.vectors import add_scaled, copy_to, dot, project_to_ball, score_arms
+from glbandits.maths.vectors import add_scaled, copy_to, dot, project_to_ball
 from glbandits.policies.contract import (
     AnyLink,
     Bounds,
@@ -129,17 +129,13 @@ class SgdTs(Policy):
         return int(settings.draws_per_block)
 
     @staticmethod
-    def scores(
-        state: Floats, settings: Any, arms: Floats, draw: int, rng: Generator, link: LinkFunctions, out: Floats
-    ) -> None:
-        """Line 14: write x'theta_TS of each arm, of which the largest is pulled."""
-        dim = arms.shape[1]
+    def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
+        """Line 14: return theta_TS. The arm with the largest x'theta_TS is pulled."""
         if settings.draws_per_block > 0.0:
-            score_arms(arms, block_draw(state, dim, draw), out)
-        else:  # draw="decision"
-            theta_ts = theta_bar_of(state, dim).copy()
-            add_normals(theta_ts, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
-            score_arms(arms, theta_ts, out)
+            return block_draw(state, dim, draw)
+        theta_ts = theta_bar_of(state, dim).copy()  # draw="decision"
+        add_normals(theta_ts, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
+        return theta_ts
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -69,8 +69,8 @@ class Policy:
     - `learn(state, settings, x, reward, rng, link) -> state` learns one reward in place and returns the state. To grow
       or shrink the state, it returns another array.
     - A rule, from which decisions, rankings, payoffs and probabilities follow (`policies.contract.rules`):
-      `index(state, settings, arms, link, out)` writes the score of each arm to `out`, without randomness;
-      `sample(state, settings, arms, rng, link, out)` writes random scores; or
+      `theta(state, settings, dim, draw, rng) -> theta` returns the theta under which arms are scored by x'theta;
+      `index(state, settings, arms, link, out)` writes the score of each arm to `out`, without randomness; or
       `lines(state, settings, arms, link, levels, slopes) -> ZRange` writes scores level + Z slope with one random Z.
       Scores are on the scale of x'theta: the expected reward of a score is link.mean(score).
     - Optionally `random_share(state, settings) -> float`, the probability that a decision is uniformly random, such as
@@ -109,6 +109,8 @@ class Policy:
     """Whether the functions take sparse rows."""
     scores_are_rewards: ClassVar[bool] = False
     """Whether the rule writes expected rewards instead of scores."""
+    draws_anew: ClassVar[bool] = False
+    """Whether `theta` or `scores` draws random numbers for each decision, so that probabilities have no exact form."""
 
     choose: ClassVar[Callable[..., int]]
     learn: ClassVar[Callable[..., Floats]]

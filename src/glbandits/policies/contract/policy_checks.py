@@ -23,7 +23,7 @@ from glbandits.policies.contract.settings import packed_names
 PARAMETERS = {
     "choose": ("state", "settings", "arms", "rng", "link"),
     "index": ("state", "settings", "arms", "link", "out"),
-    "sample": ("state", "settings", "arms", "rng", "link", "out"),
+    "theta": ("state", "settings", "dim", "draw", "rng"),
     "scores": ("state", "settings", "arms", "draw", "rng", "link", "out"),
     "lines": ("state", "settings", "arms", "link", "levels", "slopes"),
     "learn": ("state", "settings", "x", "reward", "rng", "link"),
@@ -75,7 +75,7 @@ def _check_class(kind: type[Policy]) -> None:
     if not isinstance(getattr(kind, "name", None), str):
         raise InvalidInput(f'{name} has no name. Add a line such as `name: ClassVar[str] = "mine"`.')
     if not hasattr(kind, "choose"):
-        raise InvalidInput(f"{name} has no rule. Define index, sample, lines or choose: see the docstring of Policy.")
+        raise InvalidInput(f"{name} has no rule. Define theta, index, lines or choose: see the docstring of Policy.")
     if not hasattr(kind, "learn"):
         raise InvalidInput(f"{name} has no learn. Define learn(state, settings, x, reward, rng, link) -> state.")
     for function_name, wanted in PARAMETERS.items():

@@ -3,11 +3,12 @@
 A policy defines one of these functions. `add_decisions` derives from it the choice of one arm, rankings, both with
 payoffs, and exact probabilities:
 
+- `theta(state, settings, dim, draw, rng) -> Floats` returns the theta under which arms are scored by x'theta. The
+  state contains `draw_count(state, settings)` equally likely draws of theta, by default 1, and `draw` is the index of
+  one. A class that draws theta anew for each decision, from `rng`, declares `draws_anew`.
 - `index(state, settings, arms, link, out)` writes the score of each arm, without randomness.
-- `sample(state, settings, arms, rng, link, out)` writes random scores, which have no exact probabilities.
-- `scores(state, settings, arms, draw, rng, link, out)` is the general form of both. The state contains
-  `draw_count(state, settings)` equally likely draws, and `draw` is the index of one; 0 if each decision draws anew.
 - `lines(state, settings, arms, link, levels, slopes) -> ZRange` writes scores level + Z slope, with one random Z.
+- `scores(state, settings, arms, draw, rng, link, out)` is the general form of the first two.
 
 With payoffs, the score s of an arm becomes value mu(s) - cost. A line is replaced by its tangent at Z = 0, so it
 stays a line: value (mu(level) + Z mu'(level) slope) - cost.
@@ -32,11 +33,12 @@ from glbandits.maths.line_order import (
     random_order,
 )
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import best_arm, set_scores
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import ROUNDING, highest_line
 from glbandits.maths.vectors import add_scaled, first_largest, uniform_mass
 
-RULES = ("index", "sample", "scores", "lines")
+RULES = ("theta", "index", "lines", "scores")
 PARTS = (*RULES, "random_share", "explores", "draw_count")
 """The functions of a policy from which its decisions follow."""
 NO_EXACT_FORM = -1.0
@@ -65,14 +67,13 @@ def add_decisions(kind: Any) -> None:
         return
     if "explores" not in vars(kind):
         _add_explores(kind)
-    if rule != "scores":
-        _add_draw_count(kind, 0 if rule == "sample" else 1)
-    if rule in ("index", "sample"):
+    _add_draw_count(kind, rule)
+    if rule in ("theta", "index"):
         _add_scores(kind, rule)
     if "choose" not in vars(kind):
         _add_choose(kind, rule)
     _add_decisions_by_lines(kind, rule)
-    if rule == "sample":
+    if kind.draws_anew:
         _add_no_probabilities(kind)
     elif "probabilities" not in vars(kind):
         kind.probabilities = staticmethod(kind.payoff_probabilities)
@@ -96,25 +97,35 @@ def _add_explores(kind: Any) -> None:
     attach(kind, explores)
 
 
-def _add_draw_count(kind: Any, count: int) -> None:
+def _add_draw_count(kind: Any, rule: str) -> None:
+    """Add the number of draws, unless a class defines it for rules that can have several."""
+    if rule in ("theta", "scores") and not kind.draws_anew and not hasattr(kind.draw_count, "is_constant"):
+        return
+    count = 0 if kind.draws_anew and rule in ("theta", "scores") else 1
+
     def draw_count(state: Floats, settings: Any) -> int:
         """The number of equally likely draws in the state; 0 if each decision draws anew."""
         return count
 
+    draw_count.is_constant = True  # type: ignore[attr-defined]
     attach(kind, draw_count)
 
 
 def _add_scores(kind: Any, rule: str) -> None:
-    """Write `index` or `sample` in the form of `scores`."""
-    index, sample = getattr(kind, "index", None), getattr(kind, "sample", None)
+    """Write `theta` or `index` in the form of `scores`."""
+    own: Any = getattr(kind, rule)
 
-    def scores_by_index(state, settings, arms, draw, rng, link, out):  # type: ignore[no-untyped-def]
-        index(state, settings, arms, link, out)
+    def scores_by_theta(
+        state: Floats, settings: Any, arms: Floats, draw: int, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
+        set_scores(out, arms, own(state, settings, arms.shape[1], draw, rng))
 
-    def scores_by_sample(state, settings, arms, draw, rng, link, out):  # type: ignore[no-untyped-def]
-        sample(state, settings, arms, rng, link, out)
+    def scores_by_index(
+        state: Floats, settings: Any, arms: Any, draw: int, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
+        own(state, settings, arms, link, out)
 
-    scores = scores_by_index if rule == "index" else scores_by_sample
+    scores = scores_by_theta if rule == "theta" else scores_by_index
     scores.__name__ = "scores"
     attach(kind, scores)
 
@@ -122,7 +133,14 @@ def _add_scores(kind: Any, rule: str) -> None:
 def _add_choose(kind: Any, rule: str) -> None:
     """Add the choice of the arm with the highest score, or the highest line, to a class."""
     explores, draw_count = kind.explores, kind.draw_count
-    scores, lines = getattr(kind, "scores", None), getattr(kind, "lines", None)
+    own: Any = getattr(kind, "scores" if rule == "index" else rule)
+
+    def choose_by_theta(state: Floats, settings: Any, arms: Any, rng: Generator, link: LinkFunctions) -> int:
+        """Choose a random arm if the rule explores, else the arm with the largest x'theta."""
+        if explores(state, settings, rng):
+            return any_index(rng, arms.shape[0])
+        draw = any_draw(draw_count(state, settings), rng)
+        return best_arm(arms, own(state, settings, arms.shape[1], draw, rng))
 
     def choose_by_scores(state: Floats, settings: Any, arms: Any, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm if the rule explores, else the arm with the highest score."""
@@ -130,7 +148,7 @@ def _add_choose(kind: Any, rule: str) -> None:
         if explores(state, settings, rng):
             return any_index(rng, count)
         out = np.empty(count)
-        scores(state, settings, arms, any_draw(draw_count(state, settings), rng), rng, link, out)  # type: ignore[misc]
+        own(state, settings, arms, any_draw(draw_count(state, settings), rng), rng, link, out)
         return first_largest(out)
 
     def choose_by_lines(state: Floats, settings: Any, arms: Any, rng: Generator, link: LinkFunctions) -> int:
@@ -139,10 +157,10 @@ def _add_choose(kind: Any, rule: str) -> None:
         if explores(state, settings, rng):
             return any_index(rng, count)
         levels, slopes = np.empty(count), np.empty(count)
-        z = draw_z(lines(state, settings, arms, link, levels, slopes), rng)  # type: ignore[misc]
+        z = draw_z(own(state, settings, arms, link, levels, slopes), rng)
         return highest_line(levels, slopes, z)
 
-    choose = choose_by_lines if rule == "lines" else choose_by_scores
+    choose: Any = {"theta": choose_by_theta, "lines": choose_by_lines}.get(rule, choose_by_scores)
     choose.__name__ = "choose"
     attach(kind, choose)
 
@@ -164,18 +182,24 @@ def _add_no_probabilities(kind: Any) -> None:
 def _add_decisions_by_lines(kind: Any, rule: str) -> None:
     """Add what takes the scores of arms as lines, which are level without randomness."""
     explores, random_share, draw_count = kind.explores, kind.random_share, kind.draw_count
-    scores, lines, are_rewards = getattr(kind, "scores", None), getattr(kind, "lines", None), kind.scores_are_rewards
+    own, are_rewards = kind.lines if rule == "lines" else kind.scores, kind.scores_are_rewards
 
-    def levels_by_scores(state, settings, offered, draw, rng, link, levels, slopes):  # type: ignore[no-untyped-def]
+    def levels_by_scores(
+        state: Floats, settings: Any, offered: Any, draw: int, rng: Generator, link: LinkFunctions,
+        levels: Floats, slopes: Floats,
+    ) -> ZRange:  # fmt: skip
         """Write the level of each arm, and slopes of 0."""
-        scores(state, settings, plain_arms(offered), draw, rng, link, levels)  # type: ignore[misc]
+        own(state, settings, plain_arms(offered), draw, rng, link, levels)
         for a in range(slopes.shape[0]):
             slopes[a] = 0.0
         return apply_payoffs(offered, ZRange(0.0, 0.0, 0.0), are_rewards, link, levels, slopes)
 
-    def levels_by_lines(state, settings, offered, draw, rng, link, levels, slopes):  # type: ignore[no-untyped-def]
+    def levels_by_lines(
+        state: Floats, settings: Any, offered: Any, draw: int, rng: Generator, link: LinkFunctions,
+        levels: Floats, slopes: Floats,
+    ) -> ZRange:  # fmt: skip
         """Write the level and slope of each arm."""
-        z = lines(state, settings, plain_arms(offered), link, levels, slopes)  # type: ignore[misc]
+        z = own(state, settings, plain_arms(offered), link, levels, slopes)
         return apply_payoffs(offered, z, are_rewards, link, levels, slopes)
 
     write_lines = levels_by_lines if rule == "lines" else levels_by_scores
@@ -228,7 +252,7 @@ def _add_decisions_by_lines(kind: Any, rule: str) -> None:
             if draw != drawn:
                 z = write_lines(state, settings, offered, draw, rng, link, levels, slopes)
                 total += order_probability(levels, slopes, z, order)
-        return chance + (1.0 - share) * total / draws
+        return float(chance + (1.0 - share) * total / draws)
 
     def position_probabilities(state: Floats, settings: Any, offered: Any, link: LinkFunctions, out: Floats) -> bool:
         """Write the probability of each arm at each position of a ranking, (k, K). Returns False if there is none."""

@@ -13,7 +13,6 @@ from glbandits.compilation.numba_support import jittable
 from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.vectors import score_arms
 from glbandits.policies.contract import AnyLink, NonNegative, NonNegativeInt, Policy, StateLayout
 
 LAYOUT = StateLayout()
@@ -53,9 +52,9 @@ class RefitPolicy(Policy):
         return 1.0 if state[LEARNED] < settings.warm_up else 0.0
 
     @staticmethod
-    def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
-        """Write the scores under theta."""
-        score_arms(arms, theta_of(state, arms.shape[1]), out)
+    def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
+        """Return the theta that the last reward left."""
+        return theta_of(state, dim)
 
 
 class FittedPolicy(RefitPolicy):

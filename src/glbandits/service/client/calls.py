@@ -3,12 +3,12 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx2
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from glbandits.common.errors import GlbanditsError, InvalidInput, check_int, value_text
 from glbandits.service.domain.event_rules import new_event_id
@@ -20,6 +20,8 @@ from glbandits.service.http.v1.schemas import (
     DecideRequest,
     EventRewardRequest,
     Explanation,
+    Ranked,
+    RankingRequest,
     Rewarded,
     Status,
 )
@@ -39,6 +41,22 @@ PRINTABLE = re.compile("[!-~]+")
 """What a key consists of: other characters cannot be sent in a header."""
 LOST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.1, 1.0, 10.0
 """Seconds between two attempts: without a response; without a Retry-After; at most."""
+
+
+QUERY_OPTIONS = {"event_id", "excluded", "deferred"}
+"""Options of a decision that can be sent with binary numbers."""
+
+
+class DecideOptions(TypedDict, total=False):
+    """The optional arguments of a decision. `Client.decide` documents them."""
+
+    context: Mapping[str, Any] | None
+    event_id: str | None
+    ids: Sequence[str] | None
+    values: "ArrayLike | None"
+    costs: "ArrayLike | None"
+    excluded: Sequence[int]
+    deferred: bool
 
 
 class ServiceError(GlbanditsError):
@@ -128,28 +146,32 @@ class Destination:
         raise ServiceError(outcome.status_code, problem.code, message)
 
 
-def decide(
-    arms: Arms,
-    context: Mapping[str, Any] | None,
-    event_id: str | None,
-    ids: Sequence[str] | None,
-    excluded: Sequence[int],
-    deferred: bool,
-) -> Call[Decided]:
+def decide(arms: Arms, options: DecideOptions) -> Call[Decided]:
     """Return the call of `Client.decide`."""
     array: Any = arms
-    if ids is None and context is None and getattr(array, "ndim", 0) == 2 and array.dtype.str == FLOAT32:
-        query = {"arms": len(array), "eventId": event_id or new_event_id(), "deferred": str(deferred).lower()}
+    given = {name for name, option in options.items() if option is not None}
+    if given <= QUERY_OPTIONS and getattr(array, "ndim", 0) == 2 and array.dtype.str == FLOAT32:
+        deferred, excluded = options.get("deferred", False), options.get("excluded", ())
+        query = {"arms": len(array), "eventId": options.get("event_id") or new_event_id()}
+        query |= {"deferred": str(deferred).lower()}
         if excluded:
             query["excluded"] = ",".join(map(str, excluded))
         return Call(f"/decide?{urlencode(query)}", Decided, array.tobytes())
-    request = decide_request(arms, context=context, event_id=event_id, ids=ids, excluded=excluded, deferred=deferred)
-    return Call("/decide", Decided, request)
+    return Call("/decide", Decided, decide_request(arms, **options))
 
 
-def reward(event_id: str, value: float, key: str | None = None) -> Call[Rewarded]:
+def rank(arms: Arms, k: int, options: DecideOptions) -> Call[Ranked]:
+    """Return the call of `Client.rank`."""
+    request = asdict(decide_request(arms, **options))
+    return Call("/rank", Ranked, RankingRequest(k=check_int("k", k, at_least=1), **request))
+
+
+def reward(
+    event_id: str, value: float, key: str | None = None, *, position: int | None = None, cascade: bool = False
+) -> Call[Rewarded]:
     """Return the call of `Client.reward`."""
-    return Call("/reward", Rewarded, _reward_request(event_id, value, key))
+    where = None if position is None else check_int("position", position, at_least=0)
+    return Call("/reward", Rewarded, replace(_reward_request(event_id, value, key), position=where, cascade=cascade))
 
 
 def activate(event_id: str) -> Call[Rewarded]:
@@ -180,12 +202,18 @@ def decide_request(
     context: Mapping[str, Any] | None = None,
     event_id: str | None = None,
     ids: Sequence[str] | None = None,
+    values: "ArrayLike | None" = None,
+    costs: "ArrayLike | None" = None,
     excluded: Sequence[int] = (),
     deferred: bool = False,
 ) -> DecideRequest:
     """Return a request for `Client.batch`, with the arguments of `Client.decide`."""
     fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
     fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
+    fields |= {
+        name: None if payoffs is None else _numbers([payoffs], f"{name} must be finite numbers, one for each arm")[0]
+        for name, payoffs in (("values", values), ("costs", costs))
+    }
     if isinstance(arms, Sequence) and arms and isinstance(arms[0], Mapping):
         rows: Any = arms
         return DecideRequest(
@@ -193,20 +221,20 @@ def decide_request(
         )
     if context is not None:
         raise InvalidInput(f"context needs arms with named fields, a list of dicts; got arms {value_text(arms)}")
-    return DecideRequest(arms=_numbers(arms), **fields)
+    arms = arms.__array__().tolist() if hasattr(arms, "__array__") else arms
+    wanted = "arms must be finite numbers of shape (K, width), a row for each arm"
+    return DecideRequest(arms=_numbers(arms, wanted), **fields)
 
 
-def _numbers(arms: Any) -> list[list[float]]:
-    rows = arms.__array__().tolist() if hasattr(arms, "__array__") else arms
+def _numbers(rows: Any, wanted: str) -> list[list[float]]:
+    """Return rows of numbers as lists. Raises InvalidInput with what is wanted, unless all are finite."""
     try:
         numbers = [[float(value) for value in row] for row in rows]
         is_finite = all(math.isfinite(value) for row in numbers for value in row)
     except (TypeError, ValueError, OverflowError):
         is_finite = False
     if not is_finite:
-        raise InvalidInput(
-            f"arms must be finite numbers of shape (K, width), a row for each arm; got {value_text(arms)}"
-        )
+        raise InvalidInput(f"{wanted}; got {value_text(rows)}")
     return numbers
 
 

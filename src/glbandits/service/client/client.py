@@ -3,19 +3,20 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 import httpx2
 
 from glbandits.service.client import calls
-from glbandits.service.client.calls import Arms, Call, Destination, Pause
+from glbandits.service.client.calls import Arms, Call, DecideOptions, Destination, Pause
 from glbandits.service.http.v1.schemas import (
     BatchReply,
     Decided,
     DecideRequest,
     Explanation,
+    Ranked,
     Rewarded,
     Status,
 )
@@ -42,39 +43,48 @@ class Client:
         self._destination = Destination(address, key, loop, tries)
         self._http = httpx2.Client(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
-    def decide(
-        self,
-        arms: Arms,
-        *,
-        context: Mapping[str, Any] | None = None,
-        event_id: str | None = None,
-        ids: Sequence[str] | None = None,
-        excluded: Sequence[int] = (),
-        deferred: bool = False,
-    ) -> Decided:
+    def decide(self, arms: Arms, **options: Unpack[DecideOptions]) -> Decided:
         """Request the choice of one of several arms. `Decided.arm` is its index.
 
         Args:
             arms: a list with a dict of named fields for each arm, or the features of the arms as numbers, (K, width).
-                A float32 array without ids is sent as binary numbers, which is faster.
+                A float32 array without ids and payoffs is sent as binary numbers, which is faster.
             context: named fields that all arms share, if `arms` is a list of dicts.
             event_id: the id of the decision, for its reward. None: the client creates one.
             ids: ids of the arms, for the log. None: the names of the arms, if the feature map of the loop has a column
                 for them and the dicts have different names in it; else their indices.
+            values: what a reward of 1 of each arm is worth, (K,), at least 0. The loop then chooses by value times
+                expected reward minus cost. It learns rewards as they are sent.
+            costs: what choosing each arm costs, (K,), in the unit of `values`.
             excluded: indices of arms that must not be chosen.
             deferred: whether the decision is learned only if it is activated.
         """
-        return self._send(calls.decide(arms, context, event_id, ids, excluded, deferred))
+        return self._send(calls.decide(arms, options))
 
-    def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
+    def rank(self, arms: Arms, k: int, **options: Unpack[DecideOptions]) -> Ranked:
+        """Request the ranking of the best k arms. `Ranked.arms` are their indices, the first position first.
+
+        Args:
+            arms: as in `decide`.
+            k: the number of positions.
+            options: the other arguments of `decide`.
+        """
+        return self._send(calls.rank(arms, k, options))
+
+    def reward(
+        self, event_id: str, value: float, *, key: str | None = None, position: int | None = None, cascade: bool = False
+    ) -> Rewarded:
         """Send a reward of a decision.
 
         Args:
             event_id: the id of the decision.
             value: the reward.
             key: rewards of a decision with the same key count once. None: the client creates one.
+            position: the position in a ranking, 0 for the first one.
+            cascade: whether the user looked at no position below this one, for example because of a click. Positions
+                below are then not learned.
         """
-        return self._send(calls.reward(event_id, value, key))
+        return self._send(calls.reward(event_id, value, key, position=position, cascade=cascade))
 
     def activate(self, event_id: str) -> Rewarded:
         """Activate a deferred decision, so that it is learned."""
@@ -136,22 +146,19 @@ class AsyncClient:
         self._destination = Destination(address, key, loop, tries)
         self._http = httpx2.AsyncClient(timeout=timeout, trust_env=False, verify=ssl.create_default_context())
 
-    async def decide(
-        self,
-        arms: Arms,
-        *,
-        context: Mapping[str, Any] | None = None,
-        event_id: str | None = None,
-        ids: Sequence[str] | None = None,
-        excluded: Sequence[int] = (),
-        deferred: bool = False,
-    ) -> Decided:
+    async def decide(self, arms: Arms, **options: Unpack[DecideOptions]) -> Decided:
         """Request the choice of one of several arms. `Client.decide` documents the arguments."""
-        return await self._send(calls.decide(arms, context, event_id, ids, excluded, deferred))
+        return await self._send(calls.decide(arms, options))
 
-    async def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
+    async def rank(self, arms: Arms, k: int, **options: Unpack[DecideOptions]) -> Ranked:
+        """Request the ranking of the best k arms. `Client.rank` documents the arguments."""
+        return await self._send(calls.rank(arms, k, options))
+
+    async def reward(
+        self, event_id: str, value: float, *, key: str | None = None, position: int | None = None, cascade: bool = False
+    ) -> Rewarded:
         """Send a reward of a decision."""
-        return await self._send(calls.reward(event_id, value, key))
+        return await self._send(calls.reward(event_id, value, key, position=position, cascade=cascade))
 
     async def activate(self, event_id: str) -> Rewarded:
         """Activate a deferred decision, so that it is learned."""

@@ -74,17 +74,27 @@ def check_features(model: Bandit, arms: Arms) -> None:
         )
 
 
-def decide(model: Bandit, arms: Arms, allowed: Ints, exploration: float, seed: int) -> Choice:
+def decide(
+    model: Bandit,
+    arms: Arms,
+    allowed: Ints,
+    exploration: float,
+    seed: int,
+    values: Sequence[float] | None = None,
+    costs: Sequence[float] | None = None,
+) -> Choice:
     """Draw one of the allowed actions.
 
-    With probability `exploration` each allowed action is equally likely, otherwise the model decides. Raises
-    InvalidInput if the policy has no exact probabilities.
+    With probability `exploration` each allowed action is equally likely, otherwise the model decides, by payoffs if
+    `values` has the value of each action. Raises InvalidInput if the policy has no exact probabilities, or if the model
+    refuses the payoffs.
     """
     check_features(model, arms)
-    # First for all actions: features of excluded actions are logged too, so the model must accept them.
-    own = model.exact_probabilities(arms)
+    # First for all actions: what is sent of excluded actions is logged too, so the model must accept it.
+    own = model.exact_probabilities(arms, values=values, costs=costs)
     if len(allowed) < count_of(arms):
-        own = model.exact_probabilities(rows_of(arms, allowed))
+        own_values, own_costs = (None if each is None else np.array(each)[allowed] for each in (values, costs))
+        own = model.exact_probabilities(rows_of(arms, allowed), values=own_values, costs=own_costs)
     if own is None:
         raise InvalidInput(
             f"{model.policy.name} has no exact probabilities of actions, which a service must log. Use optimist."

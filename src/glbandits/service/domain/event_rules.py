@@ -90,7 +90,7 @@ class EventClassifier:
         self._known = known
         self._sealed = sealed
         self._slots: dict[tuple[str, str], list[KnownDecision]] | None = None
-        """The decisions of each event. Built for the first activation, because few batches have one."""
+        """The decisions of each event. Built when it is first needed, because few batches need it."""
 
     def classify(self, events: Iterable[Event]) -> list[Receipt]:
         """Return a receipt for each event."""
@@ -127,7 +127,7 @@ class EventClassifier:
         decision = self._known.get((reward.loop, reward.event_id, reward.slot))
         if decision is None:
             return Receipt(UNKNOWN, 0)
-        if decision.reward_range is not None:
+        if decision.reward_range is not None and reward.value is not None:
             lowest, highest = decision.reward_range
             if not lowest <= reward.value <= highest:
                 return Receipt(OUT_OF_RANGE, 0, out_of_range(reward.value, lowest, highest))
@@ -140,14 +140,20 @@ class EventClassifier:
         if key:
             decision.keys[key] = PriorEvent(sequence, late)
         self.rewards.append((sequence, decision.sequence, late, reward))
+        if reward.cascade:
+            self._mark_unobserved(reward, decision)
         return Receipt(LATE if late else ACCEPTED, sequence)
 
+    def _mark_unobserved(self, reward: Reward, decision: KnownDecision) -> None:
+        """Add a reward without a value to each later slot of the event."""
+        mark = msgspec.structs.replace(reward, value=None, key="")
+        for slot in self._slots_of(reward):
+            if slot.sequence > decision.sequence:
+                self.last += 1
+                self.rewards.append((self.last, slot.sequence, self._is_late(reward, slot), mark))
+
     def _classify_activation(self, activation: Activation) -> Receipt:
-        if self._slots is None:
-            self._slots = {}
-            for (loop, event_id, _), known in self._known.items():
-                self._slots.setdefault((loop, event_id), []).append(known)
-        slots = self._slots.get((activation.loop, activation.event_id))
+        slots = self._slots_of(activation)
         if not slots:
             return Receipt(UNKNOWN, 0)
         fresh = [
@@ -163,6 +169,13 @@ class EventClassifier:
             slot.activation = PriorEvent(sequence, late)
             self.activations.append((sequence, slot.sequence, late, activation))
         return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, sequence)
+
+    def _slots_of(self, event: Reward | Activation) -> list[KnownDecision]:
+        if self._slots is None:
+            self._slots = {}
+            for (loop, event_id, _), known in self._known.items():
+                self._slots.setdefault((loop, event_id), []).append(known)
+        return self._slots.get((event.loop, event.event_id), [])
 
     def _is_late(self, event: Reward | Activation, decision: KnownDecision) -> bool:
         return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
@@ -184,7 +197,7 @@ def _replaces(late: bool, first: PriorEvent) -> bool:
 def check_events(events: Iterable[Event]) -> None:
     """Raise InvalidInput for a NUL character in a name or a reward that is not finite, which no store can write."""
     for event in events:
-        if isinstance(event, Reward) and not math.isfinite(event.value):
+        if isinstance(event, Reward) and not math.isfinite(event.value or 0.0):
             raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
         names = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key")}
         if "\0" in "".join(names.values()):

@@ -52,6 +52,10 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """json: context and actions. dense: float64 rows, an action each."""
     actions: tuple[str, ...]
     """The ids of the actions, in the order of the request."""
+    values: tuple[float, ...] | None = None
+    costs: tuple[float, ...] | None = None
+    """The value and the cost of each action. The model decides by value times expected reward minus cost, and learns
+    the reward. None: every value is 1, and every cost 0."""
     excluded: tuple[int, ...] = ()
     """Indices of actions that must not be chosen."""
     baseline: int | None = None
@@ -108,9 +112,13 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str
     slot: str = ""
     timestamp: int
-    value: float
+    value: float | None
+    """None: the slot was not observed, see `cascade`."""
     key: str = ""
     """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
+    cascade: bool = False
+    """Whether the user looked at the slots of the event in their order, and at none after this one. The log then has
+    a reward without a value for each of the later slots."""
     refusal: str = ""
     """Why the API refuses the value; empty if it does not. The store counts a refused reward as out of range."""
 
@@ -158,6 +166,8 @@ class SettledDecision(msgspec.Struct, frozen=True):
     rewards: tuple[tuple[int, float], ...]
     """The timestamp and the value of each reward, in the order of the log."""
     activated: bool
+    observed: bool = True
+    """False for a slot after the one at which the user stopped (`Reward.cascade`)."""
 
 
 class LoggedReward(msgspec.Struct, frozen=True):
@@ -165,7 +175,8 @@ class LoggedReward(msgspec.Struct, frozen=True):
 
     sequence: int
     timestamp: int
-    value: float
+    value: float | None
+    """None: the slot was not observed."""
     key: str
     late: bool
 
@@ -182,5 +193,7 @@ class LoggedDecision(msgspec.Struct, frozen=True):
 
     def settled(self) -> SettledDecision:
         """Return the decision with only the rewards and the activation that came in time."""
-        rewards = tuple((reward.timestamp, reward.value) for reward in self.rewards if not reward.late)
-        return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None)
+        in_time = [(reward.timestamp, reward.value) for reward in self.rewards if not reward.late]
+        rewards = tuple((timestamp, value) for timestamp, value in in_time if value is not None)
+        observed = len(rewards) == len(in_time)
+        return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None, observed)

@@ -34,7 +34,7 @@ def aggregated_reward(settled: SettledDecision) -> float | None:
     The reward may be too large to be learned, see `is_usable`.
     """
     decision = settled.decision
-    if decision.mode is Mode.LOGGING or (decision.deferred and not settled.activated):
+    if decision.mode is Mode.LOGGING or (decision.deferred and not settled.activated) or not settled.observed:
         return None
     return aggregate(settled.rewards, decision.aggregation) if settled.rewards else decision.default_reward
 

@@ -167,6 +167,8 @@ def _row(
         "mode": decision.mode.value,
         "model": decision.learned_through,
         "actions": [decision.actions[i] for i in allowed],
+        "values": decision.values and [decision.values[i] for i in allowed],
+        "costs": decision.values and [decision.costs[i] if decision.costs else 0.0 for i in allowed],
         "arm": allowed.index(decision.shown),
         "propensity": decision.probability,
         "reward": reward,
@@ -187,7 +189,9 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
 
     # The first row shows the types of the other columns.
     kinds: dict[str, Any] = {"context": pl.String, "action_fields": pl.List(pl.String)}
-    kinds |= dict.fromkeys(("propensity", "reward"), pl.Float64)
+    kinds |= dict.fromkeys(("propensity", "reward"), pl.Float64) | dict.fromkeys(
+        ("values", "costs"), pl.List(pl.Float64)
+    )
     plain = pl.DataFrame([row.columns for row in rows], schema_overrides=kinds, infer_schema_length=1)
     sparse = [row.features for row in rows if isinstance(row.features, SparseRows)]
     if sparse:

@@ -62,6 +62,7 @@ V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
+    Endpoint("POST", "/v1/rank", RANK, decision_handlers.rank, v1.RankingRequest, v1.Ranked),
     Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),
     Endpoint("GET", "/v1/configuration", READ, configuration_handlers.configuration, None, LOOP),
     Endpoint("PUT", "/v1/configuration", ADMIN, configuration_handlers.configure, LOOP, LOOP, decoded=SENT),

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
@@ -44,7 +46,7 @@ LOOPS_EVERY = 0.25
 """Seconds between two looks of a process for loops that another process has created or deleted."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for a configuration of another process: not every store has notifications."""
-REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
+REQUEST_FIELDS = ("request", "encoding", "actions", "values", "costs", "excluded", "baseline")
 """Fields of a decision that must be the same when a client sends the same event again."""
 
 
@@ -199,6 +201,21 @@ class Service:
             decision = _same_decision(logged.decision, decision)
         return DecisionResult(decision, degraded=False)
 
+    async def decide_slots(self, loop_name: str, requests: Sequence[DecisionRequest]) -> list[DecisionResult]:
+        """Choose an action for each slot of an event, in this order. Actions of earlier slots are excluded.
+
+        The decisions are written one after the other. After a failure the requests can be sent again: slots that were
+        decided keep their actions.
+        """
+        results = list[DecisionResult]()
+        for request in requests:
+            excluded = {*request.excluded, *(result.decision.shown for result in results)}
+            # If an earlier slot has the baseline, the first remaining action is the baseline.
+            baseline = None if request.baseline in excluded else request.baseline
+            slot = replace(request, excluded=tuple(sorted(excluded)), baseline=baseline)
+            results.append(await self.decide(loop_name, slot))
+        return results
+
     async def _degraded_result(self, decision: Decision) -> DecisionResult:
         """Return a degraded decision, because the store is slow.
 
@@ -220,16 +237,30 @@ class Service:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
     async def reward(
-        self, loop_name: str, event_id: str, value: float, *, slot: str = "", key: str = "", refusal: str = ""
+        self,
+        loop_name: str,
+        event_id: str,
+        value: float,
+        *,
+        slot: str = "",
+        key: str = "",
+        cascade: bool = False,
+        refusal: str = "",
     ) -> EventStatus:
         """Write a reward. The model learns it when the reward window of its decision has closed.
 
-        Raises InvalidInput, and only counts the reward, if it is outside the range of its decision, or if `refusal`
-        says why the API refuses it.
+        With `cascade`, later slots of the event were not observed, and are not learned. Raises InvalidInput, and only
+        counts the reward, if it is outside the range of its decision, or if `refusal` says why the API refuses it.
         """
-        name = self.loop(loop_name).name
         reward = Reward(
-            loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key, refusal=refusal
+            loop=self.loop(loop_name).name,
+            event_id=event_id,
+            slot=slot,
+            timestamp=self.clock(),
+            value=value,
+            key=key,
+            cascade=cascade,
+            refusal=refusal,
         )
         if refusal:
             with suppress(StoreError, QueueFull):  # the response is the same if the store cannot count it
@@ -322,7 +353,8 @@ def _same_decision(first: Decision, repeated: Decision) -> Decision:
     """
     if any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
         raise InvalidInput(
-            f"event {repeated.event_id!r} was decided before with other actions or features; use another event id"
+            f"event {repeated.event_id!r} was decided before with other actions, features or payoffs; use another "
+            "event id"
         )
     if first.deferred != repeated.deferred:
         raise InvalidInput(

@@ -143,8 +143,8 @@ def was_written(connection: Connection, batch: Batch) -> bool:
         row: tuple[Any, ...] = (decision.loop, decision.event_id, decision.slot, sequence, decision.timestamp)
     elif batch.written.rewards:
         sequence, decision_sequence, _, reward = batch.written.rewards[0]
-        query = "SELECT FROM rewards WHERE (decision, sequence, received_at, value, key) = (%s, %s, %s, %s, %s)"
-        row = (decision_sequence, sequence, reward.timestamp, reward.value, reward.key)
+        query = "SELECT FROM rewards WHERE (decision, sequence, received_at, key) = (%s, %s, %s, %s)"
+        row = (decision_sequence, sequence, reward.timestamp, reward.key)
     elif batch.written.activations:
         sequence, decision_sequence, _, activation = batch.written.activations[-1]
         query = "SELECT FROM activations WHERE (decision, sequence, received_at) = (%s, %s, %s)"

@@ -5,7 +5,7 @@
 
 from glbandits.service.domain.errors import StoreError
 
-VERSION = 1
+VERSION = 2
 TABLES = {
     "decisions": """
         sequence INTEGER PRIMARY KEY,
@@ -22,7 +22,7 @@ TABLES = {
         decision INTEGER NOT NULL,
         sequence INTEGER NOT NULL,
         received_at INTEGER NOT NULL,
-        value REAL NOT NULL,
+        value REAL,
         key TEXT NOT NULL,
         late INTEGER NOT NULL CHECK (late IN (0, 1)),
         PRIMARY KEY (decision, sequence)""",

@@ -307,6 +307,26 @@ def test_unlimited_rewards_need_limits(browser: Any, server: Running) -> None:
     assert browser.execute_script("return document.getElementById('judgements').hidden")
 
 
+def test_rankings_show_payoffs_and_positions_not_observed(browser: Any, server: Running) -> None:
+    settings = {"width": 2, "rewardWait": 3.0, "modelUpdate": 0.1}
+    assert server.ask("PUT", "/loops/unlimited/v1/configuration", settings).status == 200
+    sent = {"eventId": "ranking", "arms": ARMS, "k": 2, "values": [7.25, 1, 2]}
+    assert server.ask("POST", "/loops/unlimited/v1/rank", sent).status == 200
+    click = {"eventId": "ranking", "position": 0, "value": 1, "cascade": True}
+    assert server.ask("POST", "/loops/unlimited/v1/reward", click).status == 200
+    visit(browser, f"{server.address}/loops/unlimited/dashboard")
+    enter(browser, server.key)
+    browser.find_element("id", "prefix").send_keys("ranking")
+    seen(browser, "return document.querySelectorAll('.event').length === 2")
+    below, first = browser.execute_script(
+        "return [...document.querySelectorAll('.event')].map(one => { one.open = true; return one.textContent })"
+    )
+    assert "ranking / 1" in below
+    assert "reward not observed" in below
+    assert "reward 1" in first
+    seen(browser, "return document.querySelector('.event').textContent.includes('7.25')")
+
+
 def test_rewards_out_of_range_are_counted(browser: Any, server: Running) -> None:
     visit(browser, f"{server.address}/loops/even/dashboard")
     enter(browser, server.key)

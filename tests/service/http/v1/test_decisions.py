@@ -77,7 +77,7 @@ class TestDecide:
             ({"arms": ARMS, "eventId": "e" * 257}, "length <= 256"),
             (
                 {"arms": ARMS, "deferActivation": True},
-                "unknown field `deferActivation`. Known: arms, context, deferred, ",
+                "unknown field `deferActivation`. Known: arms, context, costs, deferred, ",
             ),
             (b'{"arms": [[NaN, 1]]}', "malformed"),
             (b'{"arms": [[1e999, 1]]}', "out of range"),

@@ -19,8 +19,10 @@ ANYTHING = st.recursive(
 )
 NUMBERS = st.floats(-1e3, 1e3) | st.integers(-9, 9)
 ROWS = st.lists(st.lists(NUMBERS, min_size=WIDTH, max_size=WIDTH), min_size=1, max_size=4)
-NAMES = st.sampled_from(["arms", "eventId", "ids", "excluded", "deferred", "value", "key", "decide", "reward"])
-PATHS = st.sampled_from(["/v1/decide", "/v1/reward", "/v1/activate", "/v1/batch", "/loops/shop/v1/decide"])
+NAMES = st.sampled_from(
+    "arms eventId ids values costs excluded deferred k value position cascade key decide reward".split()  # noqa: SIM905
+)
+PATHS = st.sampled_from(["/v1/decide", "/v1/rank", "/v1/reward", "/v1/activate", "/v1/batch", "/loops/shop/v1/decide"])
 
 
 @pytest.fixture(scope="module")

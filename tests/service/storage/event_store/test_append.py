@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import Event, EventStatus, Receipt, Reward
@@ -54,6 +55,31 @@ def test_a_reward_needs_an_earlier_decision(store: EventStore) -> None:
         EventStatus.UNKNOWN,
         EventStatus.UNKNOWN,
     ]
+
+
+def test_a_cascade_reward_marks_later_slots(store: EventStore) -> None:
+    store.append_blocking([decision("e", slot=slot, values=(1.0, 0.0, 2.5)) for slot in "0123"])
+    store.append_blocking([decision("f"), decision("e", slot="0", loop="other")])
+    click = replace(reward("e", slot="1", key="k"), cascade=True)
+    first, *again = store.append_blocking([click, click, replace(click, timestamp=9 * WAIT)])
+    assert (first.status, again) == (EventStatus.ACCEPTED, [Receipt(EventStatus.DUPLICATE, first.sequence)] * 2)
+    logged = store.decisions_of("shop", "e")
+    assert [[each.value for each in slot.rewards] for slot in logged] == [[], [1.0], [None], [None]]
+    assert [slot.settled().observed for slot in logged] == [True, True, False, False]
+    assert logged[3].decision.values == (1.0, 0.0, 2.5)
+    assert store.reward_bounds("shop") == (1.0, 1.0)
+    assert store.last_event() == first.sequence + 2
+    assert statuses(store, reward("e", slot="3"), replace(reward("?"), cascade=True)) == [
+        EventStatus.ACCEPTED,
+        EventStatus.UNKNOWN,
+    ]
+    assert [store.check(), not store.decisions_of("shop", "e")[3].settled().observed] == [[], True]
+
+
+def test_a_cascade_reward_may_be_in_the_batch_of_its_slots(store: EventStore) -> None:
+    slots = [decision("e", slot=slot) for slot in "01"]
+    store.append_blocking([*slots, activation("e"), replace(reward("e", slot="0"), cascade=True)])
+    assert [slot.settled().observed for slot in store.decisions_of("shop", "e")] == [True, False]
 
 
 def test_a_key_counts_once(store: EventStore) -> None:

@@ -28,7 +28,7 @@ byId("more").addEventListener("click", () => searchEvents({ before: nextBefore }
 
 /** A line for an event, which opens to its details. */
 function eventDetails(event) {
-  const rewards = event.rewards.length ? `reward ${event.rewards.map(({ value }) => plain(value, 3) * 1).join(", ")}` : "no reward";
+  const rewards = event.rewards.length ? `reward ${event.rewards.map(({ value }) => (value === null ? "not observed" : plain(value, 3) * 1)).join(", ")}` : "no reward";
   const details = element("details", { class: "event" },
     element("summary", {},
       element("span", { class: "id" }, event.slot ? `${event.eventId} / ${event.slot}` : event.eventId),
@@ -55,12 +55,13 @@ function eventParts(event) {
 }
 
 function actionTable(event) {
+  const payoffs = Object.entries({ Value: event.values, Cost: event.costs }).filter(([, numbers]) => numbers);
   const rows = event.actions.map((action, index) => {
     const roles = [index === event.shown && "shown", index === event.chosen && "drawn", event.excluded.includes(index) && "excluded"];
     const probability = event.probabilities[index];
-    return [clipped(action), roles.filter(Boolean).join(", "), bar(probability, index === event.shown ? "c0" : "rest"), percent(probability)];
+    return [clipped(action), roles.filter(Boolean).join(", "), bar(probability, index === event.shown ? "c0" : "rest"), percent(probability), ...payoffs.map(([, numbers]) => `${numbers[index]}`)];
   });
-  const actions = table(["Action", "", "", "Probability"], rows);
+  const actions = table(["Action", "", "", "Probability", ...payoffs.map(([name]) => name)], rows);
   actions.tBodies[0].rows[event.shown].className = "shown";
   return actions;
 }
@@ -68,7 +69,7 @@ function actionTable(event) {
 function rewardTable(event) {
   if (!event.rewards.length) return element("p", { class: "muted" }, "No reward yet.");
   const rows = event.rewards.map(({ at, value, key, late }) => [
-    timeText(Date.parse(at), true), duration((Date.parse(at) - Date.parse(event.at)) / 1000), `${value}`, clipped(key), late ? "late" : "in time",
+    timeText(Date.parse(at), true), duration((Date.parse(at) - Date.parse(event.at)) / 1000), value === null ? "not observed" : `${value}`, clipped(key), late ? "late" : "in time",
   ]);
   return element("div", { class: "scroll" }, table(["At", "After", "Value", "Key", ""], rows));
 }

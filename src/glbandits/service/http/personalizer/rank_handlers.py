@@ -39,7 +39,6 @@ from glbandits.service.http.personalizer.schemas import (
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.service import DecisionResult
 
 REWARD_RANGE = (-1.0, 1.0)
 """The reward range of events ranked through this API, unless the loop has one. `reward_refusal` applies in any case."""
@@ -54,19 +53,13 @@ async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
 
 
 async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -> MultiSlotRankResponse:
-    """Choose an action for each slot, in the order of the slots.
-
-    The decisions are written one after the other. After a failure the request can be sent again: slots that were
-    decided keep their actions.
-    """
+    """Choose an action for each slot, in the order of the slots, see `Service.decide_slots`."""
     loop = _loop_of(site, request, sent.actions)
     _check_slots(sent, loop.published.encoder)
-    event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[DecisionResult]()
-    for slot in sent.slots:
-        decision_request = _decision_request(sent, event_id, slot.excluded_actions, slot, taken)
-        results.append(await site.service.decide(loop.name, decision_request))
-        taken.append(results[-1].decision.shown)
-    first, shown = results[0].decision, [sent.actions[index].id for index in taken]
+    event_id = sent.event_id or new_event_id()
+    requests = [_decision_request(sent, event_id, slot.excluded_actions, slot) for slot in sent.slots]
+    results = await site.service.decide_slots(loop.name, requests)
+    first, shown = results[0].decision, [sent.actions[result.decision.shown].id for result in results]
     return MultiSlotRankResponse(
         [SlotResponse(slot.id, action) for slot, action in zip(sent.slots, shown, strict=True)],
         event_id,
@@ -89,11 +82,10 @@ def _decision_request(
     event_id: str,
     excluded_ids: Sequence[str] | None,
     slot: SlotRequest | None = None,
-    taken: Sequence[int] = (),
 ) -> DecisionRequest:
     """Return the decision request of an event or of a slot. Unknown excluded ids are ignored."""
     ids = [action.id for action in sent.actions]
-    excluded = {*taken, *(ids.index(name) for name in excluded_ids or () if name in ids)}
+    excluded = {ids.index(name) for name in excluded_ids or () if name in ids}
     baseline = None if slot is None else ids.index(slot.baseline_action)
     context = feature_objects(sent.context_features)
     return DecisionRequest(
@@ -106,8 +98,7 @@ def _decision_request(
         encoding=JSON,
         actions=tuple(ids),
         excluded=tuple(sorted(excluded)),
-        # If an earlier slot has the baseline, the first remaining action is the baseline.
-        baseline=None if baseline in excluded else baseline,
+        baseline=baseline,
         deferred=bool(sent.defer_activation),
         reward_range=REWARD_RANGE,
     )

@@ -1,13 +1,16 @@
-"""Handler of decisions among vectors of numbers or rows of named fields.
+"""Handlers of decisions and rankings among vectors of numbers or rows of named fields.
 
-The body is JSON or float32 numbers. JSON is checked strictly: unknown fields and numbers as text are refused.
+The body is JSON, or float32 numbers for a decision without payoffs. JSON is checked strictly: unknown fields and
+numbers as text are refused.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from struct import Struct
 
 import numpy as np
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
@@ -25,7 +28,7 @@ from glbandits.service.domain.request_features import (
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
-from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
+from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest, Ranked, RankingRequest
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.service import DecisionResult
 from glbandits.service.server_settings import Settings
@@ -43,14 +46,35 @@ async def decide(site: Site, request: Request, sent: DecideRequest | bytes) -> D
     return decided(await site.service.decide(loop.name, parsed))
 
 
+async def rank(site: Site, request: Request, sent: RankingRequest) -> Ranked:
+    """Rank the best arms: each position is a decision among the arms that have no position yet."""
+    loop = site.service.loop(loop_name(request))
+    first = decision_request(site, loop, sent)
+    left = len(first.actions) - len(first.excluded)
+    if sent.k > left:
+        raise InvalidInput(f"k must be at most {left}, the number of arms that are not excluded; got {sent.k}")
+    positions = [replace(first, slot=str(position)) for position in range(sent.k)]
+    results = await site.service.decide_slots(loop.name, positions)
+    decisions = [result.decision for result in results]
+    return Ranked(
+        event_id=first.event_id,
+        arms=tuple(decision.shown for decision in decisions),
+        ids=tuple(decision.actions[decision.shown] for decision in decisions),
+        probability=math.prod(decision.probability for decision in decisions),
+        probabilities=tuple(decision.probability for decision in decisions),
+        model_version=model_version(decisions[0].epoch, decisions[0].learned_through),
+        degraded=any(result.degraded for result in results),
+    )
+
+
 def model_version(epoch: int, sequence: int) -> str:
     """Return the version of a model: its epoch and the last sequence number it has learned."""
     return f"{epoch}.{sequence}"
 
 
-def unknown_event(event_id: str) -> HttpError:
+def unknown_event(event_id: str, advice: str = "") -> HttpError:
     """Return the error for an event that is not in the log."""
-    return HttpError(404, "UnknownEvent", f"the loop has no decision of the event {event_id!r}")
+    return HttpError(404, "UnknownEvent", f"the loop has no decision of the event {event_id!r}{advice}")
 
 
 def decided(result: DecisionResult) -> Decided:
@@ -150,6 +174,8 @@ def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideR
         request=features,
         encoding=encoding,
         actions=ids,
+        values=None if sent.values is None else tuple(sent.values),
+        costs=None if sent.costs is None else tuple(sent.costs),
         excluded=tuple(excluded),
         deferred=sent.deferred,
     )

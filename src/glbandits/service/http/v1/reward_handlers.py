@@ -66,18 +66,25 @@ async def _rewarded(site: Site, loop: Loop, sent: schemas.EventRewardRequest) ->
 
     Raises InvalidInput if the policy cannot learn it, unless rewards are summed.
     """
-    refusal = ""
+    position, refusal = sent.position, ""
+    if sent.cascade and position is None:
+        raise InvalidInput("cascade needs the position of the reward in its ranking; send position too")
     try:
         check_float("value", sent.value, at_least=-MAX_ABS)
         if loop.configuration.aggregation is not Aggregation.SUM:
             find_link(loop.published.bandit.policy.link).check_reward(sent.value)
     except InvalidInput as error:
         refusal = str(error)
-    status = await site.service.reward(loop.name, sent.event_id, sent.value, key=sent.key, refusal=refusal)
-    return _response(sent.event_id, status)
+    slot, advice = (
+        ("", "; for a ranking, send a position") if position is None else (str(position), f" at position {position}")
+    )
+    status = await site.service.reward(
+        loop.name, sent.event_id, sent.value, slot=slot, key=sent.key, cascade=sent.cascade, refusal=refusal
+    )
+    return _response(sent.event_id, status, advice)
 
 
-def _response(event_id: str, status: EventStatus) -> schemas.Rewarded:
+def _response(event_id: str, status: EventStatus, advice: str = "") -> schemas.Rewarded:
     if status is EventStatus.UNKNOWN:
-        raise unknown_event(event_id)
+        raise unknown_event(event_id, advice)
     return schemas.Rewarded(event_id=event_id, status=status)

@@ -16,6 +16,9 @@ from glbandits.service.server_settings import LoopName
 LONGEST_ID = 256
 """Characters of the id of an event or an arm, and of the key of a reward, at most."""
 
+MOST_POSITIONS = 50
+"""Positions of a ranking, at most. The log has the features of all arms once for each position."""
+
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 
 
@@ -38,6 +41,11 @@ class DecideRequest(ApiStruct, frozen=True, kw_only=True):
     ids: list[Id] | None = None
     """Ids of the arms, for the log. None: the names in the arm column of the feature map, or in the only field that the
     map does not use, if each row has another name; else indices."""
+    values: Annotated[list[float], Meta(min_length=1)] | None = None
+    """What a reward of 1 of each arm is worth, at least 0. The loop then chooses by value times expected reward minus
+    cost. It learns the rewards as they are sent. None: every value is 1."""
+    costs: Annotated[list[float], Meta(min_length=1)] | None = None
+    """What choosing each arm costs, in the unit of `values`. None: nothing."""
     excluded: list[Annotated[int, Meta(ge=0)]] = []
     """Indices of arms that must not be chosen."""
     deferred: bool = False
@@ -60,11 +68,40 @@ class Decided(ApiStruct, frozen=True, kw_only=True):
     """The decision was not known to be durable when it was returned. After a crash its reward may be unknown."""
 
 
+class RankingRequest(DecideRequest, frozen=True, kw_only=True):
+    """A request to rank the best arms."""
+
+    k: Annotated[int, Meta(ge=1, le=MOST_POSITIONS)]
+    """The number of positions, at most as many as there are arms that are not excluded."""
+
+
+class Ranked(ApiStruct, frozen=True, kw_only=True):
+    """The ranked arms, the first position first."""
+
+    event_id: str
+    arms: tuple[int, ...]
+    """Index of the arm at each position. All are different."""
+    ids: tuple[str, ...]
+    probability: float
+    """The probability of the ranking: the product of `probabilities`."""
+    probabilities: tuple[float, ...]
+    """The probability of the arm at each position, given the arms above it."""
+    model_version: str
+    """The model that filled the first position."""
+    degraded: bool
+    """Not all positions were known to be durable when they were returned."""
+
+
 class EventRewardRequest(ApiStruct, frozen=True, kw_only=True):
-    """A reward of a decision."""
+    """A reward of a decision, or of a position of a ranking."""
 
     event_id: Id
     value: float
+    position: Annotated[int, Meta(ge=0)] | None = None
+    """The position in a ranking, 0 for the first one. None if the event is not a ranking."""
+    cascade: bool = False
+    """Whether the user looked at the positions from the first one on, and at none below this one. Those below are then
+    not learned. Those above get the default reward, like all positions without a reward."""
     key: Annotated[str, Meta(max_length=LONGEST_ID)] = ""
     """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
 
@@ -128,7 +165,8 @@ class EventReward(ApiStruct, frozen=True, kw_only=True):
 
     number: int
     at: datetime
-    value: float
+    value: float | None
+    """None: the position was not observed."""
     key: str
     late: bool
 
@@ -142,6 +180,8 @@ class EventRecord(ApiStruct, frozen=True, kw_only=True):
     slot: str
     at: datetime
     actions: tuple[str, ...]
+    values: tuple[float, ...] | None
+    costs: tuple[float, ...] | None
     excluded: tuple[int, ...]
     shown: int
     chosen: int

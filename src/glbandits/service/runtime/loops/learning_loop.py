@@ -175,7 +175,7 @@ class Loop:
         arms = arms_of(request, model.encoder)
         allowed = allowed_indices(len(request.actions), request.excluded)
         seed = seed_of(self.salt, request.event_id, request.slot)
-        choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
+        choice = decide(model.bandit, arms, allowed, configuration.exploration, seed, request.values, request.costs)
         online = configuration.mode is Mode.ONLINE
         baseline = int(allowed[0]) if request.baseline is None else request.baseline
         probabilities = tuple(choice.probabilities.tolist())

@@ -93,7 +93,8 @@ def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     decision = settled.decision
     bandit = models.at(decision.epoch, decision.learned_through)
     arms, allowed = arms_of(decision, models.encoder(bandit)), allowed_indices(len(decision.actions), decision.excluded)
-    choice = decide(bandit, arms, allowed, decision.exploration, decision.seed)
+    payoffs = decision.values, decision.costs
+    choice = decide(bandit, arms, allowed, decision.exploration, decision.seed, *payoffs)
     online = decision.mode is Mode.ONLINE
     shown = choice.chosen if online else baseline_of(decision)
     for what, repeated, logged in (

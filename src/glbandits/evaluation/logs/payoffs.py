@@ -1,0 +1,115 @@
+"""Payoffs of a log: value * reward - cost, with the value of a reward and the cost of each arm of each row."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from glbandits.bandit.entry_points import arms_type
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
+from glbandits.compilation.numba_support import READ_MATRIX, by_type, jittable
+from glbandits.evaluation.logs.log_slice import PartOfLog
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, first_row_of
+from glbandits.maths.arm_rows import PayoffArms, arm_range, as_arms
+from glbandits.policies.contract import Policy
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PayoffLog(PartOfLog):
+    """All rows of another log, with a value and a cost for each arm."""
+
+    values: Floats
+    """(K,), in the order of `arm_names_of(log)`."""
+    costs: Floats
+
+    def __len__(self) -> int:
+        return len(self.log)
+
+    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
+        """Yield all rows in order, in blocks of at most `size` rows."""
+        return (self.with_payoffs(block) for block in self.log.blocks(size))
+
+    def with_payoffs(self, block: LoggedData) -> LoggedData:
+        """Return rows of the log with the values and costs of their arms."""
+        names = block.row_arm_names
+        if names is None:
+            return replace(block, values=self.values, costs=self.costs)
+        values, costs = (np.append(each, 0.0)[names.indices] for each in (self.values, self.costs))  # index -1: no arm
+        return replace(block, values=values, costs=costs)
+
+
+def payoff_range(log: Log, reward_range: tuple[float, float]) -> tuple[float, float]:
+    """Return the lowest and the highest possible payoff; `reward_range` if the log has no values.
+
+    It reads the log once. Raises InvalidInput if all payoffs are the same.
+    """
+    if first_row_of(log).values is None:
+        return reward_range
+    low, high = reward_range
+    lowest, highest = math.inf, -math.inf
+    for block in log.blocks():
+        arm_mask = block.arm_mask
+        if math.isfinite(low):
+            lowest = min(lowest, float(block.expected_payoffs(low)[arm_mask].min()))
+        if math.isfinite(high):
+            highest = max(highest, float(block.expected_payoffs(high)[arm_mask].max()))
+    lowest, highest = lowest if math.isfinite(low) else low, highest if math.isfinite(high) else high
+    if not lowest < highest:
+        raise InvalidInput("all values are 0 and all costs are the same, so every decision has the same payoff")
+    return lowest, highest
+
+
+class LogPayoffs(NamedTuple):
+    """The values and costs of a block, (n, max_arms), as compiled loops take them."""
+
+    values: Floats
+    costs: Floats
+
+    @classmethod
+    def of_block(cls, block: LoggedData) -> "LogPayoffs | None":
+        """Return those of a block; None if it has none."""
+        if block.values is None or block.costs is None:
+            return None
+        return cls(np.ascontiguousarray(block.values), np.ascontiguousarray(block.costs))
+
+    @property
+    def are_same(self) -> bool:
+        """Whether all rows have the same values and costs."""
+        return all(bool((each == each[:1]).all()) for each in self)
+
+
+def rows_argument(arms: Any, payoffs: LogPayoffs | None, part: slice) -> Any:
+    """Return the argument of a compiled loop over a part of the rows: the arms; with payoffs a tuple."""
+    return arms if payoffs is None else (arms, payoffs.values[part], payoffs.costs[part])
+
+
+def arms_argument(rows: Any) -> Any:
+    """Return the arms of a `rows_argument`."""
+    return rows[0] if isinstance(rows, tuple) and rows[1].ndim == 2 else rows
+
+
+def rows_type(policy: type[Policy], payoffs: bool) -> Any:
+    """Return the Numba type of `rows_argument`."""
+    arms = arms_type(policy)
+    return types.Tuple([arms, READ_MATRIX, READ_MATRIX]) if payoffs else arms  # type: ignore[no-untyped-call]
+
+
+@jittable
+def as_payoff_rows(rows: Any) -> PayoffArms:
+    """Convert `rows_argument` in compiled code: all arms, with the values and costs of all rows."""
+    return PayoffArms(as_arms(rows[0]), rows[1], rows[2])
+
+
+@jittable
+def _with_payoffs(rows: PayoffArms, row: int, start: int, count: int) -> PayoffArms:
+    return PayoffArms(arm_range(rows.arms, start, start + count), rows.values[row, :count], rows.costs[row, :count])
+
+
+@by_type(PayoffArms, _with_payoffs)
+def arms_of_row(rows: Any, row: int, start: int, count: int) -> Any:  # noqa: ARG001
+    """Return the arms of a row of the log, as `choose` of a policy takes them."""
+    return arm_range(rows, start, start + count)

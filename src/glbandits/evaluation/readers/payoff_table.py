@@ -1,0 +1,79 @@
+"""Payoffs of the arms of a log from a table with a row for each arm: arm, value, cost."""
+
+import re
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
+from glbandits.evaluation.logs.payoffs import PayoffLog
+from glbandits.evaluation.readers.column_values import column_error, float_values, some_names
+from glbandits.evaluation.readers.table_log import read_arm_table
+from glbandits.features.kinds.categorical import as_category
+
+VALUE, COST, FIELD = "value", "cost", "payoffs"
+
+
+def add_payoffs(log: Log, table: Any, separator: str = ",") -> Log:
+    """Return a log whose arms have the values and costs of a table. Estimates are then payoffs.
+
+    Args:
+        log: a log whose arms have names. Values and costs of the log itself are replaced.
+        table: a row for each arm, with the columns arm, value and cost (optional, 0); or the path of a CSV or Parquet
+            file. It may have rows of other arms.
+        separator: the character between the fields of a CSV file.
+
+    Raises InvalidInput unless each arm of the log has a value of at least 0 and a cost.
+    """
+    names = arm_names_of(log)
+    if not names:
+        raise InvalidInput("payoffs needs a log whose arms have names; this log has only features", field=FIELD)
+    rows, values, costs = _read_payoffs(table, separator)
+    missing = [name for name in names if as_category(name) not in rows]
+    if missing:
+        raise InvalidInput(
+            f"payoffs must have a row for each arm of the log; it has none for {some_names(missing)}. Its arms are "
+            f"{some_names(list(rows))}",
+            field=FIELD,
+        )
+    at = np.array([rows[as_category(name)] for name in names])
+    payoffs = PayoffLog(log, values[at], costs[at])
+    return payoffs.with_payoffs(log) if isinstance(log, LoggedData) else payoffs
+
+
+def _read_payoffs(table: Any, separator: str) -> tuple[dict[str | None, int], Floats, Floats]:
+    """The row of each arm by its name, and the values and costs of all rows."""
+    frame = read_arm_table(table, separator, None, name=FIELD)
+    # polars renames the second column "value" to "value_duplicated_0".
+    known = {name: re.sub(r"_duplicated_\d+$", "", name.strip().lower()) for name in frame.columns}
+    arms = [name for name in known if known[name] not in (VALUE, COST)]
+    arm = next((name for name in arms if known[name] == "arm"), arms[0] if arms else "")
+    if VALUE not in known.values() or not arms or (COST not in known.values() and len(arms) > 1):
+        raise InvalidInput(
+            f"payoffs must have the columns arm, value and cost (or only arm and value); got {some_names(list(known))}",
+            field=FIELD,
+        )
+    if any(list(known.values()).count(name) > 1 for name in (known[arm], VALUE, COST)):
+        raise InvalidInput(f"payoffs must have each column once; got {some_names(list(known.values()))}", field=FIELD)
+    frame = frame.rename({name: known[name] for name in known if known[name] in (VALUE, COST)})
+    rows: dict[str | None, int] = {}
+    for row, name in enumerate(frame[arm]):
+        if as_category(name) is None or rows.setdefault(as_category(name), row) != row:
+            raise column_error(frame[arm], row, 0, "must name each arm of payoffs once", field=FIELD)
+    values = _numbers(frame[VALUE])
+    wrong = values < 0.0
+    if wrong.any():
+        raise column_error(
+            frame[VALUE], int(np.argmax(wrong)), 0, "must be at least 0", "Write a loss as a cost", field=FIELD
+        )
+    return rows, values, _numbers(frame[COST]) if COST in frame else np.zeros(len(frame))
+
+
+def _numbers(series: pl.Series) -> Floats:
+    try:
+        return float_values(series)
+    except InvalidInput as error:
+        raise InvalidInput(f"payoffs: {error}", field=FIELD) from None
