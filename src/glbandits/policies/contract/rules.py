@@ -65,7 +65,8 @@ def add_decisions(kind: Any) -> None:
     rule = next((name for base in kind.__mro__ for name in RULES if name in vars(base)), None)
     if rule is None:  # an abstract class
         return
-    if "explores" not in vars(kind):
+    own = next(base for base in kind.__mro__ if {"explores", "random_share"} & vars(base).keys())
+    if "explores" not in vars(own):  # a sparse form inherits `explores` of its dense form
         _add_explores(kind)
     _add_draw_count(kind, rule)
     if rule in ("theta", "index"):
