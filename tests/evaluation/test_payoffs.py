@@ -73,6 +73,7 @@ def coverage(rows: int, seeds: range) -> dict[str, float]:
 
 
 @pytest.mark.statistics
+@pytest.mark.usefixtures("compiled_now")
 def test_intervals_contain_the_true_payoffs() -> None:
     """95% intervals of 60 logs. A share below 0.86 of 120 or more has a probability of less than 1e-4."""
     shares = coverage(500, range(60))

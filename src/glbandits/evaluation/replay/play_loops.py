@@ -13,8 +13,8 @@ from glbandits.bandit.entry_points import policy_recipe, work_of_rows
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.compilation.recipe import Recipe
-from glbandits.evaluation.logs.payoffs import arms_argument, arms_of_row, as_payoff_arms, rows_type
-from glbandits.maths.arm_rows import arm_at, as_arms, plain_arms
+from glbandits.evaluation.logs.payoffs import arms_argument, arms_of_row, rows_type
+from glbandits.maths.arm_rows import arm_at, as_arms, as_payoff_arms, plain_arms
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform
 from glbandits.policies.contract import Policy
