@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glbandits import Bandit, Optimist
+from glbandits import Bandit, Budget, OnlineLaplace, Optimist
 from glbandits.evaluation import CrossedArms, LoggedData, evaluate
 
 Floats = NDArray[np.float64]
@@ -55,8 +55,10 @@ REAL_NAMES = {
 
 PRIOR_COUNT = 20
 """The expected cost that `add_model` gets counts as the mean of this many prompts."""
+COST_PRECISION = 1e-3
+"""The precision of the prior of the costs' coefficients, on a logarithmic scale."""
 AFFORDABLE = 10.0
-"""A model is offered while its expected cost is at most this many times the limit."""
+"""A model is offered if its predicted cost is at most this many times the limit."""
 
 
 @dataclass(frozen=True)
@@ -141,21 +143,20 @@ class Decision(NamedTuple):
     """Of all models, and 0 for a model that was not offered, (models,)."""
     features: Floats
     """Of the chosen model, (dim,)."""
-    trade_off: float
 
 
 class Router:
     """Chooses a model for each prompt, and keeps the mean cost at a limit.
 
-    The reward is quality - trade_off * cost / limit. A prompt that costs more than the limit raises the trade-off, and
-    one that costs less lowers it.
+    One bandit learns the quality of each model, and chooses the largest quality - price * predicted cost. The price is
+    that of a `Budget`. The costs are predicted by a second bandit, which takes no decisions.
 
     Args:
         embedding_size: numbers in the embedding of a prompt.
         limit: the mean cost to keep to.
         room: the largest number of models.
-        trade_off: the quality that spending the limit once must bring, at the start.
-        step: how fast the trade-off changes; 0 keeps it.
+        price: the quality that a dollar per 1,000 prompts must bring, at the start.
+        step: how fast the price changes; 0 keeps it.
         floor: the probability of a random model.
         seed: of the choices.
     """
@@ -166,75 +167,57 @@ class Router:
         limit: float,
         *,
         room: int = 5,
-        trade_off: float = 0.0,
+        price: float = 0.0,
         step: float = 0.005,
         floor: float = 0.03,
         seed: int = 0,
     ) -> None:
-        self.limit, self.room, self.trade_off, self.step = limit, room, trade_off, step
-        self.block = 1 + embedding_size
-        self.bandit = Bandit(Optimist(link="identity", floor=floor), dim=1 + room * self.block, seed=seed)
+        self.budget, self.room, self.embedding_size = Budget(limit, step, price), room, embedding_size
+        dim = room * (1 + embedding_size)
+        self.bandit = Bandit(Optimist(link="identity", floor=floor), dim, seed)
+        self.bandit.budget = self.budget
+        self.costs = Bandit(OnlineLaplace(link="log", prior_precision=COST_PRECISION), dim, seed)
         self.models: list[str] = []
-        self.expected_cost: list[float] = []
-        self._counts: list[int] = []
 
     def add_model(self, name: str, expected_cost: float) -> None:
         """Add a model, which may happen at any time. `expected_cost` is a first guess; observed costs correct it."""
         if len(self.models) == self.room:
             raise ValueError(f"there is room for {self.room} models, got one more: {name}. Pass a larger room.")
         self.models.append(name)
-        self.expected_cost.append(expected_cost)
-        self._counts.append(PRIOR_COUNT)
+        typical = self.features(np.zeros(self.embedding_size))[[-1]]
+        self.costs.learn_batch(typical.repeat(PRIOR_COUNT, axis=0), np.full(PRIOR_COUNT, expected_cost))
 
-    def offered(self) -> list[int]:
-        """Return the models that are cheap enough to be tried."""
-        return [m for m, cost in enumerate(self.expected_cost) if cost <= AFFORDABLE * self.limit]
-
-    def features(self, embedding: Floats, models: Sequence[int]) -> Floats:
-        """Return a row for each model: its expected price, and the embedding in the block of this model."""
-        rows = np.zeros((len(models), self.bandit.dim))
-        for row, model in zip(rows, models, strict=True):
-            row[0] = -self.trade_off * self.expected_cost[model] / self.limit
-            start = 1 + model * self.block
-            row[start] = 1.0
-            row[start + 1 : start + self.block] = embedding
-        return rows
+    def features(self, embedding: Floats) -> Floats:
+        """Return a row for each model: a constant and the embedding in the block of this model, and zeros."""
+        count = np.arange(len(self.models))
+        rows = np.zeros((len(count), self.room, 1 + self.embedding_size))
+        rows[count, count] = np.append(1.0, embedding)
+        return rows.reshape(len(count), -1)
 
     def decide(self, embedding: Floats) -> Decision:
-        """Choose a model for a prompt."""
-        models = self.offered()
-        rows = self.features(embedding, models)
-        probabilities = np.zeros(len(self.models))
-        probabilities[models] = self.bandit.probabilities(rows)
-        row = self.bandit.choose(rows)
-        return Decision(models[row], probabilities, rows[row], self.trade_off)
+        """Choose a model for a prompt, among those that are cheap enough to be tried."""
+        rows, probabilities = self.features(embedding), np.zeros(len(self.models))
+        costs = self.costs.predict(rows)
+        models = np.flatnonzero(costs <= max(AFFORDABLE * self.budget.per_decision, costs.min()))
+        payoffs: Any = {"values": np.ones(len(models)), "costs": self.budget.price * costs[models]}
+        probabilities[models] = self.bandit.probabilities(rows[models], **payoffs)
+        model = int(models[self.bandit.choose(rows[models], **payoffs)])
+        return Decision(model, probabilities, rows[model])
 
     def learn(self, decision: Decision, quality: float, cost: float) -> None:
         """Learn the quality and the cost of the chosen model, now or later."""
-        self.bandit.learn(decision.features, quality - decision.trade_off * cost / self.limit)
-        self._update_expected_cost(decision.model, cost)
-        self._update_trade_off(cost)
+        self.bandit.learn(decision.features, quality)
+        self.costs.learn(decision.features, cost)
+        self.budget.spend(cost)
 
     def warm_start(self, benchmark: Prompts, weight: int) -> None:
-        """Learn the first `weight` prompts of a benchmark, with the rewards of all models in each."""
+        """Learn the first `weight` prompts of a benchmark, with the qualities and costs of all models in each."""
         columns = [benchmark.models.index(name) for name in self.models]
-        quality, cost = benchmark.quality[:, columns], benchmark.cost[:, columns]
         for prompt in range(min(weight, len(benchmark))):
-            models = self.offered()
-            rows = self.features(benchmark.embeddings[prompt], models)
-            choice = models[self.bandit.choose(rows)]
-            rewards = quality[prompt, models] - self.trade_off * cost[prompt, models] / self.limit
-            self.bandit.learn_batch(rows, rewards)
-            for model in range(len(self.models)):
-                self._update_expected_cost(model, cost[prompt, model])
-            self._update_trade_off(cost[prompt, choice])
-
-    def _update_expected_cost(self, model: int, cost: float) -> None:
-        self._counts[model] += 1
-        self.expected_cost[model] += (cost - self.expected_cost[model]) / self._counts[model]
-
-    def _update_trade_off(self, cost: float) -> None:
-        self.trade_off = max(0.0, self.trade_off + self.step * (cost / self.limit - 1))
+            embedding, costs = benchmark.embeddings[prompt], benchmark.cost[prompt, columns]
+            self.budget.spend(costs[self.decide(embedding).model])
+            self.bandit.learn_batch(self.features(embedding), benchmark.quality[prompt, columns])
+            self.costs.learn_batch(self.features(embedding), costs)
 
 
 @dataclass(frozen=True)
@@ -245,8 +228,8 @@ class Played:
     chosen: Ints
     probabilities: Floats
     """(n, models)."""
-    trade_offs: Floats
-    """The trade-off at each decision, (n,)."""
+    prices: Floats
+    """The price of the budget at each decision, (n,)."""
 
     @property
     def quality(self) -> Floats:
@@ -279,17 +262,17 @@ def play(router: Router, prompts: Prompts, *, arrivals: Mapping[int, tuple[str, 
         arrivals: models that are added on the way: the prompt before which each arrives, its name and expected cost.
     """
     n, column = len(prompts), {name: index for index, name in enumerate(prompts.models)}
-    chosen, trade_offs = np.empty(n, dtype=np.int64), np.empty(n)
+    chosen, prices = np.empty(n, dtype=np.int64), np.empty(n)
     probabilities = np.zeros((n, len(prompts.models)))
     for prompt in range(n):
         if arrivals and prompt in arrivals:
             router.add_model(*arrivals[prompt])
-        decision = router.decide(prompts.embeddings[prompt])
+        prices[prompt], decision = router.budget.price, router.decide(prompts.embeddings[prompt])
         model = column[router.models[decision.model]]
         router.learn(decision, float(prompts.quality[prompt, model]), float(prompts.cost[prompt, model]))
-        chosen[prompt], trade_offs[prompt] = model, decision.trade_off
+        chosen[prompt] = model
         probabilities[prompt, [column[name] for name in router.models]] = decision.probabilities
-    return Played(prompts, chosen, probabilities, trade_offs)
+    return Played(prompts, chosen, probabilities, prices)
 
 
 class Mix(NamedTuple):
@@ -431,7 +414,7 @@ def report_trade_offs(benchmark: Prompts, traffic: Prompts, trade_offs: Sequence
     )
     for trade_off in trade_offs:
         limit = 1 / (AFFORDABLE * trade_off)
-        fixed = {**settings._asdict(), "step": 0.0, "trade_off": trade_off * limit}
+        fixed = {**settings._asdict(), "step": 0.0, "price": trade_off}
         orders, runs = route_orders(benchmark, traffic, limit, **fixed)
         rewards = traffic.quality - trade_off * traffic.cost
         singles, cheapest = rewards.mean(axis=0), int(traffic.cost.mean(axis=0).argmin())

@@ -29,6 +29,7 @@ COMMANDS = {
     "backup": Entry("serve", "Copy the store of a service, and check the copy."),
     "compare": Entry("lab", "Compare policies on your own problems, from TOML files.", "experiments"),
     "compile": Entry("lab", "Compile policies into the cache on disk."),
+    "decide": Entry("lab", "Decide for the rows of a table by a saved model."),
     "demo": Entry("serve", "Run a server and a simulated shop, and show how it learns."),
     "describe": Entry("lab", "Show what a log contains, and whether it can be evaluated."),
     "evaluate": Entry("lab", "Estimate the mean reward of policies from a log."),

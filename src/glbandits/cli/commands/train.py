@@ -23,7 +23,7 @@ def train_command(
     """Train a model on all rows of a log, and save it with the feature map of the log's columns.
 
     Training needs no propensities: the options of propensities and probabilities are accepted, and have no effect. In
-    Python, load the model with `Bandit.load`. Serve it with `glb serve --model`.
+    Python, load the model with `Bandit.load`. `glb decide` decides for a table, and `glb serve --model` serves it.
     """
     console = Console(emoji=False)
     log, notes = options.open(console, with_propensities=False)
@@ -33,8 +33,6 @@ def train_command(
         bandit = train(
             log, settings, seed=seed, progress=lambda done, total: bar(f"{settings.name} learns", done, total)
         )
-    for note in notes:
-        console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     if log.feature_map is not None:
         console.print(str(log.feature_map), soft_wrap=True, markup=False, highlight=False)
     for note in notes:

@@ -18,7 +18,7 @@ from glbandits.evaluation.logs.payoffs import (
     LogPayoffs,
     arms_argument,
     arms_of_row,
-    as_payoff_rows,
+    as_payoff_arms,
     rows_argument,
     rows_type,
 )
@@ -104,7 +104,7 @@ def frozen_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Re
     the probabilities are exact. If not, each row has a 1 for one drawn arm. With `payoffs` it chooses by payoff.
     """
     choose, _, probabilities, unpack, name = policy_functions(policy, payoffs=payoffs)
-    converted = as_payoff_rows if payoffs else as_arms
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def fill(

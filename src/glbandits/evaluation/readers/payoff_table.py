@@ -36,7 +36,7 @@ def add_payoffs(log: Log, table: Any, separator: str = ",") -> Log:
     if missing:
         raise InvalidInput(
             f"payoffs must have a row for each arm of the log; it has none for {some_names(missing)}. Its arms are "
-            f"{some_names(list(rows))}",
+            f"{some_names([str(name) for name in rows])}",
             field=FIELD,
         )
     at = np.array([rows[as_category(name)] for name in names])

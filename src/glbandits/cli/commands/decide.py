@@ -1,0 +1,139 @@
+"""`glb decide`: decisions of a saved model for the rows of a table."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+from rich.console import Console
+
+from glbandits.bandit import Bandit
+from glbandits.bandit.predictions import LARGEST_INTERVAL
+from glbandits.cli.common_options import SeedOption
+from glbandits.cli.log_options import split_names
+from glbandits.cli.progress import work_bar
+from glbandits.common.atomic_files import atomic_path
+from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.evaluation.readers.decision_table import OfferColumns, Offers, OfferTable
+
+WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], Any]] = MappingProxyType(
+    {".csv": pl.LazyFrame.sink_csv, ".parquet": pl.LazyFrame.sink_parquet, ".jsonl": pl.LazyFrame.sink_ndjson}
+)
+"""Functions that write the decisions to a file, by its suffix."""
+LARGEST_TOP = 100
+
+
+def decide_command(
+    *,
+    model: Annotated[Path, typer.Option(help="The file with the model, which `glb train` wrote. It is not changed.")],
+    arms: Annotated[
+        Path,
+        typer.Option(help="CSV, Parquet or JSON-lines file: a row for each context; with --arm, for each arm."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="The file for the decisions: .csv, .parquet or .jsonl. Default: CSV to stdout.")
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many arms to rank for each context.")] = 1,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column that identifies a context. Default: the row number.")
+    ] = None,
+    arm: Annotated[
+        str | None, typer.Option(help="Column with the names of arms, if the table has a row for each arm. Needs --id.")
+    ] = None,
+    arm_table: Annotated[
+        Path | None, typer.Option(help="CSV or Parquet file with a row for each arm, if `glb train` had one.")
+    ] = None,
+    per_arm: Annotated[
+        list[str], typer.Option(help="Columns with a number for each arm: affinity_{arm}. May be repeated.")
+    ] = [],  # noqa: B006
+    payoffs: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns with the values and the costs of arms: 'value_{arm},cost_{arm}'; with --arm value,cost. "
+            "Decisions maximise value * reward - cost."
+        ),
+    ] = None,
+    interval: Annotated[float, typer.Option(help="Probability of the intervals of predictions.")] = 0.9,
+    draws: Annotated[int, typer.Option(help="Trial decisions, if probabilities have no exact form.")] = 1000,
+    seed: SeedOption = 0,
+    separator: Annotated[str, typer.Option(help="Character between fields of CSV files; tab for a tab.")] = ",",
+) -> None:
+    """Decide for each context of a table by a saved model: the arm, its probability and its expected reward.
+
+    The decisions depend only on the model, the table and the seed. The model learns nothing.
+    """
+    write = None if output is None else lookup("suffix of --output", output.suffix, WRITERS)
+    check_int("top", top, at_least=1, at_most=LARGEST_TOP)
+    check_int("draws", draws, at_least=1)
+    check_float("interval", interval, above=0.0, at_most=LARGEST_INTERVAL)
+    columns = OfferColumns(id=id_column, arm=arm, per_arm=split_names(per_arm), payoffs=split_names([payoffs or ""]))
+    saved = Bandit.load(model)
+    bandit = Bandit(saved.policy, saved.dim, seed, sparse=saved.sparse, features=saved.features)
+    bandit.state = saved.state
+    table = OfferTable(arms, bandit, columns, arm_table=arm_table, separator="\t" if separator == "tab" else separator)
+    if not table.rows:
+        raise InvalidInput(f"{arms} must have at least one row; got none")
+    console, chosen = Console(stderr=True, emoji=False), Counter[str]()
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    with work_bar(console) as bar, TemporaryDirectory(dir=None if output is None else output.parent) as parts:
+        bar("deciding", 0, table.rows)
+        for done, offers in table.blocks():
+            frame = decided(bandit, offers, top=top, interval=interval, draws=draws)
+            if output is None:
+                sys.stdout.write(frame.write_csv(include_header=not chosen))
+            else:
+                frame.write_parquet(Path(parts) / f"{done:015d}.parquet")
+            chosen.update(frame.to_series(1).to_list())
+            bar("deciding", done, table.rows)
+        if output is not None and write is not None:
+            with atomic_path(output) as temporary:
+                write(pl.scan_parquet(Path(parts) / "*.parquet"), temporary)
+            shares = ", ".join(f"{name} {count / chosen.total():.1%}" for name, count in chosen.most_common(10))
+            console.print(f"{chosen.total():,} decisions ({shares}): {output}", soft_wrap=True, markup=False)
+
+
+def decided(bandit: Bandit, offers: Offers, *, top: int, interval: float, draws: int) -> pl.DataFrame:
+    """Return a row for each decision: its id, the best arms in order, their probability and their predictions."""
+    predicted, rows = _predicted(bandit, offers.features, interval), []
+    if offers.payoffs is not None and predicted:
+        predicted["payoff"] = offers.payoffs[0] * predicted["expected"] - offers.payoffs[1]
+    suffixes = [""] if top == 1 else [f"_{position}" for position in range(1, top + 1)]
+    for start, end in zip(offers.bounds[:-1].tolist(), offers.bounds[1:].tolist(), strict=True):
+        features, given = offers.features, dict[str, Any]()
+        features = features.rows(start, end) if bandit.sparse else features[start:end]
+        if offers.payoffs is not None:
+            given["values"], given["costs"] = offers.payoffs[:, start:end]
+        if top == 1:
+            probabilities = bandit.probabilities(features, draws=draws, **given)
+            best = [bandit.choose(features, **given)]
+            probability = float(probabilities[best[0]])
+        else:
+            ranking = bandit.rank(features, min(top, end - start), draws=draws, **given)
+            best, probability = ranking.arms.tolist(), ranking.probability
+        shown = list(zip(suffixes, best, strict=False))  # a context may have fewer arms than `top`
+        row: dict[str, Any] = {f"arm{suffix}": offers.names[start + index] for suffix, index in shown}
+        for name, values in predicted.items():
+            row |= {f"{name}{suffix}": float(values[start + index]) for suffix, index in shown}
+        rows.append(row | {"probability": probability})
+    columns: dict[str, Any] = {f"arm{suffix}": pl.String for suffix in suffixes} | {"probability": pl.Float64}
+    columns |= {f"{name}{suffix}": pl.Float64 for name in predicted for suffix in suffixes}
+    ids = offers.ids.alias("id") if offers.ids.name in columns else offers.ids
+    return pl.DataFrame(rows, schema=columns).insert_column(0, ids)
+
+
+def _predicted(bandit: Bandit, features: Any, interval: float) -> dict[str, Any]:
+    """Return the expected rewards, with an interval if the policy has a posterior; nothing without an estimate."""
+    try:
+        expected = bandit.predict(features)
+    except InvalidInput:
+        return {}
+    try:
+        return dict(zip(("expected", "low", "high"), bandit.predict(features, interval=interval), strict=True))
+    except InvalidInput:
+        return {"expected": expected}

@@ -1,0 +1,206 @@
+"""Read the arms of decisions from a table: one row for each context, or one row for each arm of a context."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from glbandits.bandit import Bandit
+from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.logged_data import BLOCK, block_size
+from glbandits.evaluation.readers.column_values import column_error, float_values
+from glbandits.evaluation.readers.columns import ARM, Columns, columns_of
+from glbandits.evaluation.readers.csv_files import declared_texts
+from glbandits.evaluation.readers.open_log import scan_log
+from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors, read_arm_table
+from glbandits.features import Category, FeatureMap
+from glbandits.features.table_columns import check_present
+from glbandits.maths.sparse_rows import as_sparse_rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferColumns:
+    """The columns of a table of decisions, besides those of the model's feature map."""
+
+    id: str | None = None
+    """Identifies a decision; None for the row number. If `arm` is given, the rows of a decision follow each other."""
+    arm: str | None = None
+    """The names of arms, if the table has one row for each arm of a decision. None if a row is a context, for which all
+    arms are offered."""
+    per_arm: tuple[str, ...] = ()
+    """As `Columns.per_arm`, in a table of contexts."""
+    payoffs: tuple[str, ...] = ()
+    """Values and, optionally, costs: patterns such as "value_{arm}" in a table of contexts, else columns."""
+
+    def __post_init__(self) -> None:
+        if self.arm is not None and self.id is None:
+            raise InvalidInput("a table with a row for each arm needs the column that identifies a context", field="id")
+        if len(self.payoffs) > 2 or any((ARM in name) == (self.arm is not None) for name in self.payoffs):
+            wanted = f"value_{ARM},cost_{ARM}" if self.arm is None else "value,cost"
+            raise InvalidInput(
+                f"payoffs must name columns of values and costs, such as {wanted}; got {','.join(self.payoffs)}",
+                field="payoffs",
+            )
+
+
+class Offers(NamedTuple):
+    """The arms of several decisions."""
+
+    ids: pl.Series
+    bounds: Ints
+    """(decisions + 1,). The arms of decision i are those from bounds[i] to bounds[i + 1]."""
+    names: Sequence[str]
+    """Of each arm."""
+    features: Any
+    """Of each arm: a matrix, or SparseRows."""
+    payoffs: Floats | None
+    """The value and the cost of each arm, (2, arms)."""
+
+
+class OfferTable:
+    """A table of decisions, which is read in blocks.
+
+    Args:
+        source: a CSV, Parquet or JSON-lines file.
+        bandit: the model that will decide.
+        columns: the meaning of the columns.
+        arm_table: a file with a row for each arm, whose first column has the names. By default the arms are those that
+            have a block of features in the model.
+        separator: the character between the fields of CSV files.
+
+    Raises InvalidInput if the table lacks a column of the model.
+    """
+
+    def __init__(
+        self,
+        source: str | PathLike[str],
+        bandit: Bandit,
+        columns: OfferColumns,
+        *,
+        arm_table: str | PathLike[str] | None = None,
+        separator: str = ",",
+    ) -> None:
+        if not isinstance(bandit.features, FeatureMap):
+            raise InvalidInput("the model has no feature map, so it knows no columns. Train it with glb train")
+        self._bandit, self._map, self._columns = bandit, bandit.features, columns
+        texts = declared_texts({"features": self._map})
+        self._names, self._arms = ([], None) if columns.arm else _all_arms(self._map, arm_table, separator, texts)
+        wanted = self._wanted()
+        texts += [name for name in (columns.id, columns.arm) if name is not None]  # so that 01 stays 01
+        context = tuple(name for name in wanted if name not in texts)
+        named = Columns(propensity=None, probabilities=None, arm=columns.arm or "", reward="", context=context)
+        table = scan_log(source, named, separator=separator, texts=texts)
+        if table is None:
+            raise InvalidInput(f"{source} is a log in a format of its own. Name a CSV, Parquet or JSON-lines table")
+        with convert_polars_errors():
+            check_present(wanted, table.collect_schema().names(), str(source))
+            self._table = table.select(wanted)
+            self.rows = int(self._table.select(pl.len()).collect(engine="streaming").item())
+            """The number of rows."""
+            if columns.arm is not None:
+                self._check_order(pl.col(str(columns.id)))
+
+    def _wanted(self) -> list[str]:
+        """The columns that the table must have."""
+        columns, names = self._columns, list(self._map.kinds if self._arms is None else self._map.context.kinds)
+        for pattern in (*columns.per_arm, *columns.payoffs):
+            names += columns_of(pattern, self._names or [""])
+        return list(dict.fromkeys([*names, *filter(None, [columns.id, columns.arm])]))
+
+    def _check_order(self, ids: pl.Expr) -> None:
+        counts = [(ids != ids.shift()).fill_null(True).sum(), ids.n_unique(), ids.null_count()]
+        labelled = [count.alias(str(index)) for index, count in enumerate(counts)]
+        runs, distinct, missing = self._table.select(labelled).collect(engine="streaming").row(0)
+        if missing or runs != distinct:
+            found = f"{missing:,} rows have none" if missing else f"{distinct:,} ids are at {runs:,} places"
+            raise InvalidInput(
+                f"column {self._columns.id!r} must identify contexts whose rows follow each other; {found}. Sort the "
+                "table by it",
+                field="id",
+            )
+
+    def blocks(self) -> Iterator[tuple[int, Offers]]:
+        """Yield the decisions in their order, in blocks, each with the number of rows read so far."""
+        size = block_size(BLOCK, max(1, len(self._names)), SPARSE_FEATURES if self._bandit.sparse else self._map.dim)
+        done, kept = 0, self._table.head(0).collect()
+        with convert_polars_errors():
+            for read in self._table.collect_batches(chunk_size=size, maintain_order=True):
+                rows = pl.concat([kept, read])
+                first, done, kept = done - len(kept), done + len(read), kept.clear()
+                if self._arms is None and done < self.rows:  # the last decision may continue in the next block
+                    last = rows[str(self._columns.id)] == rows[str(self._columns.id)][-1]
+                    rows, kept = rows.filter(~last), rows.filter(last)
+                if len(rows):
+                    yield done, self._of_arms(rows, first) if self._arms is None else self._of_contexts(rows, first)
+
+    def _of_contexts(self, rows: pl.DataFrame, first: int) -> Offers:
+        """The decisions of rows that are contexts, with every arm for each."""
+        assert self._arms is not None
+        n, count, columns = len(rows), len(self._names), self._columns
+        at_rows, at_arms = np.repeat(np.arange(n), count), np.tile(np.arange(count), n)
+        both = self._arms[at_arms].hstack(rows.select(list(self._map.context.kinds))[at_rows])
+        own = Columns(per_arm=columns.per_arm).per_arm_names
+        for name, pattern in zip(own, columns.per_arm, strict=True):
+            both = both.with_columns(self._spread(rows, pattern).alias(name))
+        payoffs = _payoffs([self._spread(rows, pattern) for pattern in columns.payoffs], first + at_rows)
+        ids = pl.Series("row", np.arange(first, first + n)) if columns.id is None else rows[columns.id]
+        features = self._features(both, first, count)
+        return Offers(ids, np.arange(n + 1) * count, self._names * n, features, payoffs)
+
+    def _spread(self, rows: pl.DataFrame, pattern: str) -> pl.Series:
+        """The values of a pattern for each row and arm."""
+        values = zip(*(rows[name].to_list() for name in columns_of(pattern, self._names)), strict=True)
+        return pl.Series(pattern, [value for row in values for value in row], strict=False)
+
+    def _of_arms(self, rows: pl.DataFrame, first: int) -> Offers:
+        """The decisions of rows that are arms."""
+        ids, names = rows[str(self._columns.id)], rows[str(self._columns.arm)].cast(pl.String).to_list()
+        starts = np.flatnonzero((ids != ids.shift()).fill_null(True).to_numpy())
+        payoffs = _payoffs([rows[name] for name in self._columns.payoffs], first)
+        features = self._features(rows, first, 1)
+        return Offers(ids[starts], np.append(starts, len(rows)), names, features, payoffs)
+
+    def _features(self, rows: pl.DataFrame, first: int, per_row: int) -> Any:
+        """Encode rows. Errors name the row of the table, of which `per_row` encoded rows were made."""
+        try:
+            encoded = self._map.transform(rows, sparse=self._bandit.sparse)
+        except InvalidInput as error:
+            message = re.sub(r"\brow (\d+)", lambda found: f"row {first + int(found[1]) // per_row}", str(error))
+            raise InvalidInput(message, field=error.field) from None
+        return as_sparse_rows(encoded, self._map.dim, "arms") if self._bandit.sparse else encoded
+
+
+def _all_arms(
+    feature_map: FeatureMap, arm_table: str | PathLike[str] | None, separator: str, texts: Sequence[str]
+) -> tuple[list[str], pl.DataFrame]:
+    """The names of all arms, and their columns in the feature map."""
+    kinds, block = feature_map.arm.kinds, feature_map.per_arm_block
+    if arm_table is not None:
+        arms = read_arm_table(arm_table, separator, texts)
+        names = arms.to_series(0).cast(pl.String)
+        arms = arms if block is None else arms.with_columns(names.alias(block))
+        check_present(kinds, arms.columns, str(arm_table), field="arm_table")
+        return names.to_list(), arms.select(list(kinds))
+    known = None if block is None else kinds[block]
+    if not isinstance(known, Category) or len(kinds) > 1:
+        raise InvalidInput(
+            f"the model describes arms by the columns {', '.join(kinds) or 'of the context only'}, and does not "
+            "list them. Name a table with a row for each arm",
+            field="arm_table",
+        )
+    return list(known.values), pl.DataFrame({str(block): known.values})
+
+
+def _payoffs(columns: Sequence[pl.Series], row_numbers: int | Ints) -> Floats | None:
+    """The values and costs of all arms, (2, arms); None without columns."""
+    if not columns:
+        return None
+    values, *costs = (float_values(column, row_numbers) for column in columns)
+    if (values < 0.0).any():
+        raise column_error(columns[0], int(np.argmax(values < 0.0)), row_numbers, "must be at least 0")
+    return np.array([values, *(costs or [np.zeros(len(values))])])

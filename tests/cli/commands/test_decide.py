@@ -1,0 +1,182 @@
+"""`glb decide`: from a log to decisions for a file of customers, without Python."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits import Bandit
+from tests.cli.in_process import Run, glb
+
+OFFERS = ("coat", "hat", "shoe")
+ARMS = ("--arm", "offer", "--id", "id")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trained model, a file of customers and a file of candidates."""
+    folder, rng = tmp_path_factory.mktemp("decide"), np.random.default_rng(1)
+    lines = ["offer,clicked,age,code"]
+    for row in range(120):
+        offer, age = OFFERS[row % 3], 20 + int(rng.integers(60))
+        lines.append(f"{offer},{int((offer == 'hat') == (age < 50))},{age},0{row % 4}")
+    (folder / "log.csv").write_text("\n".join(lines), encoding="utf-8")
+    options = ("--arm", "offer", "--reward", "clicked", "--context", "age,code", "--kind", "code=category")
+    assert glb("train", "log.csv", *options, folder=folder).returncode == 0
+    customers = pl.DataFrame(
+        {
+            "customer": [f"0{row}" for row in range(40)],
+            "age": rng.integers(20, 80, 40),
+            "code": [f"0{row % 4}" for row in range(40)],
+            **{f"margin_{offer}": rng.uniform(1, 20, 40) for offer in OFFERS},
+            **{f"cost_{offer}": rng.uniform(0, 2, 40) for offer in OFFERS},
+        }
+    )
+    customers.write_csv(folder / "new.csv")
+    customers.write_parquet(folder / "new.parquet")
+    customers.write_ndjson(folder / "new.jsonl")
+    return folder
+
+
+def decide(folder: Path, *words: str) -> Run:
+    return glb("decide", "--model", "model.safetensors", *words, folder=folder)
+
+
+def read(run: Run) -> pl.DataFrame:
+    assert run.returncode == 0, run.stderr
+    return pl.read_csv(run.stdout.encode(), schema_overrides={"customer": pl.String})
+
+
+def rows_of(folder: Path, customer: int) -> list[dict[str, object]]:
+    row = pl.read_parquet(folder / "new.parquet").row(customer, named=True)
+    return [{"offer": offer, "age": row["age"], "code": row["code"]} for offer in OFFERS]
+
+
+def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
+    found = read(decide(folder, "--arms", "new.csv", "--id", "customer", "--seed", "3"))
+    assert found.columns == ["customer", "arm", "probability", "expected", "low", "high"]
+    assert found["customer"].to_list() == [f"0{row}" for row in range(40)]
+    saved = Bandit.load(folder / "model.safetensors")
+    bandit = Bandit(saved.policy, seed=3, features=saved.features)
+    bandit.state = saved.state
+    for customer, row in enumerate(found.iter_rows(named=True)):
+        rows = rows_of(folder, customer)
+        probabilities, arm = bandit.probabilities(rows), bandit.choose(rows)
+        low, high = (limits[arm] for limits in bandit.predict(rows, interval=0.9)[1:])
+        expected = [probabilities[arm], bandit.predict(rows)[arm], low, high]
+        assert row["arm"] == OFFERS[arm]
+        np.testing.assert_allclose([row[name] for name in found.columns[2:]], expected)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_tables_of_all_formats_are_read_and_written(folder: Path, suffix: str) -> None:
+    expected = read(decide(folder, "--arms", "new.csv"))
+    run = decide(folder, "--arms", f"new.{suffix}", "--output", f"out/decisions.{suffix}")
+    assert run.returncode == 0, run.stderr
+    assert "40 decisions (" in run.stderr
+    reader = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}[suffix]
+    found = reader(folder / "out" / f"decisions.{suffix}")
+    assert found["arm"].to_list() == expected["arm"].to_list()
+    assert [path.name for path in (folder / "out").iterdir() if path.name.startswith((".", "tmp"))] == []
+
+
+def test_decisions_repeat_and_the_model_is_not_changed(folder: Path) -> None:
+    before = (folder / "model.safetensors").read_bytes()
+    first, second = (decide(folder, "--arms", "new.csv", "--seed", "5") for _ in range(2))
+    assert first.stdout == second.stdout
+    assert (folder / "model.safetensors").read_bytes() == before
+
+
+def test_blocks_do_not_change_decisions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_candidates(folder)
+    commands = [("--arms", "new.csv"), ("--arms", "candidates.csv", "--arm", "offer", "--id", "customer")]
+    expected = [decide(folder, *words).stdout for words in commands]
+    monkeypatch.setattr("glbandits.evaluation.readers.decision_table.BLOCK", 7)
+    assert [decide(folder, *words).stdout for words in commands] == expected
+
+
+def test_payoffs_of_columns_change_decisions(folder: Path) -> None:
+    found = read(decide(folder, "--arms", "new.csv", "--payoffs", "margin_{arm},cost_{arm}"))
+    table, bandit = pl.read_parquet(folder / "new.parquet"), Bandit.load(folder / "model.safetensors")
+    for customer, row in enumerate(found.iter_rows(named=True)):
+        values, costs = (np.array([table[f"{name}_{o}"][customer] for o in OFFERS]) for name in ("margin", "cost"))
+        payoffs = values * bandit.predict(rows_of(folder, customer)) - costs
+        assert row["payoff"] == pytest.approx(payoffs[OFFERS.index(row["arm"])])
+    assert found["arm"].to_list() != read(decide(folder, "--arms", "new.csv"))["arm"].to_list()
+
+
+def write_candidates(folder: Path) -> None:
+    lines = ["customer,offer,age,code,value,cost"]
+    for customer in range(20):
+        lines += [f"c{customer},{offer},{20 + customer},01,{3},{0.1}" for offer in OFFERS[: 1 + customer % 3]]
+    (folder / "candidates.csv").write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_rows_of_arms_are_grouped_and_ranked(folder: Path) -> None:
+    write_candidates(folder)
+    words = ("--arms", "candidates.csv", "--arm", "offer", "--id", "customer", "--payoffs", "value,cost")
+    found = read(decide(folder, *words, "--top", "3"))
+    assert found["customer"].to_list() == [f"c{customer}" for customer in range(20)]
+    for customer, row in enumerate(found.iter_rows(named=True)):
+        arms = [row[f"arm_{position}"] for position in (1, 2, 3)]
+        assert sorted(filter(None, arms)) == list(OFFERS[: 1 + customer % 3])
+        assert 0 < row["probability"] <= 1
+        assert [row[f"expected_{position}"] is None for position in (1, 2, 3)] == [arm is None for arm in arms]
+
+
+def test_arms_may_be_described_by_a_table(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "offers.csv").write_text("offer,price\ncoat,9\nhat,2\nshoe,5", encoding="utf-8")
+    for name in ("log.csv", "new.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    train = ("--arm", "offer", "--reward", "clicked", "--context", "age", "--arm-table", "offers.csv")
+    assert glb("train", "log.csv", *train, folder=tmp_path).returncode == 0
+    run = decide(tmp_path, "--arms", "new.csv")
+    assert "describes arms by the columns" in run.stderr
+    assert "--arm-table" in run.stderr
+    assert set(read(decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv"))["arm"]) <= set(OFFERS)
+
+
+def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path) -> None:
+    for name in ("log.csv", "new.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    train = ("--arm", "offer", "--reward", "clicked", "--context", "age", "--policy")
+    for policy, columns in (
+        ("greedy", ["row", "arm", "probability", "expected"]),
+        ("uniform", ["row", "arm", "probability"]),
+    ):
+        assert glb("train", "log.csv", *train, policy, folder=tmp_path).returncode == 0
+        assert read(decide(tmp_path, "--arms", "new.csv", "--draws", "10")).columns == columns
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "words", "message"),
+    [
+        ("age,cod", "30,01", (), "has no column 'code' (did you mean 'cod'?)"),
+        ("age,code", "30,01\nold,02", (), "column 'age', row 1: the value must be a number; got 'old'"),
+        ("age,code", "", (), "must have at least one row"),
+        ("age,code", "30,01", ("--id", "customer"), "has no column 'customer'"),
+        ("age,code", "30,01", ("--top", "0"), "top must be a whole number of at least 1"),
+        ("age,code", "30,01", ("--interval", "90"), "interval must be a finite number"),
+        ("age,code", "30,01", ("--output", "out.xlsx"), "unknown suffix of --output '.xlsx'"),
+        ("age,code", "30,01", ("--payoffs", "margin"), "payoffs must name columns"),
+        ("age,code", "30,01", ("--payoffs", "m_{arm}"), "has no column 'm_coat'"),
+        ("age,code,offer", "30,01,hat", ("--arm", "offer"), "needs the column that identifies a context"),
+        ("id,age,code,offer", "1,3,01,sock", ARMS, "row 0: the value must be one of 'coat'"),
+        ("id,age,code,offer", "1,3,01,hat\n2,3,01,hat\n1,3,01,coat", ARMS, "follow each"),
+        ("id,age,code,offer", ",3,01,hat\n2,3,01,hat", ARMS, "1 rows have none"),
+        ("id,age,code,offer,v", "1,3,01,hat,-1", (*ARMS, "--payoffs", "v"), "at least 0; got -1"),
+        ("id,age,code,offer,v", "1,3,01,hat,", (*ARMS, "--payoffs", "v"), "row 0: the value must be"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(folder: Path, header: str, rows: str, words: tuple[str, ...], message: str) -> None:
+    (folder / "bad.csv").write_text(f"{header}\n{rows}".strip() + "\n", encoding="utf-8")
+    run = decide(folder, "--arms", "bad.csv", *words)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert message in run.stderr
+
+
+def test_model_without_a_feature_map_is_refused(tmp_path: Path) -> None:
+    Bandit("optimist", dim=2, seed=1).save(tmp_path / "model.safetensors")
+    (tmp_path / "new.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert "has no feature map" in decide(tmp_path, "--arms", "new.csv").stderr
