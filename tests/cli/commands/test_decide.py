@@ -1,6 +1,7 @@
 """`glb decide`: from a log to decisions for a file of customers, without Python."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -75,8 +76,8 @@ def test_tables_of_all_formats_are_read_and_written(folder: Path, suffix: str) -
     run = decide(folder, "--arms", f"new.{suffix}", "--output", f"out/decisions.{suffix}")
     assert run.returncode == 0, run.stderr
     assert "40 decisions (" in run.stderr
-    reader = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}[suffix]
-    found = reader(folder / "out" / f"decisions.{suffix}")
+    readers: Any = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}
+    found = readers[suffix](folder / "out" / f"decisions.{suffix}")
     assert found["arm"].to_list() == expected["arm"].to_list()
     assert [path.name for path in (folder / "out").iterdir() if path.name.startswith((".", "tmp"))] == []
 

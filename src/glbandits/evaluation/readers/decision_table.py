@@ -89,7 +89,10 @@ class OfferTable:
             raise InvalidInput("the model has no feature map, so it knows no columns. Train it with glb train")
         self._bandit, self._map, self._columns = bandit, bandit.features, columns
         texts = declared_texts({"features": self._map})
-        self._names, self._arms = ([], None) if columns.arm else _all_arms(self._map, arm_table, separator, texts)
+        self._names: list[str] = []
+        self._arms: pl.DataFrame | None = None
+        if columns.arm is None:
+            self._names, self._arms = _all_arms(self._map, arm_table, separator, texts)
         wanted = self._wanted()
         texts += [name for name in (columns.id, columns.arm) if name is not None]  # so that 01 stays 01
         context = tuple(name for name in wanted if name not in texts)
