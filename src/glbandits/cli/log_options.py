@@ -168,7 +168,7 @@ class LogArguments(LogFile):
             payoffs: a file with the values and costs of the arms, or the columns that have them.
         """
         columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
-        is_file = payoffs is not None and (Path(payoffs).is_file() or payoffs.endswith(PAYOFF_FILES))
+        is_file = is_payoff_file(payoffs)
         if payoffs is not None and not is_file:
             columns = replace(columns, **_parse_payoffs(payoffs))
         notes = list[str]()
@@ -296,6 +296,11 @@ def parse_reward_range(text: str) -> tuple[float, float]:
     if not low < high:
         raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}")
     return low, high
+
+
+def is_payoff_file(payoffs: str | None) -> bool:
+    """Whether --payoffs names a file, not columns."""
+    return payoffs is not None and (Path(payoffs).is_file() or payoffs.endswith(PAYOFF_FILES))
 
 
 def _parse_payoffs(text: str) -> dict[str, str]:

@@ -107,6 +107,17 @@ def test_payoffs_of_columns_change_decisions(folder: Path) -> None:
     assert found["arm"].to_list() != read(decide(folder, "--arms", "new.csv"))["arm"].to_list()
 
 
+def test_payoffs_of_a_file_apply_to_both_kinds_of_tables(folder: Path) -> None:
+    (folder / "payoffs.csv").write_text("arm,value,cost\ncoat,0,1\nhat,0,3\nshoe,0,2", encoding="utf-8")
+    write_candidates(folder)
+    found = read(decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv", "--top", "3"))
+    assert found.select("arm_1", "arm_2", "arm_3").unique().rows() == [("coat", "shoe", "hat")]
+    words = ("--arms", "candidates.csv", "--arm", "offer", "--id", "customer", "--payoffs", "payoffs.csv")
+    assert read(decide(folder, *words))["arm"].to_list() == ["coat"] * 20
+    (folder / "payoffs.csv").write_text("arm,value,cost\ncoat,0,1", encoding="utf-8")
+    assert "none for 'hat'" in decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv").stderr
+
+
 def write_candidates(folder: Path) -> None:
     lines = ["customer,offer,age,code,value,cost"]
     for customer in range(20):
