@@ -58,7 +58,7 @@ PRIOR_COUNT = 20
 COST_PRECISION = 1e-3
 """The precision of the prior of the costs' coefficients, on a logarithmic scale."""
 AFFORDABLE = 10.0
-"""A model is offered if its predicted cost is at most this many times the limit."""
+"""A model is offered while its predicted cost for a typical prompt is at most this many times the limit."""
 
 
 @dataclass(frozen=True)
@@ -194,15 +194,19 @@ class Router:
         rows[count, count] = np.append(1.0, embedding)
         return rows.reshape(len(count), -1)
 
+    def offered(self) -> Ints:
+        """Return the models that are cheap enough to be tried, at least one."""
+        costs = self.costs.predict(self.features(np.zeros(self.embedding_size)))
+        return np.flatnonzero(costs <= max(AFFORDABLE * self.budget.per_decision, costs.min()))
+
     def decide(self, embedding: Floats) -> Decision:
-        """Choose a model for a prompt, among those that are cheap enough to be tried."""
-        rows, probabilities = self.features(embedding), np.zeros(len(self.models))
-        costs = self.costs.predict(rows)
-        models = np.flatnonzero(costs <= max(AFFORDABLE * self.budget.per_decision, costs.min()))
-        payoffs: Any = {"values": np.ones(len(models)), "costs": self.budget.price * costs[models]}
-        probabilities[models] = self.bandit.probabilities(rows[models], **payoffs)
-        model = int(models[self.bandit.choose(rows[models], **payoffs)])
-        return Decision(model, probabilities, rows[model])
+        """Choose a model for a prompt."""
+        models, probabilities = self.offered(), np.zeros(len(self.models))
+        rows = self.features(embedding)[models]
+        payoffs: Any = {"values": np.ones(len(models)), "costs": self.budget.price * self.costs.predict(rows)}
+        probabilities[models] = self.bandit.probabilities(rows, **payoffs)
+        row = self.bandit.choose(rows, **payoffs)
+        return Decision(int(models[row]), probabilities, rows[row])
 
     def learn(self, decision: Decision, quality: float, cost: float) -> None:
         """Learn the quality and the cost of the chosen model, now or later."""

@@ -139,7 +139,7 @@ def draw_shares(run: Played) -> None:
 
 
 def draw_budget(run: Played) -> None:
-    """Draw the mean cost and the trade-off over time."""
+    """Draw the mean cost and the price over time."""
     prompts = np.arange(1, len(run.cost) + 1)
     total = np.concatenate([[0.0], np.cumsum(run.cost)])
     recent = (total[COST_WINDOW:] - total[:-COST_WINDOW]) / COST_WINDOW
@@ -165,11 +165,9 @@ def draw_budget(run: Played) -> None:
             strokeDash=alt.StrokeDash("series:N", legend=legend).scale(domain=names, range=[[1, 0], [1, 0], [6, 3]]),
         )
     )
-    rows = [
-        {"prompts": int(x), "value": float(y)} for x, y in zip(prompts[50::10], run.trade_offs[50::10], strict=True)
-    ]
+    rows = [{"prompts": int(x), "value": float(y)} for x, y in zip(prompts[50::10], run.prices[50::10], strict=True)]
     below = alt.Chart(inline(rows)).mark_line(color=COLOURS[1])
-    below = below.encode(x="prompts:Q", y=alt.Y("value:Q", title="trade-off"))
+    below = below.encode(x="prompts:Q", y=alt.Y("value:Q", title="price"))
     panels = [
         alt.layer(panel, *arrival(at)).properties(width=WIDTH, height=170)
         for panel, at in ((above, 0.38), (below, 0.02))

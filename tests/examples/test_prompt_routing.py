@@ -20,6 +20,8 @@ from examples.prompt_routing import (
     simulated_prompts,
 )
 
+from glbandits import Bandit
+
 ROOT = Path(__file__).parent.parent.parent
 DATA = "GLB_LLM_ROUTING"
 """Environment variable: the folder of val_k4.jsonl.xz and test_k4.jsonl.xz."""
@@ -56,11 +58,12 @@ def test_router_keeps_the_limit_and_beats_the_best_mix() -> None:
 
 @pytest.mark.statistics
 @pytest.mark.usefixtures("compiled_now")
-def test_mean_cost_is_bounded_by_the_trade_off() -> None:
+def test_mean_cost_is_bounded_by_the_price() -> None:
     traffic = simulated_prompts(150, seed=3)
     router = new_router(traffic, 0.1, 1, traffic.models)
     run = play(router, traffic)
-    assert run.cost.mean() <= router.limit * (1 + router.trade_off / (router.step * len(traffic))) + 1e-12
+    limit, step = router.budget.per_decision, router.budget.step
+    assert run.cost.mean() <= limit * (1 + limit * router.budget.price / (step * len(traffic))) + 1e-12
 
 
 def test_probabilities_are_those_of_the_offered_models() -> None:
@@ -75,14 +78,12 @@ def test_probabilities_are_those_of_the_offered_models() -> None:
     assert (run.probabilities[np.arange(200), run.chosen] > 0).all()
 
 
-def test_delayed_reward_uses_the_trade_off_of_its_decision() -> None:
-    routers = [Router(2, limit=1.0, trade_off=0.5, step=step, seed=1) for step in (0.0, 1.0)]
-    for router in routers:
-        router.add_model("a", 0.5)
-        first, second = router.decide(np.ones(2)), router.decide(np.ones(2))
-        router.learn(first, quality=0.5, cost=1.5)  # raises the trade-off if the step is not 0
-        router.learn(second, quality=0.7, cost=0.5)
-    np.testing.assert_array_equal(routers[0].bandit.state, routers[1].bandit.state)
+def test_budget_is_saved_with_the_model() -> None:
+    router = Router(2, limit=1.0, seed=1)
+    router.add_model("a", 0.5)
+    router.learn(router.decide(np.ones(2)), quality=0.5, cost=3.0)
+    assert Bandit.from_bytes(router.bandit.to_bytes()).budget == router.budget
+    assert router.budget.price == pytest.approx(0.01)
 
 
 def test_router_refuses_more_models_than_it_has_room_for() -> None:

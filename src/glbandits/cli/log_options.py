@@ -169,7 +169,7 @@ class LogArguments(LogFile):
         """
         columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
         own = {"payoffs": payoffs or False} if payoffs is not None else {}
-        if payoffs and not (payoffs.endswith(PAYOFF_FILES) or Path(payoffs).is_file()):
+        if payoffs and not is_payoff_file(payoffs):
             columns, own = replace(columns, **_parse_payoffs(payoffs)), {}
         notes = list[str]()
         with warnings.catch_warnings(record=True) as caught:
@@ -295,6 +295,11 @@ def parse_reward_range(text: str) -> tuple[float, float]:
     if not low < high:
         raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}")
     return low, high
+
+
+def is_payoff_file(payoffs: str | None) -> bool:
+    """Whether --payoffs names a file, not columns."""
+    return payoffs is not None and (Path(payoffs).is_file() or payoffs.endswith(PAYOFF_FILES))
 
 
 def _parse_payoffs(text: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`glb decide`: from a log to decisions for a file of customers, without Python."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -75,8 +76,8 @@ def test_tables_of_all_formats_are_read_and_written(folder: Path, suffix: str) -
     run = decide(folder, "--arms", f"new.{suffix}", "--output", f"out/decisions.{suffix}")
     assert run.returncode == 0, run.stderr
     assert "40 decisions (" in run.stderr
-    reader = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}[suffix]
-    found = reader(folder / "out" / f"decisions.{suffix}")
+    readers: Any = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}
+    found = readers[suffix](folder / "out" / f"decisions.{suffix}")
     assert found["arm"].to_list() == expected["arm"].to_list()
     assert [path.name for path in (folder / "out").iterdir() if path.name.startswith((".", "tmp"))] == []
 
@@ -104,6 +105,17 @@ def test_payoffs_of_columns_change_decisions(folder: Path) -> None:
         payoffs = values * bandit.predict(rows_of(folder, customer)) - costs
         assert row["payoff"] == pytest.approx(payoffs[OFFERS.index(row["arm"])])
     assert found["arm"].to_list() != read(decide(folder, "--arms", "new.csv"))["arm"].to_list()
+
+
+def test_payoffs_of_a_file_apply_to_both_kinds_of_tables(folder: Path) -> None:
+    (folder / "payoffs.csv").write_text("arm,value,cost\ncoat,0,1\nhat,0,3\nshoe,0,2", encoding="utf-8")
+    write_candidates(folder)
+    found = read(decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv", "--top", "3"))
+    assert found.select("arm_1", "arm_2", "arm_3").unique().rows() == [("coat", "shoe", "hat")]
+    words = ("--arms", "candidates.csv", "--arm", "offer", "--id", "customer", "--payoffs", "payoffs.csv")
+    assert read(decide(folder, *words))["arm"].to_list() == ["coat"] * 20
+    (folder / "payoffs.csv").write_text("arm,value,cost\ncoat,0,1", encoding="utf-8")
+    assert "none for 'hat'" in decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv").stderr
 
 
 def write_candidates(folder: Path) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from glbandits.bandit import Bandit
 from glbandits.bandit.predictions import LARGEST_INTERVAL
 from glbandits.cli.common_options import SeedOption
-from glbandits.cli.log_options import split_names
+from glbandits.cli.log_options import is_payoff_file, split_names
 from glbandits.cli.progress import work_bar
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
@@ -54,8 +54,9 @@ def decide_command(
     payoffs: Annotated[
         str | None,
         typer.Option(
-            help="Columns with the values and the costs of arms: 'value_{arm},cost_{arm}'; with --arm value,cost. "
-            "Decisions maximise value * reward - cost."
+            metavar="FILE",
+            help="CSV or Parquet file with the columns arm, value and cost; or columns with the values and costs of "
+            "arms: 'value_{arm},cost_{arm}', with --arm value,cost. Decisions maximise value * reward - cost.",
         ),
     ] = None,
     interval: Annotated[float, typer.Option(help="Probability of the intervals of predictions.")] = 0.9,
@@ -71,11 +72,14 @@ def decide_command(
     check_int("top", top, at_least=1, at_most=LARGEST_TOP)
     check_int("draws", draws, at_least=1)
     check_float("interval", interval, above=0.0, at_most=LARGEST_INTERVAL)
-    columns = OfferColumns(id=id_column, arm=arm, per_arm=split_names(per_arm), payoffs=split_names([payoffs or ""]))
+    payoff_table = payoffs if is_payoff_file(payoffs) else None
+    of_payoffs = split_names([payoffs]) if payoffs and not payoff_table else ()
+    columns = OfferColumns(id=id_column, arm=arm, per_arm=split_names(per_arm), payoffs=of_payoffs)
     saved = Bandit.load(model)
     bandit = Bandit(saved.policy, saved.dim, seed, sparse=saved.sparse, features=saved.features)
     bandit.state = saved.state
-    table = OfferTable(arms, bandit, columns, arm_table=arm_table, separator="\t" if separator == "tab" else separator)
+    files: dict[str, Any] = {"arm_table": arm_table, "payoff_table": payoff_table}
+    table = OfferTable(arms, bandit, columns, **files, separator="\t" if separator == "tab" else separator)
     if not table.rows:
         raise InvalidInput(f"{arms} must have at least one row; got none")
     console, chosen = Console(stderr=True, emoji=False), Counter[str]()

@@ -17,6 +17,7 @@ from glbandits.evaluation.readers.column_values import column_error, float_value
 from glbandits.evaluation.readers.columns import ARM, Columns, columns_of
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.open_log import scan_log
+from glbandits.evaluation.readers.payoff_table import read_payoffs
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors, read_arm_table
 from glbandits.features import Category, FeatureMap
 from glbandits.features.table_columns import check_present
@@ -71,6 +72,7 @@ class OfferTable:
         columns: the meaning of the columns.
         arm_table: a file with a row for each arm, whose first column has the names. By default the arms are those that
             have a block of features in the model.
+        payoff_table: a file with the columns arm, value and cost.
         separator: the character between the fields of CSV files.
 
     Raises InvalidInput if the table lacks a column of the model.
@@ -83,13 +85,18 @@ class OfferTable:
         columns: OfferColumns,
         *,
         arm_table: str | PathLike[str] | None = None,
+        payoff_table: str | PathLike[str] | None = None,
         separator: str = ",",
     ) -> None:
         if not isinstance(bandit.features, FeatureMap):
             raise InvalidInput("the model has no feature map, so it knows no columns. Train it with glb train")
         self._bandit, self._map, self._columns = bandit, bandit.features, columns
+        self._payoff_table = None if payoff_table is None else read_payoffs(payoff_table, separator)
         texts = declared_texts({"features": self._map})
-        self._names, self._arms = ([], None) if columns.arm else _all_arms(self._map, arm_table, separator, texts)
+        self._names: list[str] = []
+        self._arms: pl.DataFrame | None = None
+        if columns.arm is None:
+            self._names, self._arms = _all_arms(self._map, arm_table, separator, texts)
         wanted = self._wanted()
         texts += [name for name in (columns.id, columns.arm) if name is not None]  # so that 01 stays 01
         context = tuple(name for name in wanted if name not in texts)
@@ -136,7 +143,9 @@ class OfferTable:
                     last = rows[str(self._columns.id)] == rows[str(self._columns.id)][-1]
                     rows, kept = rows.filter(~last), rows.filter(last)
                 if len(rows):
-                    yield done, self._of_arms(rows, first) if self._arms is None else self._of_contexts(rows, first)
+                    offers = self._of_arms(rows, first) if self._arms is None else self._of_contexts(rows, first)
+                    table = self._payoff_table
+                    yield done, offers if table is None else offers._replace(payoffs=table.of(offers.names))
 
     def _of_contexts(self, rows: pl.DataFrame, first: int) -> Offers:
         """The decisions of rows that are contexts, with every arm for each."""

@@ -1,7 +1,8 @@
 """Payoffs of the arms of a log from a table with a row for each arm: arm, value, cost."""
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -31,21 +32,32 @@ def add_payoffs(log: Log, table: Any, separator: str = ",") -> Log:
     names = arm_names_of(log)
     if not names:
         raise InvalidInput("payoffs needs a log whose arms have names; this log has only features", field=FIELD)
-    rows, values, costs = _read_payoffs(table, separator)
-    missing = [name for name in names if as_category(name) not in rows]
-    if missing:
-        raise InvalidInput(
-            f"payoffs must have a row for each arm of the log; it has none for {some_names(missing)}. Its arms are "
-            f"{some_names([str(name) for name in rows])}",
-            field=FIELD,
-        )
-    at = np.array([rows[as_category(name)] for name in names])
-    payoffs = PayoffLog(log, values[at], costs[at])
+    payoffs = PayoffLog(log, *read_payoffs(table, separator).of(names))
     return payoffs.with_payoffs(log) if isinstance(log, LoggedData) else payoffs
 
 
-def _read_payoffs(table: Any, separator: str) -> tuple[dict[str | None, int], Floats, Floats]:
+class ArmPayoffs(NamedTuple):
     """The row of each arm by its name, and the values and costs of all rows."""
+
+    rows: dict[str | None, int]
+    values: Floats
+    costs: Floats
+
+    def of(self, names: Sequence[str]) -> Floats:
+        """The values and costs of these arms, (2, arms). Raises InvalidInput if an arm has no row."""
+        missing = [name for name in dict.fromkeys(names) if as_category(name) not in self.rows]
+        if missing:
+            raise InvalidInput(
+                f"payoffs must have a row for each arm; it has none for {some_names(missing)}. Its arms are "
+                f"{some_names([str(name) for name in self.rows])}",
+                field=FIELD,
+            )
+        at = np.array([self.rows[as_category(name)] for name in names])
+        return np.array([self.values[at], self.costs[at]])
+
+
+def read_payoffs(table: Any, separator: str = ",") -> ArmPayoffs:
+    """Read a table or a file as for `add_payoffs`."""
     frame = read_arm_table(table, separator, None, name=FIELD)
     # polars renames the second column "value" to "value_duplicated_0".
     known = {name: re.sub(r"_duplicated_\d+$", "", name.strip().lower()) for name in frame.columns}
@@ -69,7 +81,7 @@ def _read_payoffs(table: Any, separator: str) -> tuple[dict[str | None, int], Fl
         raise column_error(
             frame[VALUE], int(np.argmax(wrong)), 0, "must be at least 0", "Write a loss as a cost", field=FIELD
         )
-    return rows, values, _numbers(frame[COST]) if COST in frame else np.zeros(len(frame))
+    return ArmPayoffs(rows, values, _numbers(frame[COST]) if COST in frame else np.zeros(len(frame)))
 
 
 def _numbers(series: pl.Series) -> Floats:
