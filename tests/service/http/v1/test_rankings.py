@@ -217,4 +217,4 @@ def test_rips_recovers_the_value_of_another_ranking_policy(site: Site, tmp_path:
     evaluation = evaluate_slates(read_export(folder, cluster="event_id"), target, level=0.9999)
     assert evaluation["rips"].normal.low < value < evaluation["rips"].normal.high
     assert evaluation["rips"].mean_coefficient == pytest.approx(1, abs=0.2)
-    assert abs(evaluation.logged - value) > 3 * evaluation["rips"].standard_error  # so that the weights matter
+    assert evaluation.logged < value - evaluation["rips"].standard_error  # so that the weights matter
