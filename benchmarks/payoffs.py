@@ -4,7 +4,7 @@ Regret is in payoff units: means over new seeds with 95 % intervals, and the wor
 value * mu(m + Z bonus) - cost, "greedy" by value * mu(m) - cost, both with the posterior of `optimist`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -17,24 +17,28 @@ from glbandits.lab import Environment, Noise, Prices, Rounds, Synthetic, WithPay
 from glbandits.maths.line_order import draw_z
 from glbandits.maths.links import LinkFunctions
 
-SEEDS = range(1000, 1040)
+SEEDS, MANY_SEEDS = range(1000, 1040), range(5000, 6000)
 ROUNDS = 2000
+optimist_lines = Optimist.lines
 
 
 class InsideTheLink(Optimist):
     """Optimist whose sampled score, bonus included, goes through the link."""
 
     name: ClassVar[str] = "inside"
+    draws_anew: ClassVar[bool] = True
 
     def implementation(self, dim: int) -> type[Policy]:  # noqa: ARG002
         """This class, for every width."""
         return type(self)
 
     @staticmethod
-    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions, out: Floats) -> None:
+    def scores(
+        state: Floats, settings: Any, arms: Floats, _draw: int, rng: Generator, link: LinkFunctions, out: Floats
+    ) -> None:
         """Write scores with one random Z."""
         slopes = np.empty(out.shape[0])
-        z = Optimist.lines(state, settings, arms, link, out, slopes)
+        z = optimist_lines(state, settings, arms, link, out, slopes)
         scale = draw_z(z, rng)
         for a in range(out.shape[0]):
             out[a] += z.intercept + scale * slopes[a]
@@ -53,9 +57,14 @@ class WithoutBonus(Optimist):
     def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
         """Write posterior means."""
         slopes = np.empty(out.shape[0])
-        z = Optimist.lines(state, settings, arms, link, out, slopes)
+        z = optimist_lines(state, settings, arms, link, out, slopes)
         for a in range(out.shape[0]):
             out[a] += z.intercept
+
+
+KINDS: dict[str, Any] = {
+    "optimist": Optimist, "inside": InsideTheLink, "greedy": WithoutBonus, "uniform": Uniform,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,18 +110,26 @@ def problems() -> dict[str, tuple[str, Environment]]:
 def report() -> None:
     """Print regrets and ratios of CPU time."""
     print(f"Regret in payoff units after {ROUNDS} rounds, seeds {SEEDS[0]} to {SEEDS[-1]}: mean +- 95 % (worst)")
-    kinds = {"optimist": Optimist, "inside": InsideTheLink, "greedy": WithoutBonus, "uniform": Uniform}
-    print(f"{'':38s}" + "".join(f"{name:>22s}" for name in kinds) + "   optimist / inside")
+    print(f"{'':38s}" + "".join(f"{name:>22s}" for name in KINDS) + "   optimist / inside")
     for problem, (link, environment) in problems().items():
-        regrets = {}
-        for name, kind in kinds.items():
-            policy = kind() if kind is Uniform else kind(link=link)
-            regrets[name] = simulate(policy, environment, ROUNDS, SEEDS, keep_choices=False).final_regret
+        regrets = final_regrets(environment, link, SEEDS)
         cells = "".join(f"{_summary(regret):>22s}" for regret in regrets.values())
         print(f"{problem:38s}{cells}   {_ratio(regrets['optimist'], regrets['inside'])}")
+    print(f"The shop with seeds {MANY_SEEDS[0]} to {MANY_SEEDS[-1]}, and the share of runs with a regret above 1,200")
+    for name, regret in final_regrets(Prices(), "logistic", MANY_SEEDS).items():
+        print(f"  {name:10s} {_summary(regret):>22s} {100 * (regret > 1200).mean():6.1f} %")
     print("CPU time of optimist, d = 20, relative to choose without values")
     for arms in (10, 100, 1000):
         print(f"  {arms:4d} arms: " + ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios(arms).items()))
+
+
+def final_regrets(environment: Environment, link: str, seeds: Sequence[int]) -> dict[str, Floats]:
+    """Return the final regret of each policy and seed."""
+    policies = {name: kind() if kind is Uniform else kind(link=link) for name, kind in KINDS.items()}
+    return {
+        name: simulate(policy, environment, ROUNDS, seeds, keep_choices=False).final_regret
+        for name, policy in policies.items()
+    }
 
 
 def _summary(regret: Floats) -> str:

@@ -71,11 +71,11 @@ def draw_headlines(page: Variables) -> None:
 def draw_prices(page: Variables) -> None:
     """Draw true and learned revenue of each price, with the number of offers as the size of the markers."""
     colour, _, shape = series_encodings(styles_in_order(page["DEMAND"]), 3)
-    lines, points, learned = [], [], page["bandit"].coefficients()
+    lines, points = [], []
     for kind, (level, slope) in page["DEMAND"].items():
         for price in np.linspace(4, 22, 100):
             lines.append({"series": kind, "price": price, "revenue": price / (1 + np.exp(slope * price - level))})
-        estimates = page["ARMS"][kind] @ learned.theta + learned.intercept
+        estimates = page["PRICES"] * page["bandit"].predict(page["ARMS"][kind])
         offered = np.bincount([arm for each, arm in page["offers"] if each == kind], minlength=10)
         for price, revenue, offers in zip(page["PRICES"], estimates, offered, strict=True):
             points.append({"series": kind, "price": float(price), "revenue": revenue, "offers": int(offers)})

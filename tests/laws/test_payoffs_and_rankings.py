@@ -201,3 +201,16 @@ def test_invalid_rankings_are_not_learned(shown: Any) -> None:
     with pytest.raises(InvalidInput, match="rewards"):
         bandit.learn_ranking(ARMS, [0, 1], [1.0])
     np.testing.assert_array_equal(bandit.state, before)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("link", ["logistic", "identity", "log"])
+@pytest.mark.parametrize("state", range(10))
+def test_many_draws_have_the_stated_probabilities(link: str, state: int) -> None:
+    rng, bandit = np.random.default_rng([2, state]), Bandit(Optimist(link=link), dim=3, seed=state)
+    for _ in range(int(rng.integers(2, 40))):
+        bandit.learn(rng.uniform(-1, 1, 3), float(rng.random() < 0.4))
+    values, costs = rng.uniform(0.5, 3.0, 5), rng.normal(0.0, 0.2, 5)
+    choices = Counter(bandit.choose(ARMS, values=values, costs=costs) for _ in range(100_000))
+    check_frequencies(choices, dict(enumerate(bandit.probabilities(ARMS, values=values, costs=costs))))
+    check_frequencies(*all_rankings(bandit, 3, 100_000, values=values, costs=costs))

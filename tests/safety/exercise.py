@@ -9,6 +9,7 @@ The digest must not change when freed memory is overwritten (glibc.malloc.pertur
 import os
 import sys
 import warnings
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -122,6 +123,8 @@ def play_sparse_log(bandit: Bandit, log: LoggedData, digest: Any) -> None:
             [[curve]] = play_policies([bandit.policy], log, [1], way)
             digest.update(curve.at_ips.tobytes())
     digest.update(FrozenTarget(bandit).probabilities(log, 0).tobytes())
+    with_payoffs = replace(log, values=np.random.default_rng(2).random((len(log), log.arms.max_arms)))
+    digest.update(FrozenTarget(bandit).probabilities(with_payoffs, 0).tobytes())
     problem = SparseHashed(dim=3 * 2**20, arms=3, nonzeros=6, names=200)
     digest.update(simulate(bandit.policy, problem, horizon=30, seeds=[1], jobs=1).regret.tobytes())
 
@@ -158,6 +161,11 @@ def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
     digest.update(matched.tobytes())
     keep = entry_point(matched_recipe, *keys).compiled()
     out.append(keep(state.copy(), *start, *log, ones, generator(2), matched, kept))
+    if policy.implementation(dim).rank is not None:
+        payoffs = np.random.default_rng(3).random((2, rows, int(block.counts.max())))
+        with_payoffs = ((block.rows, *payoffs), *log[1:])
+        out.append(entry_point(all_recipe, *keys, True).compiled()(state.copy(), *start, *with_payoffs, True, matched))
+        digest.update(matched.tobytes())
     for learned in out:
         digest.update(learned.tobytes())
 

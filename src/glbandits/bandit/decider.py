@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,7 @@ class Decider(Displayed):
         self._link = find_link(policy.link)
         self._is_sparse, self._inputs = form.is_sparse, Inputs(form.implementation(dim), self._link, dim)
         self._kind, self._choose = self._inputs.kind, self._inputs.choose
+        self._has_scores = form.implementation(dim).rank is not None
 
     @property
     def sparse(self) -> bool:
@@ -87,21 +89,20 @@ class Decider(Displayed):
         return arm
 
     def _choose_by_payoff(self, arms: Rows, values: Any, costs: Any) -> int:
-        check_has_scores(self._form, self.dim, "payoffs")
-        if type(arms) is not self._kind:
-            arms = self._arms(arms)
-        entry, count = self._inputs.choose_by_payoff, self._inputs.count(arms)
-        payoffs = quick_payoffs(count, values, costs)
+        if not self._has_scores:
+            check_has_scores(self._form, self.dim, "payoffs")
+        choose = self._inputs.choose_by_payoff.call
         try:
-            if payoffs is not None:
-                offered = self._inputs.packed(arms), payoffs
-                return entry.call(self._state, self._settings, self.dim, offered, self._rng)  # type: ignore[no-any-return]
-        except (InvalidInput, TypeError) as error:  # the state is still unchanged
-            if isinstance(error, InvalidArm):
-                raise
-        with convert_index_errors(self.policy, "choose"):
+            packed: Any = tuple(arms) if self._is_sparse else arms  # type: ignore[arg-type]
+            offered = packed, values, no_costs(len(values)) if costs is None else costs
+            return choose(self._state, self._settings, self.dim, offered, self._rng)  # type: ignore[no-any-return]
+        except InvalidArm:
+            raise
+        except IndexError as error:
+            raise index_out_of_range(self.policy, "choose") from error
+        except Exception:  # arguments of another type, or invalid ones; the state is still unchanged
             offered = self._offered(self._arms(arms), values, costs)
-            return entry.call(self._state, self._settings, self.dim, offered, self._rng)  # type: ignore[no-any-return]
+            return choose(self._state, self._settings, self.dim, offered, self._rng)  # type: ignore[no-any-return]
 
     def rank(
         self,
@@ -134,11 +135,11 @@ class Decider(Displayed):
             np.empty(check_int("k", k, at_least=1, at_most=count), np.int64),
             self._inputs.rank(payoffs=payoffs),
         )
-        draws, probe = check_int("draws", draws, at_least=1), self._probe()
+        draws = check_int("draws", draws, at_least=1)
         with convert_index_errors(self.policy, "rank"):
             probability = entry.call(self._state, self._settings, self.dim, offered, self._rng, order)
             if probability == NO_EXACT_FORM:
-                trial, same = np.empty_like(order), 1.0 / orders(count, len(order))
+                probe, trial, same = self._probe(), np.empty_like(order), 1.0 / orders(count, len(order))
                 for _ in range(draws):
                     entry.call(self._state, self._settings, self.dim, offered, probe, trial)
                     same += np.array_equal(trial, order)
@@ -178,8 +179,9 @@ class Decider(Displayed):
 
     def _rankable(self, arms: Rows, values: Any, costs: Any) -> tuple[Any, int, bool]:
         """Return checked arms as entry points take them, their number, and whether they have payoffs."""
-        check_has_scores(self._form, self.dim, "rankings")
-        checked = self._arms(arms)
+        if not self._has_scores:
+            check_has_scores(self._form, self.dim, "rankings")
+        checked = arms if self._inputs.are_usable(arms) else self._arms(arms)
         has_payoffs = values is not None or costs is not None
         return self._offered(checked, values, costs), self._inputs.count(checked), has_payoffs
 
@@ -188,7 +190,7 @@ class Decider(Displayed):
         packed = self._inputs.packed(arms)
         if values is None and costs is None:
             return packed
-        return packed, self._inputs.payoffs(self._inputs.count(arms), values, costs)
+        return packed, *self._inputs.payoffs(self._inputs.count(arms), values, costs)
 
     def _probe(self) -> Generator:
         """A generator for trial decisions. Another stream at each position of the generator of decisions."""
@@ -371,15 +373,12 @@ class Decider(Displayed):
         return self._inputs.arms(encode_rows(self.features, arms, sparse=self.sparse))
 
 
-def quick_payoffs(count: int, values: Any, costs: Any) -> Floats | None:
-    """Return arrays of numbers for each arm as a matrix, (2, K), unchecked; None if they are anything else."""
-    payoffs = np.zeros((2, count))
-    for row, given in enumerate((values, costs)):
-        if given is not None:
-            if type(given) is not np.ndarray or given.dtype != np.float64 or given.shape != (count,):
-                return None
-            payoffs[row] = given
-    return None if values is None else payoffs
+@lru_cache(maxsize=64)
+def no_costs(count: int) -> Floats:
+    """Return the costs of arms that cost nothing, read-only."""
+    costs = np.zeros(count)
+    costs.flags.writeable = False
+    return costs
 
 
 def _index(rows: Ints | None) -> Any:

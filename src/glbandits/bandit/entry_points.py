@@ -48,10 +48,10 @@ from glbandits.policies.contract.compiled_calls import (
 def arms_type(policy: type[Policy], payoffs: bool = False) -> Any:
     """The Numba type of the arms that an entry point of this policy takes.
 
-    With `payoffs` it is the type of a tuple of the arms and a matrix of their values and costs, (2, K).
+    With `payoffs` it is the type of a tuple of the arms, their values and their costs.
     """
     arms = READ_ROWS if policy.is_sparse else READ_MATRIX
-    return types.Tuple([arms, READ_MATRIX]) if payoffs else arms  # type: ignore[no-untyped-call]
+    return types.Tuple([arms, READ_VECTOR, READ_VECTOR]) if payoffs else arms  # type: ignore[no-untyped-call]
 
 
 def _by_payoff(payoffs: bool) -> str:
@@ -218,7 +218,7 @@ def arms_check_recipe(sparse: bool) -> Recipe:
 
 
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Any, *_rest: Any) -> float:
-    if isinstance(arms, tuple) and len(arms) == 2:  # with payoffs
+    if isinstance(arms, tuple) and (isinstance(arms[0], tuple) or arms[0].ndim == 2):  # with payoffs
         arms = arms[0]
     if isinstance(arms, tuple):
         return 16.0 * float(arms[1].size)

@@ -4,13 +4,11 @@ A law is a function of a `Subject`. It raises InvalidInput if the policy breaks 
 of this package by the same functions.
 """
 
-import dis
 import math
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,11 +23,10 @@ from glbandits.compilation.entry_point import compile_mode
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy, declared_settings, rebuild, settings_of
-from glbandits.policies.contract.policy_checks import called, check_is_policy
+from glbandits.policies.contract.policy_checks import called, check_is_policy, random_source_of
 
 DRAWS = 2000
 """Decisions that are compared with exact probabilities."""
-RANDOM_MODULES = ("random", "numpy.random", "secrets", "time", "uuid")
 USE_RNG = (
     "Draw random numbers only from `rng`, by the functions of glbandits.maths.philox: uniform, normal, any_index, "
     "add_normals."
@@ -105,36 +102,13 @@ def random_numbers_come_from_rng(subject: Subject) -> None:
     for name in ("choose", "learn", "probabilities"):
         function = getattr(kind, name)
         for reached in (function, *digest_of_code(function).functions):
-            source = next(filter(None, map(_random_source, _values_read(reached))), None)
+            source = random_source_of(reached)
             if source is not None:
                 code = reached.__code__
                 raise InvalidInput(
                     f"{name} uses {source}, in {reached.__name__} in line {code.co_firstlineno} of {code.co_filename}. "
                     f"{USE_RNG}"
                 )
-
-
-def _values_read(function: FunctionType) -> Iterator[Any]:
-    """Yield every global and closure variable that a function reads, and every attribute of a module."""
-    yield from (cell.cell_contents for cell in function.__closure__ or ())
-    value: Any = None
-    for instruction in dis.get_instructions(function.__code__):
-        if instruction.opname == "LOAD_GLOBAL":
-            value = function.__globals__.get(instruction.argval)
-            yield value
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType):
-            value = getattr(value, instruction.argval, None)
-            yield value
-        elif instruction.opname not in ("PRECALL", "CACHE", "PUSH_NULL"):
-            value = None
-
-
-def _random_source(value: Any) -> str | None:
-    """Return the module of random numbers or clocks to which a module, function, method or generator belongs."""
-    owner = getattr(value, "__self__", value)
-    names = [owner.__name__] if isinstance(owner, ModuleType) else [type(owner).__module__]
-    names.append(str(getattr(value, "__module__", "")))
-    return next((name for name in names if name in RANDOM_MODULES or name.startswith("numpy.random")), None)
 
 
 def learning_leaves_a_valid_state(subject: Subject) -> None:

@@ -18,7 +18,7 @@ from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
 from glbandits.evaluation.logs.logged_data import first_row_of
-from glbandits.evaluation.readers.payoff_table import add_payoffs
+from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Hashing, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
@@ -37,7 +37,7 @@ PayoffsOption: TypeAlias = Annotated[
         metavar="FILE",
         help="CSV or Parquet file with the columns arm, value and cost; or the columns of the log with the values and "
         "the costs of all arms: 'value_{arm},cost_{arm}'. Policies maximise value * reward - cost, and estimates are "
-        "in these units.",
+        "in these units. '' ignores those of a service's log.",
     ),
 ]
 LearnOption: TypeAlias = Annotated[
@@ -165,21 +165,20 @@ class LogArguments(LogFile):
             with_propensities: False for a log that is only learned from.
             proposed: columns with the arms of candidates.
             has_range: whether the user has set the range of rewards.
-            payoffs: a file with the values and costs of the arms, or the columns that have them.
+            payoffs: a file with the values and costs of the arms, or the columns that have them; "" for none.
         """
         columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
-        is_file = is_payoff_file(payoffs)
-        if payoffs is not None and not is_file:
-            columns = replace(columns, **_parse_payoffs(payoffs))
+        own = {"payoffs": payoffs or False} if payoffs is not None else {}
+        if payoffs and not is_payoff_file(payoffs):
+            columns, own = replace(columns, **_parse_payoffs(payoffs)), {}
         notes = list[str]()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}))
-            if self.link is None and not isinstance(log, ServiceExport) and first_row_of(log).link == "logistic":
+            log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}) | own)
+            from_service = isinstance(opened_log(log), ServiceExport)
+            if self.link is None and not from_service and first_row_of(log).link == "logistic":
                 reward_range = "" if has_range else " and their range 0 to 1"
                 notes.append(f"rewards are 0 or 1, so the link is logistic{reward_range}{LINK_ADVICE}")
-            if is_file:
-                log = add_payoffs(log, payoffs, self.field_separator)
             if self.estimate_propensities and with_propensities:
                 with console.status("estimating propensities"):
                     log = estimate_propensities(log)
@@ -303,7 +302,7 @@ def is_payoff_file(payoffs: str | None) -> bool:
     return payoffs is not None and (Path(payoffs).is_file() or payoffs.endswith(PAYOFF_FILES))
 
 
-def _parse_payoffs(text: str) -> dict[str, str]:
+def _parse_payoffs(text: str) -> dict[str, Any]:
     """Return the columns of values and costs.
 
     >>> _parse_payoffs("margin_{arm},cost_{arm}"), _parse_payoffs("values")

@@ -153,8 +153,8 @@ def evaluate(
     def headline() -> HeadlineSums | None:
         return HeadlineSums(payoff_bounds, least, no_anytime=no_anytime) if needs_model else None
 
-    own = compared is None or any(each is compared for each in targets.values())
-    others = {} if own else {_REFERENCE: compared}
+    is_target = any(each is compared for each in targets.values())
+    others = {} if compared is None or is_target else {_REFERENCE: compared}
     sums = {
         name: TargetSums(each, instances, headline(), np.random.default_rng(seed), categories, head)
         for name, each in (targets | others).items()

@@ -53,8 +53,8 @@ def as_arms(arms: Any) -> Any:
 
 @jittable
 def as_payoff_arms(offered: Any) -> PayoffArms:
-    """Return arms with payoffs, from the argument of an entry point: arms, and a matrix of values and costs, (2, K)."""
-    return PayoffArms(as_arms(offered[0]), offered[1][0], offered[1][1])
+    """Return arms with payoffs, from the argument of an entry point: a tuple of arms, values and costs."""
+    return PayoffArms(as_arms(offered[0]), offered[1], offered[2])
 
 
 @jittable
@@ -79,7 +79,8 @@ def _are_usable_payoffs(offered: PayoffArms) -> bool:
     for value in offered.values:
         if not 0.0 <= value <= MAX_ABS:
             return False
-    return offered.values.shape[0] == arm_count(offered.arms) and usable(offered.costs)
+    count = arm_count(offered.arms)
+    return offered.values.shape[0] == count and offered.costs.shape[0] == count and usable(offered.costs)
 
 
 @by_type(PayoffArms, _are_usable_payoffs)

@@ -55,6 +55,7 @@ def test_fingerprint_names_the_data_and_the_payoffs() -> None:
 def test_shop_has_the_demand_of_the_tutorial(monkeypatch: pytest.MonkeyPatch) -> None:
     shop = all_rounds(Prices(), 3000, 2)
     kinds = shop.arms[:, 0, ::2].argmax(axis=1)
+    assert shop.values is not None
     assert np.bincount(kinds, minlength=3).min() > 900
     assert [shop.values[0][shop.payoffs[kinds == kind][0].argmax()] for kind in range(3)] == [6.0, 10.0, 16.0]
     np.testing.assert_allclose(shop.expected[kinds == 1][0][3], 1 / (1 + np.exp(0.30 * 10 - 4)))

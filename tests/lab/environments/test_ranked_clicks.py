@@ -11,7 +11,7 @@ THREE = Visit(
     arms=np.eye(4),
     probabilities=np.array([0.1, 0.6, 0.3, 0.5]),
     examination=np.array([1.0, 0.7, 0.4]),
-    attracts=np.array([0, 1, 0, 1]),
+    attracts=np.array([0.0, 1.0, 0.0, 1.0]),
     depth=2,
 )
 

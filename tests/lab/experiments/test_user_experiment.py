@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.lab import Synthetic
+from glbandits.lab import Prices, Synthetic
 from glbandits.lab.experiments.user_experiment import read_experiments
 from glbandits.policies.contract import settings_of
 
@@ -127,3 +127,9 @@ def test_file_may_have_several_problems(tmp_path: Path) -> None:
     for wrong in ('name = "few"', "name = 3", 'name = ""'):
         with pytest.raises(InvalidInput, match=r"each \[\[problem\]\] needs a name of its own"):
             read_experiments([written(tmp_path, two + f"[[problem]]\n{wrong}\n")])
+
+
+def test_price_shop_is_a_problem(tmp_path: Path) -> None:
+    text = 'horizon = 50\n[problem]\nkind = "prices"\n[[policy]]\nname = "optimist"\n'
+    [experiment] = read_experiments([written(tmp_path, text)])
+    assert (experiment.environment, experiment.title) == (Prices(), "mine (payoff units)")

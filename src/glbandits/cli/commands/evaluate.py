@@ -33,7 +33,7 @@ from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.embeddings import read_embeddings
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
-from glbandits.evaluation.logs.payoffs import PayoffLog
+from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
 from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.report import write_evaluation_report
@@ -158,7 +158,7 @@ def evaluate_command(
     notes = [note for note in notes_of[reward[0]] if all(note in each for each in notes_of.values())]
     notes += [f"{name}: {note}" for name, each in notes_of.items() for note in each if note not in notes]
     policies = policy or ["optimist", "uniform"]
-    opened = log.log if isinstance(log, PayoffLog) else log
+    opened = opened_log(log)
     running = opened.running if isinstance(opened, ServiceExport) else None
     if running is not None:
         policies = policy or list(dict.fromkeys([running.text, "uniform"]))

@@ -20,7 +20,8 @@ from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE
 from glbandits.service.runtime.service import DEFAULT_LOOP, microseconds
 from glbandits.service.server_settings import DEFAULTS
-from glbandits.service.storage.event_store import MAX_SEQUENCE, EventStore, SavedModel
+from glbandits.service.storage.document_store import MAX_SEQUENCE, SavedModel
+from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_existing_store
 
 models_command = typer.Typer(

@@ -14,17 +14,10 @@ from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTO
 from glbandits.compilation.recipe import Recipe
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.evaluation.logs.payoffs import (
-    LogPayoffs,
-    arms_argument,
-    arms_of_row,
-    as_payoff_rows,
-    rows_argument,
-    rows_type,
-)
+from glbandits.evaluation.logs.payoffs import LogPayoffs, arms_argument, arms_of_row, rows_argument, rows_type
 from glbandits.evaluation.logs.sparse_arms import packed_arms
 from glbandits.features import FeatureMap, Features
-from glbandits.maths.arm_rows import as_arms
+from glbandits.maths.arm_rows import as_arms, as_payoff_arms
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
@@ -104,7 +97,7 @@ def frozen_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Re
     the probabilities are exact. If not, each row has a 1 for one drawn arm. With `payoffs` it chooses by payoff.
     """
     choose, _, probabilities, unpack, name = policy_functions(policy, payoffs=payoffs)
-    converted = as_payoff_rows if payoffs else as_arms
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def fill(

@@ -14,7 +14,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import READ_MATRIX, by_type, jittable
 from glbandits.evaluation.logs.log_slice import PartOfLog
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, first_row_of
-from glbandits.maths.arm_rows import PayoffArms, arm_range, as_arms
+from glbandits.maths.arm_rows import PayoffArms, arm_range
 from glbandits.policies.contract import Policy
 
 
@@ -40,6 +40,11 @@ class PayoffLog(PartOfLog):
             return replace(block, values=self.values, costs=self.costs)
         values, costs = (np.append(each, 0.0)[names.indices] for each in (self.values, self.costs))  # index -1: no arm
         return replace(block, values=values, costs=costs)
+
+
+def opened_log(log: Log) -> Log:
+    """Return a log as its reader opened it, without payoffs of a table."""
+    return log.log if isinstance(log, PayoffLog) else log
 
 
 def payoff_range(log: Log, reward_range: tuple[float, float]) -> tuple[float, float]:
@@ -96,12 +101,6 @@ def rows_type(policy: type[Policy], payoffs: bool) -> Any:
     """Return the Numba type of `rows_argument`."""
     arms = arms_type(policy)
     return types.Tuple([arms, READ_MATRIX, READ_MATRIX]) if payoffs else arms  # type: ignore[no-untyped-call]
-
-
-@jittable
-def as_payoff_rows(rows: Any) -> PayoffArms:
-    """Convert `rows_argument` in compiled code: all arms, with the values and costs of all rows."""
-    return PayoffArms(as_arms(rows[0]), rows[1], rows[2])
 
 
 @jittable

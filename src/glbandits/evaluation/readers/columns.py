@@ -183,6 +183,7 @@ def check_columns(columns: object) -> Columns:
 CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
 """Types of context columns, besides numbers and text."""
 OTHER_PROBABILITIES = "If it holds something else, set Columns(probabilities=None)"
+OR_A_TABLE = "If they are the same in all rows, set payoffs to a table with the columns arm, value and cost"
 NAME_THEM = (
     "Name the columns with Columns(arm=..., reward=..., propensity=...); if the propensities are not known, set "
     "Columns(propensity=None)"
@@ -238,20 +239,20 @@ def _lists_of_numbers(columns: Columns, role: str, schema: pl.Schema) -> list[pl
     if name is None or role in columns.patterns:
         return []
     kind, field = schema[name], f"Columns.{role}"
-    advice = f". {OTHER_PROBABILITIES}" if role == "probabilities" else ""
+    advice = OTHER_PROBABILITIES if role == "probabilities" else OR_A_TABLE
     if columns.arms is None and columns.features is None:
         # Fields of a schema have instances as types; polars declares also the class.
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as Columns({role}='{role[0]}_{ARM}'){advice}",
+                f"Or give each arm a column of its own, such as Columns({role}='{role[0]}_{ARM}'). {advice}",
                 field=field,
             )
         return []
     depth, leaf = _lists(kind)
     if depth != 1 or not is_number(leaf):
         raise InvalidInput(
-            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}{advice}", field=field
+            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. {advice}", field=field
         )
     return [pl.col(name).cast(pl.List(pl.Float64))]
 

@@ -77,11 +77,12 @@ def open_log(
         format: the format of a file or a folder. "auto" recognises it.
         separator: the character between the fields of CSV files.
         payoffs: a table, or the path of a CSV or Parquet file, with the columns arm, value and cost (optional). With
-            it, policies maximise value * reward - cost, and estimates are in these units.
+            it, policies maximise value * reward - cost, and estimates are in these units. False ignores the values
+            and costs of an export of the service.
         settings: arguments of the function that reads the log, such as arm_table and link.
     """
-    if payoffs is not None:
-        log = open_log(source, columns, format=format, separator=separator, **settings)
+    if payoffs is not None and payoffs is not False:
+        log = open_log(source, columns, format=format, separator=separator, payoffs=False, **settings)
         return add_payoffs(log, payoffs, separator)
     columns = Columns() if columns is None else check_columns(columns)
     if not isinstance(source, str | PathLike):
@@ -90,6 +91,8 @@ def open_log(
     name = lookup("format", format, {each: each for each in ("auto", *TABLES, *FIXED)})
     if name == "auto":
         name = _format_of(path, columns)
+    if name == "export" and payoffs is False:
+        settings["payoffs"] = False
     if name in FIXED:
         return FIXED[name](path, **fixed_settings(name, path, columns, separator, settings))
     if isinstance(settings.get("arm_table"), str | PathLike):

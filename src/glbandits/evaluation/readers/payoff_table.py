@@ -49,7 +49,7 @@ class ArmPayoffs(NamedTuple):
         if missing:
             raise InvalidInput(
                 f"payoffs must have a row for each arm; it has none for {some_names(missing)}. Its arms are "
-                f"{some_names(list(self.rows))}",
+                f"{some_names([str(name) for name in self.rows])}",
                 field=FIELD,
             )
         at = np.array([self.rows[as_category(name)] for name in names])

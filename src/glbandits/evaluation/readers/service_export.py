@@ -64,6 +64,7 @@ def read_export(
     cluster: str | None = None,
     features: Any = None,
     sparse: bool | None = None,
+    payoffs: bool = True,
 ) -> "ServiceExport":
     """Read the log that `glb export` wrote to a folder. The log may be larger than memory.
 
@@ -74,6 +75,7 @@ def read_export(
         features: a feature map, such as that of another model, or a fitted scikit-learn transformer. It encodes the
             fields of the requests. By default, the features are those of the present model of the loop.
         sparse: whether arms are `SparseArms`. By default as in the export, or above 4,096 features.
+        payoffs: whether the values and costs of the actions are read, if the decisions have them.
 
     Raises InvalidInput if the folder has no complete export, or if `features` is given and the export has no fields.
     """
@@ -104,7 +106,7 @@ def read_export(
             dim = given.dim
         else:
             dim = sparse_width or table.select(pl.col("features").list.first().list.len().first()).collect().item()
-        payoffs = _payoff_columns(table, folder)
+        payoff_columns = _payoff_columns(table, folder) if payoffs else ()
         arms = pl.col("actions")
         names = table.select(arms.explode().unique()).collect(engine="streaming").to_series().to_list()
         binary = binary_rewards(pl.col("reward").cast(pl.Float64)).alias("binary")
@@ -124,7 +126,7 @@ def read_export(
         feature_map=feature_map,
         sparse=columns is SPARSE or dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
         feature_columns=columns,
-        payoff_columns=payoffs,
+        payoff_columns=payoff_columns,
         running=running,
     )
 
@@ -185,7 +187,9 @@ class ServiceExport(DisplayedLog):
             chosen=table["arm"].to_numpy(),
             rewards=table["reward"].to_numpy(),
             propensities=table["propensity"].to_numpy(),
-            **numbers,
+            probabilities=numbers["probabilities"],
+            values=numbers.get("values"),
+            costs=numbers.get("costs"),
             arms=self._arms(table, counts, arm_mask),
             clusters=None if self.cluster is None else cluster_ids(table[self.cluster]),
             link=self.link,
@@ -270,8 +274,8 @@ def _payoff_columns(table: pl.LazyFrame, folder: object) -> tuple[str, ...]:
     without, rows = table.select(pl.col("values").null_count(), pl.len().alias("rows")).collect().row(0)
     if 0 < without < rows:
         raise InvalidInput(
-            f"{without:,} of {rows:,} decisions of {folder} have no values of their actions. Give the payoffs of all "
-            "actions as a table (payoffs)",
+            f"{without:,} of {rows:,} decisions of {folder} have no values of their actions. Give the values of all "
+            "actions as a table with the columns arm, value and cost",
             field="payoffs",
         )
     return () if without else PAYOFFS

@@ -13,8 +13,8 @@ from glbandits.bandit.entry_points import policy_recipe, work_of_rows
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.compilation.recipe import Recipe
-from glbandits.evaluation.logs.payoffs import arms_argument, arms_of_row, as_payoff_rows, rows_type
-from glbandits.maths.arm_rows import arm_at, as_arms, plain_arms
+from glbandits.evaluation.logs.payoffs import arms_argument, arms_of_row, rows_type
+from glbandits.maths.arm_rows import arm_at, as_arms, as_payoff_arms, plain_arms
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform
 from glbandits.policies.contract import Policy
@@ -28,7 +28,7 @@ def matched_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> R
     by the generator `keeping`. The loop writes 1 or 0 for each row to `matched` and to `kept`.
     """
     choose, learn, _, unpack, name = policy_functions(policy, payoffs=payoffs)
-    converted = as_payoff_rows if payoffs else as_arms
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play_matched(
@@ -76,7 +76,7 @@ def all_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recip
     exact probability if `exact` is true and the policy has one, else 1 or 0 for a decision that agrees or not.
     """
     choose, learn, probabilities, unpack, name = policy_functions(policy, payoffs=payoffs)
-    converted = as_payoff_rows if payoffs else as_arms
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play_all(

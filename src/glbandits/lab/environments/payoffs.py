@@ -91,7 +91,7 @@ class WithPayoffs:
     def fingerprint(self) -> str:
         """A text that identifies the problem, its values and its costs."""
         problem = getattr(self.environment, "fingerprint", self.environment.__repr__)()
-        return f"WithPayoffs({problem}, values={self.values}, costs={self.costs})"
+        return f"WithPayoffs({problem}, values={self.values!r}, costs={self.costs!r})"
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Visit:
     """The probability that an arm attracts the user, (K,)."""
     examination: Floats
     """The probability that the user looks as far as each position, (k,)."""
-    attracts: Ints
+    attracts: Floats
     """1 for each arm that attracts this user, otherwise 0, (K,)."""
     depth: int
     """The number of positions at which this user looks, if no click stops the user."""
@@ -37,7 +37,7 @@ class Visit:
 
         These are the rewards for `Bandit.learn_ranking`.
         """
-        rewards: Floats = self.attracts[shown] * (np.arange(len(shown)) < self.depth).astype(np.float64)
+        rewards: Floats = self.attracts[shown] * (np.arange(len(shown)) < self.depth)
         return rewards
 
     def click(self, shown: Ints) -> int | None:
@@ -111,6 +111,6 @@ class RankedClicks:
                 if count < len(examination):
                     raise InvalidInput(f"a ranking of {len(examination)} positions needs as many arms; got {count}")
                 probabilities = chunk.expected[t, :count]
-                attracts = (attraction.random(count) < probabilities).astype(np.int64)
+                attracts = (attraction.random(count) < probabilities).astype(np.float64)
                 depth = int((depths.random() < examination).sum())
                 yield Visit(chunk.arms[t, :count], probabilities, examination, attracts, depth)

@@ -67,7 +67,7 @@ class Rounds:
     def rows(self) -> Any:
         """The arms of all rounds, one below another, as compiled code takes them: with values and costs if given."""
         rows = self.arms.reshape(-1, self.arms.shape[2])
-        return rows if self.values is None else (rows, _row_payoffs(self, np.ones(self.expected.shape, dtype=bool)))
+        return rows if self.values is None else (rows, *_row_payoffs(self, np.ones(self.expected.shape, dtype=bool)))
 
     @property
     def starts(self) -> Ints:
@@ -118,7 +118,7 @@ class SparseRounds:
     def rows(self) -> tuple[Any, ...]:
         """The arms of all rounds, as compiled code takes them: with values and costs if given."""
         rows = tuple(self.arms)
-        return rows if self.values is None else (rows, _row_payoffs(self, _is_arm(self.expected, self.counts)))
+        return rows if self.values is None else (rows, *_row_payoffs(self, _is_arm(self.expected, self.counts)))
 
     @property
     def starts(self) -> Ints:

@@ -8,6 +8,7 @@ from typing import Any
 
 from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.lab.environments import Environment, ForestCover, News, Prices, Synthetic
+from glbandits.lab.environments.rounds import has_payoffs
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
 from glbandits.policies.contract import settings_of
 from glbandits.policies.parsing import find_policy
@@ -59,7 +60,7 @@ def _read_file(path: Path) -> Iterator[Experiment]:
             raise InvalidInput(f"{path}: policies must have different names; got {', '.join(labels)}")
         yield Experiment(
             name=name,
-            title=full_title,
+            title=f"{full_title} (payoff units)" if has_payoffs(environment) else full_title,
             environment=environment,
             horizon=horizon,
             entries=entries,

@@ -43,7 +43,7 @@ def play_recipe(policy: type[Policy], link: Link, noise: Noise, payoffs: bool = 
 
     The arms of round t are the rows of `arms` from `starts[t]` on, as many as `counts[t]`. The function writes the arm
     of each round to `choices`, and the cumulative regret to `regret`. The regret starts at `regret_before`. With
-    `payoffs`, `arms` are a tuple of the arms and a matrix of their values and costs.
+    `payoffs`, `arms` are a tuple of the arms, their values and their costs.
     """
     choose, learn, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     reward_of, as_rows = noise.reward, as_payoff_arms if payoffs else as_arms

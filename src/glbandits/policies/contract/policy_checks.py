@@ -1,10 +1,12 @@
 """Checks of a user's policy before its first use, with a message for each common mistake."""
 
+import dis
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
+from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +22,7 @@ from glbandits.policies.contract.base import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.policies.contract.settings import packed_names
 
+RANDOM_MODULES = ("random", "numpy.random", "secrets", "time", "uuid")
 PARAMETERS = {
     "choose": ("state", "settings", "arms", "rng", "link"),
     "index": ("state", "settings", "arms", "link", "out"),
@@ -155,3 +158,31 @@ def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
             f"{name} failed with {type(error).__name__}: {error}, in line {frame.lineno} of {frame.filename}: "
             f"{frame.line}"
         ) from error
+
+
+def random_source_of(function: FunctionType) -> str | None:
+    """Return the name of the module of random numbers or clocks that a function uses; None if it uses none."""
+    return next(filter(None, map(_random_source, _values_read(function))), None)
+
+
+def _values_read(function: FunctionType) -> Iterator[Any]:
+    """Yield every global and closure variable that a function reads, and every attribute of a module."""
+    yield from (cell.cell_contents for cell in function.__closure__ or ())
+    value: Any = None
+    for instruction in dis.get_instructions(function.__code__):
+        if instruction.opname == "LOAD_GLOBAL":
+            value = function.__globals__.get(instruction.argval)
+            yield value
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType):
+            value = getattr(value, instruction.argval, None)
+            yield value
+        elif instruction.opname not in ("PRECALL", "CACHE", "PUSH_NULL"):
+            value = None
+
+
+def _random_source(value: Any) -> str | None:
+    """Return the module of random numbers or clocks to which a module, function, method or generator belongs."""
+    owner = getattr(value, "__self__", value)
+    names = [owner.__name__] if isinstance(owner, ModuleType) else [type(owner).__module__]
+    names.append(str(getattr(value, "__module__", "")))
+    return next((name for name in names if name in RANDOM_MODULES or name.startswith("numpy.random")), None)

@@ -10,6 +10,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.common.extras import needed_for
 from glbandits.evaluation import Columns, Log, open_log, read_export
 from glbandits.evaluation.readers.open_log import FIXED, TABLES, fixed_settings
+from glbandits.evaluation.readers.payoff_table import add_payoffs
 
 FORMATS = ("auto", "store", *FIXED, *TABLES)
 """The formats of `glb evaluate --format`."""
@@ -29,6 +30,7 @@ def open_log_or_store(
     format: str = "auto",  # noqa: A002  (as in `open_log`)
     loop: str = "default",
     separator: str = ",",
+    payoffs: Any = None,
     **settings: Any,
 ) -> Log:
     """Open a log by its address.
@@ -39,11 +41,14 @@ def open_log_or_store(
         format: one of FORMATS; "auto" recognises the format by the address.
         loop: the loop of a service's store.
         separator: the character between the fields of CSV files.
+        payoffs: as in `open_log`.
         settings: arguments of the function that reads the log, such as arm_table and link.
     """
-    if is_store(address, format):
-        return _open_store_log(address, loop, fixed_settings("export", address, columns, separator, settings))
-    return open_log(address, columns, format=format, separator=separator, **settings)
+    if not is_store(address, format):
+        return open_log(address, columns, format=format, separator=separator, payoffs=payoffs, **settings)
+    own = fixed_settings("export", address, columns, separator, settings) | {"payoffs": payoffs is None}
+    log = _open_store_log(address, loop, own)
+    return log if payoffs is None or payoffs is False else add_payoffs(log, payoffs, separator)
 
 
 def _open_store_log(address: str, loop: str, settings: dict[str, Any]) -> Log:

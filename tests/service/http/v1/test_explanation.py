@@ -10,7 +10,7 @@ import pytest
 
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.http.v1 import loop_handlers
-from glbandits.service.storage import event_store
+from glbandits.service.storage import document_store
 from tests.service.http.personalizer import personalizer_site
 from tests.service.http.personalizer.personalizer_site import SLOTS_RANK, slots_body
 from tests.service.http.v1.v1_site import ARMS, Site
@@ -96,7 +96,7 @@ def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytes
 
 
 def test_old_decision_is_explained_from_a_nearby_model(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_store, "SNAPSHOT_SPACING", 40)
+    monkeypatch.setattr(document_store, "SNAPSHOT_SPACING", 40)
     for _ in range(6):
         teach(site, 10)
     site.decide(eventId="e")

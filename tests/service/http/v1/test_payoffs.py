@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from glbandits.evaluation import evaluate, read_export
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from tests.service.http.v1.test_decisions import TestFloats
@@ -80,6 +81,20 @@ def test_payoffs_of_allowed_actions_are_exported(site: Site, tmp_path: Path) -> 
     assert table["values"].to_list() == [None, VALUES, VALUES[1:]]
     assert table["costs"].to_list() == [None, [0.0] * 3, COSTS[1:]]
     assert table.schema["costs"] == table.schema["values"] == pl.List(pl.Float64)
+
+
+def test_exported_payoffs_are_evaluated(site: Site, tmp_path: Path) -> None:
+    expected = []
+    for number in range(40):
+        decided = site.decide(eventId=f"e{number}", values=VALUES, costs=COSTS)
+        site.ask("POST", "/v1/reward", {"eventId": f"e{number}", "value": number % 2})
+        payoff = VALUES[decided["arm"]] * (number % 2) - COSTS[decided["arm"]]
+        expected.append(payoff / 3 / decided["probability"])
+        if number == 20:
+            site.learn()
+    site.learn()
+    export_loop(site.service.store, "default", folder := tmp_path / "out")
+    assert evaluate(read_export(folder), "uniform", "ips")["ips"].value == pytest.approx(np.mean(expected), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import EventStatus
-from glbandits.service.storage import event_store
-from glbandits.service.storage.event_store import Document, EventStore, SavedModel
+from glbandits.service.storage import document_store
+from glbandits.service.storage.document_store import Document, SavedModel
+from glbandits.service.storage.event_store import EventStore
 from tests.service.helpers import decision, reward
 
 
@@ -75,8 +76,8 @@ def test_models_are_found_by_sequence_number(store: EventStore) -> None:
 
 
 def test_older_models_are_kept_at_intervals(store: EventStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_store, "SNAPSHOT_SPACING", 10)
-    monkeypatch.setattr(event_store, "MAX_SNAPSHOTS", 3)
+    monkeypatch.setattr(document_store, "SNAPSHOT_SPACING", 10)
+    monkeypatch.setattr(document_store, "MAX_SNAPSHOTS", 3)
     for number in range(1, 100, 3):
         store.save_model("shop", number, timestamp=0, body=b"m", keep=2)
     models = {model.sequence for n in range(1, 100) if (model := store.model_at_most("shop", n))}

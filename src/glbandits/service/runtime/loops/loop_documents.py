@@ -19,7 +19,8 @@ from glbandits.service.domain.model_snapshots import (
     fresh_model,
     load_snapshot,
 )
-from glbandits.service.storage.event_store import Document, EventStore
+from glbandits.service.storage.document_store import Document
+from glbandits.service.storage.event_store import EventStore
 
 IDENTITY, CONFIGURATION, BASE, INVALIDATING = "loop", "configuration", "base", "invalidating"
 RELEARNING = "relearning"

@@ -17,7 +17,8 @@ from glbandits.service.domain.model_snapshots import Identity, load_snapshot, lo
 from glbandits.service.domain.request_features import RequestEncoder, arms_of, encoder_of
 from glbandits.service.runtime.loops.loop_documents import BASE, IDENTITY, read_invalidating
 from glbandits.service.runtime.replay.relearning import relearn, settled_batches
-from glbandits.service.storage.event_store import Document, EventStore, SavedModel
+from glbandits.service.storage.document_store import Document, SavedModel
+from glbandits.service.storage.event_store import EventStore
 
 CACHED_MODELS = 64
 """Models that are cached, for decisions of a process whose model was not the newest."""
