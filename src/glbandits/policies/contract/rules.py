@@ -65,7 +65,7 @@ def add_decisions(kind: Any) -> None:
     rule = next((name for base in kind.__mro__ for name in RULES if name in vars(base)), None)
     if rule is None:  # an abstract class
         return
-    if "explores" not in vars(kind):
+    if "explores" not in vars(kind) and ("random_share" in vars(kind) or not hasattr(kind, "explores")):
         _add_explores(kind)
     _add_draw_count(kind, rule)
     if rule in ("theta", "index"):
