@@ -37,6 +37,11 @@ def decision(event_id: str, timestamp: int = 0, *, loop: str = "shop", **changed
     return Decision(loop=loop, event_id=event_id, timestamp=timestamp, **settings | changed)
 
 
+def decisions_of_slots(event_id: str, slots: str, **changed: Any) -> list[Decision]:
+    """A decision for each slot of an event. Each character is the id of a slot."""
+    return [decision(event_id, slot=slot, slots=tuple(slots), **changed) for slot in slots]
+
+
 def reward(
     event_id: str, timestamp: int = 1, value: float = 1.0, *, loop: str = "shop", key: str = "", slot: str = ""
 ) -> Reward:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ import polars as pl
 import pytest
 
 from glbandits.common.arrays import Floats
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import LoggedData, SlateColumns, evaluate_slates, read_export, read_slates
-from glbandits.service.domain.events import EventStatus, Mode
+from glbandits.service.domain.events import DecisionRequest, EventStatus, Mode
 from glbandits.service.export.loop_export import export_loop
+from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_statistics import Window
 from glbandits.service.runtime.replay.replay_verification import verify
+from glbandits.service.runtime.service import DECISION_TIMEOUT
 from glbandits.service.storage.event_store import EventStore
 from tests.service.http.v1.v1_site import ARMS, Site
 
@@ -42,6 +46,17 @@ def learned(site: Site) -> int:
     return site.service.loop("default").statistics.view(Window.ALL).total.learned
 
 
+def _fails_at(slot: str, decide: Any) -> Any:
+    """`Loop.decide` that fails for one slot."""
+
+    def failing(self: Loop, request: DecisionRequest) -> Any:
+        if request.slot == slot:
+            raise InvalidInput("failure of a test")
+        return decide(self, request)
+
+    return failing
+
+
 class TestRank:
     def test_positions_have_different_arms_and_probabilities(self, site: Site) -> None:
         ranked = rank(site, eventId="e", ids=list("abcd"), excluded=[1])
@@ -59,14 +74,48 @@ class TestRank:
             assert (record["shown"], record["probability"]) == (arm, ranked["probabilities"][position])
             assert sum(record["probabilities"]) == pytest.approx(1)
 
-    def test_a_repeated_ranking_stays_and_can_be_extended(self, site: Site) -> None:
+    def test_a_repeated_ranking_stays(self, site: Site) -> None:
         first = rank(site, eventId="e", k=2)
-        reward(site, eventId="e", position=0, value=1)
+        reward(site, eventId="e", position=0, value=1, cascade=True)
         site.learn()
         assert rank(site, eventId="e", k=2) == first
-        assert rank(site, eventId="e", k=4)["arms"][:2] == first["arms"]
-        assert rank(site, eventId="e", k=1)["arms"] == first["arms"][:1]
-        assert site.refusal("POST", "/v1/rank", {"arms": ARMS, "k": 2, "eventId": "e"})[0] == 400
+        for changed in ({"k": 4}, {"k": 1}, {"arms": ARMS}):
+            status, detail = site.refusal("POST", "/v1/rank", {"arms": FOUR, "k": 2, "eventId": "e"} | changed)
+            assert (status, "was decided before" in detail) == (400, True)
+        assert len(site.service.store.decisions_of("default", "e")) == 2
+
+    def test_a_partly_written_ranking_is_completed(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Loop, "decide", _fails_at("2", Loop.decide))
+            assert site.refusal("POST", "/v1/rank", {"arms": FOUR, "k": 4, "eventId": "e"})[0] == 400
+        begun = [logged.decision.shown for logged in site.service.store.decisions_of("default", "e")]
+        assert rank(site, eventId="e", k=4)["arms"][:2] == begun
+
+    def test_an_event_id_belongs_to_one_kind_of_request(self, site: Site) -> None:
+        rank(site, eventId="r")
+        site.decide(eventId="d")
+        for path, sent in (
+            ("decide", {"arms": FOUR, "eventId": "r"}),
+            ("rank", {"arms": ARMS, "k": 1, "eventId": "d"}),
+        ):
+            status, detail = site.refusal("POST", f"/v1/{path}", {"arms": ARMS} | sent)
+            assert (status, "was decided before" in detail) == (400, True)
+        slots_of = {name: len(site.service.store.decisions_of("default", name)) for name in "rd"}
+        assert slots_of == {"r": 3, "d": 1}
+
+    def test_a_slow_store_delays_a_ranking_once(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        """All positions together wait for one timeout, also those of a ranking that is in the log."""
+        first, append = rank(site, eventId="e", k=4), site.service.store.append
+
+        async def slow_append(events: Any) -> Any:
+            await asyncio.sleep(1.0)
+            return await append(events)
+
+        monkeypatch.setattr(site.service.store, "append", slow_append)
+        began = time.monotonic()
+        assert rank(site, eventId="e", k=4) == first
+        assert rank(site, eventId="f", k=4)["degraded"]
+        assert time.monotonic() - began < 6 * DECISION_TIMEOUT
 
     def test_concurrent_requests_get_the_same_ranking(self, site: Site) -> None:
         sent = {"arms": FOUR, "k": 4, "eventId": "e"}
@@ -106,6 +155,7 @@ class TestRank:
         [
             ({"k": 5}, "k must be at most 4"),
             ({"k": 2, "excluded": [0, 1, 3]}, "k must be at most 1"),
+            ({"k": 1, "excluded": [0, 1, 2, 3]}, "all actions are excluded"),
             ({"k": 0}, ">= 1"),
             ({"k": 51}, "<= 50"),
             ({"k": 1.5}, "Expected `int`"),
