@@ -12,15 +12,14 @@ import polars as pl
 import pytest
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import LoggedData, SlateColumns, evaluate_slates, read_export, read_slates
-from glbandits.service.domain.events import DecisionRequest, EventStatus, Mode
+from glbandits.service.domain.events import EventStatus, Mode
 from glbandits.service.export.loop_export import export_loop
-from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_statistics import Window
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.runtime.service import DECISION_TIMEOUT
 from glbandits.service.storage.event_store import EventStore
+from tests.service.helpers import fail_at
 from tests.service.http.v1.v1_site import ARMS, Site
 
 FOUR = [*ARMS, [0.2, 0.1]]
@@ -44,17 +43,6 @@ def rewards_of(store: EventStore, event_id: str) -> list[list[float | None]]:
 
 def learned(site: Site) -> int:
     return site.service.loop("default").statistics.view(Window.ALL).total.learned
-
-
-def _fails_at(slot: str, decide: Any) -> Any:
-    """`Loop.decide` that fails for one slot."""
-
-    def failing(self: Loop, request: DecisionRequest) -> Any:
-        if request.slot == slot:
-            raise InvalidInput("failure of a test")
-        return decide(self, request)
-
-    return failing
 
 
 class TestRank:
@@ -86,7 +74,7 @@ class TestRank:
 
     def test_a_partly_written_ranking_is_completed(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(Loop, "decide", _fails_at("2", Loop.decide))
+            fail_at("2", patch)
             assert site.refusal("POST", "/v1/rank", {"arms": FOUR, "k": 4, "eventId": "e"})[0] == 400
         begun = [logged.decision.shown for logged in site.service.store.decisions_of("default", "e")]
         assert rank(site, eventId="e", k=4)["arms"][:2] == begun
@@ -228,11 +216,25 @@ def test_exported_rankings_are_slates(site: Site, tmp_path: Path) -> None:
     evaluation = evaluate_slates(log, "uniform", ["rips"])
     assert (evaluation.slates, evaluation.logged) == (60, clicked / 60)
     assert evaluation["rips"].value == pytest.approx(total / 60, rel=1e-9)
+    assert (evaluation.unit, "payoff" in str(evaluation)) == ("reward", False)
     table = pl.read_parquet(folder / "*.parquet")
     slates = read_slates(table, SlateColumns(slate="event_id"))
     assert slates.propensities.shape == (60, 2)
     assert slates.filled is not None
     assert int((~slates.filled).sum()) == clicked // 2  # below a click at the first position
+
+
+def test_slates_of_decisions_with_values_are_payoffs(site: Site, tmp_path: Path) -> None:
+    for number in range(3):
+        rank(site, eventId=f"e{number}", values=[2, 2, 2, 2], costs=[0.5] * 4)
+        reward(site, eventId=f"e{number}", position=0, value=1)
+    site.learn()
+    export_loop(site.service.store, "default", folder := tmp_path / "out")
+    evaluation = evaluate_slates(read_export(folder, cluster="event_id"), "uniform", ["rips"])
+    assert (evaluation.unit, evaluation.logged) == ("payoff", 2 - 3 * 0.5)
+    assert "in payoffs" in str(evaluation)
+    slates = read_slates(pl.read_parquet(folder / "*.parquet"), SlateColumns(slate="event_id"))
+    assert slates.rewards.sum() == 3
 
 
 @pytest.mark.statistics
