@@ -73,13 +73,26 @@ def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
 def test_tables_of_all_formats_are_read_and_written(folder: Path, suffix: str) -> None:
     expected = read(decide(folder, "--arms", "new.csv"))
-    run = decide(folder, "--arms", f"new.{suffix}", "--output", f"out/decisions.{suffix}")
+    run = decide(folder, "--arms", f"new.{suffix}", "--out", f"out/decisions.{suffix}")
     assert run.returncode == 0, run.stderr
-    assert "40 decisions (" in run.stderr
+    first, last, summary = run.stderr.splitlines()
+    assert (first, last) == ("deciding: 0%", "deciding: 100%")
+    assert summary.startswith("40 decisions (")
     readers: Any = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}
     found = readers[suffix](folder / "out" / f"decisions.{suffix}")
     assert found["arm"].to_list() == expected["arm"].to_list()
     assert [path.name for path in (folder / "out").iterdir() if path.name.startswith((".", "tmp"))] == []
+
+
+@pytest.mark.parametrize("file", ["new.csv", "model.safetensors.csv", "payoffs.csv"])
+def test_files_that_decisions_need_are_not_replaced(folder: Path, file: str) -> None:
+    (folder / "payoffs.csv").write_text("arm,value\ncoat,1\nhat,1\nshoe,1", encoding="utf-8")
+    (folder / "model.safetensors.csv").unlink(missing_ok=True)
+    (folder / "model.safetensors.csv").symlink_to(folder / "model.safetensors")
+    before = (folder / file).read_bytes()
+    run = decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv", "--out", file)
+    assert (run.returncode, (folder / file).read_bytes()) == (2, before)
+    assert "--out must be another file" in run.stderr
 
 
 def test_decisions_repeat_and_the_model_is_not_changed(folder: Path) -> None:
@@ -147,6 +160,9 @@ def test_arms_may_be_described_by_a_table(folder: Path, tmp_path: Path) -> None:
     assert "describes arms by the columns" in run.stderr
     assert "--arm-table" in run.stderr
     assert set(read(decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv"))["arm"]) <= set(OFFERS)
+    (tmp_path / "offers.csv").write_text("offer,price\ncoat,9\nhat,2\ncoat,5", encoding="utf-8")
+    run = decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv")
+    assert "column 'offer', row 2: the value must name each arm of arm_table once" in run.stderr
 
 
 def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path) -> None:
@@ -170,7 +186,15 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
         ("age,code", "30,01", ("--id", "customer"), "has no column 'customer'"),
         ("age,code", "30,01", ("--top", "0"), "top must be a whole number of at least 1"),
         ("age,code", "30,01", ("--interval", "90"), "interval must be a finite number"),
-        ("age,code", "30,01", ("--output", "out.xlsx"), "unknown suffix of --output '.xlsx'"),
+        ("age,code", "30,01", ("--interval", "1"), "above 0 and at most 0.999999999; got 1.0"),
+        ("age,code", "30,01", ("--out", "out.xlsx"), "unknown suffix of --out '.xlsx'"),
+        ("age,code", "30,01", ("--out", "bad.csv"), "--out must be another file than bad.csv"),
+        ("age,code", "30,01", ("--out", "bad.csv/new.csv"), "--out needs a writable folder; got bad.csv"),
+        ("age,code", "30,01", ("--out", "folder.csv"), "--out must be a file; folder.csv is a folder"),
+        ("id,age,code", "1,30,01\n2,30,01\n1,40,02", ("--id", "id"), "one row each; 2 ids are at 3 places"),
+        ("id,age,code", "1,30,01\n,30,01", ("--id", "id"), "must identify contexts; 1 rows have none"),
+        ("id,age,code", '1,30,01\n" ",30,01', ("--id", "id"), "must identify contexts; 1 rows have none"),
+        ("id,age,code,offer", "1,3,01,hat\n1,4,01,coat\n1,4,01,hat ", ARMS, "row 2: the value must name each arm of"),
         ("age,code", "30,01", ("--payoffs", "margin"), "payoffs must name columns"),
         ("age,code", "30,01", ("--payoffs", "m_{arm}"), "has no column 'm_coat'"),
         ("age,code,offer", "30,01,hat", ("--arm", "offer"), "needs the column that identifies a context"),
@@ -183,6 +207,7 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
 )  # fmt: skip
 def test_bad_input_is_one_sentence(folder: Path, header: str, rows: str, words: tuple[str, ...], message: str) -> None:
     (folder / "bad.csv").write_text(f"{header}\n{rows}".strip() + "\n", encoding="utf-8")
+    (folder / "folder.csv").mkdir(exist_ok=True)
     run = decide(folder, "--arms", "bad.csv", *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr
