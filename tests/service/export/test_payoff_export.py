@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glbandits import InvalidInput
 from glbandits.evaluation import evaluate, open_log, read_export
 from glbandits.service.domain.events import Decision
 from glbandits.service.domain.loop_config import LoopConfig
@@ -64,11 +63,20 @@ def test_export_is_evaluated_in_payoffs(store: SqliteStore, tmp_path: Path) -> N
     assert evaluate(open_log(folder, payoffs=False), "arm:b", ["snips"]).unit == "reward"
 
 
+def test_decision_without_values_counts_in_rewards(store: SqliteStore, tmp_path: Path) -> None:
+    store.append_blocking([dense(ROWS, 1, values=None), reward(str(ROWS), ROWS + 1, 1.0)])
+    export_loop(store, "shop", folder := tmp_path / "out")
+    [log] = read_export(folder).blocks()
+    assert log.values is not None
+    assert log.costs is not None
+    np.testing.assert_array_equal(log.values[-2:], [VALUES, (1.0, 1.0, 1.0)])
+    np.testing.assert_array_equal(log.costs[-2:], [COSTS, (0.0, 0.0, 0.0)])
+    assert log.payoffs[-1] == log.rewards[-1] == 1.0
+
+
 def test_table_replaces_the_values_of_the_export(store: SqliteStore, tmp_path: Path) -> None:
     store.append_blocking([dense(ROWS, 0, values=None)])
     export_loop(store, "shop", folder := tmp_path / "out")
-    with pytest.raises(InvalidInput, match="1 of 201 decisions .* no values"):
-        read_export(folder)
     [log] = open_log(folder, payoffs={"arm": ["a", "b", "c"], "value": [1, 2, 3]}).blocks()
     np.testing.assert_array_equal(log.payoffs, (log.chosen + 1) * log.rewards)
 

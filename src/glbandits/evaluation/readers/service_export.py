@@ -75,7 +75,8 @@ def read_export(
         features: a feature map, such as that of another model, or a fitted scikit-learn transformer. It encodes the
             fields of the requests. By default, the features are those of the present model of the loop.
         sparse: whether arms are `SparseArms`. By default as in the export, or above 4,096 features.
-        payoffs: whether the values and costs of the actions are read, if the decisions have them.
+        payoffs: whether the values and costs of the actions are read, if a decision has them. In decisions without
+            them, every value is 1 and every cost 0, as the service decided.
 
     Raises InvalidInput if the folder has no complete export, or if `features` is given and the export has no fields.
     """
@@ -106,7 +107,7 @@ def read_export(
             dim = given.dim
         else:
             dim = sparse_width or table.select(pl.col("features").list.first().list.len().first()).collect().item()
-        payoff_columns = _payoff_columns(table, folder) if payoffs else ()
+        payoff_columns = PAYOFFS if payoffs and _has_payoffs(table) else ()
         arms = pl.col("actions")
         names = table.select(arms.explode().unique()).collect(engine="streaming").to_series().to_list()
         binary = binary_rewards(pl.col("reward").cast(pl.Float64)).alias("binary")
@@ -156,7 +157,7 @@ class ServiceExport(DisplayedLog):
     feature_columns: tuple[str, ...]
     """The columns from which features are computed: DENSE, SPARSE or FIELDS."""
     payoff_columns: tuple[str, ...]
-    """PAYOFFS; or () if decisions have no values. Then estimates are rewards."""
+    """PAYOFFS; or () if no decision has values. Then estimates are rewards."""
     running: RunningPolicy | None
     """What decides in the loop; None in an export of another program."""
     arm_names: ClassVar[None] = None
@@ -180,7 +181,9 @@ class ServiceExport(DisplayedLog):
         arm_mask = np.arange(self.max_arms) < counts[:, np.newaxis]
         numbers = {name: np.zeros(arm_mask.shape) for name in ("probabilities", *self.payoff_columns)}
         for name, array in numbers.items():
-            array[arm_mask] = _values(table[name].explode(), int(counts.sum()))
+            array[arm_mask] = float(name == "values")  # without payoffs, a value is 1 and a cost 0
+            given = table[name].is_not_null().to_numpy() if name in PAYOFFS else np.full(len(table), True)
+            array[arm_mask & given[:, np.newaxis]] = _values(table[name].filter(given).explode(), counts[given].sum())
         indices = np.full(arm_mask.shape, -1)
         indices[arm_mask] = name_indices(table["actions"].explode(), self.names, advice="Open the export again")
         return LoggedData(
@@ -267,18 +270,11 @@ def _check_fields(table: pl.LazyFrame, features: Features, folder: object) -> No
         )
 
 
-def _payoff_columns(table: pl.LazyFrame, folder: object) -> tuple[str, ...]:
-    """Return PAYOFFS, or () if no decision has values. Raises InvalidInput if only some decisions have values."""
+def _has_payoffs(table: pl.LazyFrame) -> bool:
+    """Return whether a decision has values of its actions."""
     if not {*PAYOFFS} <= {*table.collect_schema().names()}:
-        return ()
-    without, rows = table.select(pl.col("values").null_count(), pl.len().alias("rows")).collect().row(0)
-    if 0 < without < rows:
-        raise InvalidInput(
-            f"{without:,} of {rows:,} decisions of {folder} have no values of their actions. Give the values of all "
-            "actions as a table with the columns arm, value and cost",
-            field="payoffs",
-        )
-    return () if without else PAYOFFS
+        return False
+    return bool(table.select(pl.col("values").is_not_null().any()).collect().item())
 
 
 def _values(series: pl.Series, size: int) -> Floats:
