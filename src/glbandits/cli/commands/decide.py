@@ -73,11 +73,11 @@ def decide_command(
     check_int("top", top, at_least=1, at_most=LARGEST_TOP)
     check_int("draws", draws, at_least=1)
     check_float("interval", interval, above=0.0, at_most=LARGEST_INTERVAL)
-    payoff_table = payoffs if is_payoff_file(payoffs) else None
+    payoff_table = Path(payoffs) if payoffs and is_payoff_file(payoffs) else None
     of_payoffs = split_names([payoffs]) if payoffs and not payoff_table else ()
     columns = OfferColumns(id=id_column, arm=arm, per_arm=split_names(per_arm), payoffs=of_payoffs)
-    for source in map(Path, filter(None, [arms, model, arm_table, payoff_table])):
-        if out is not None and _contains(source, out):
+    for source in (arms, model, arm_table, payoff_table):
+        if out is not None and source is not None and _contains(source, out):
             raise InvalidInput(f"--out must not be a file that the decisions are made from; got {out} for {source}")
     saved = Bandit.load(model)
     bandit = Bandit(saved.policy, saved.dim, seed, sparse=saved.sparse, features=saved.features)
