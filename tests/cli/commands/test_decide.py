@@ -1,11 +1,16 @@
 """`glb decide`: from a log to decisions for a file of customers, without Python."""
 
+import re
+import shutil
+from doctest import DocTestParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
+from polars.testing import assert_frame_equal
 
 from glbandits import Bandit
 from tests.cli.in_process import Run, glb
@@ -38,6 +43,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     customers.write_parquet(folder / "new.parquet")
     customers.write_ndjson(folder / "new.jsonl")
     return folder
+
+
+def test_commands_of_the_guide_run(tmp_path: Path) -> None:
+    """The Python examples of the page run as doctests. Its path without Python runs here, on the log of the page."""
+    page = (Path(__file__).parents[3] / "docs" / "from-csv-to-bandit.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for example in DocTestParser().get_examples(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]):
+        exec(example.source, names)
+    shutil.copy(names["path"], tmp_path)
+    names["folder"].cleanup()
+    section = page.partition("## Decide for a file\n")[2].partition("\n## ")[0]
+    for block in re.findall(r"```sh\n(.*?)```", section, re.DOTALL):
+        for name, text in re.findall(r"^cat > (\S+) <<END\n(.*?)^END$", block, re.DOTALL | re.MULTILINE):
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        for command in re.findall(r"^glb (.*)$", block.replace("\\\n", ""), re.MULTILINE):
+            run = glb(*command.split(), folder=tmp_path)
+            assert run.returncode == 0, run.stderr
+    shown = pl.read_csv(section.split("```\n")[2].encode())
+    found = pl.read_csv(tmp_path / "decisions.csv")
+    assert_frame_equal(found.with_columns(cs.float().round(2)), shown)
+    assert pl.read_ndjson(tmp_path / "offers.jsonl")["arm_2"].to_list() == ["shoe", "hat", "shoe"]
 
 
 def decide(folder: Path, *words: str) -> Run:
@@ -92,7 +118,17 @@ def test_files_that_decisions_need_are_not_replaced(folder: Path, file: str) -> 
     before = (folder / file).read_bytes()
     run = decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv", "--out", file)
     assert (run.returncode, (folder / file).read_bytes()) == (2, before)
-    assert "--out must be another file" in run.stderr
+    assert "--out must not be a file that the decisions are made from" in run.stderr
+
+
+@pytest.mark.parametrize("source", ["parts", "parts/*.csv", "./parts/"])
+def test_decisions_are_not_written_among_their_arms(folder: Path, source: str) -> None:
+    (folder / "parts").mkdir(exist_ok=True)
+    (folder / "parts" / "first.csv").write_bytes((folder / "new.csv").read_bytes())
+    run = decide(folder, "--arms", source, "--out", "parts/second.csv")
+    assert run.returncode == 2
+    assert "--out must not be a file that the decisions are made from" in run.stderr
+    assert decide(folder, "--arms", source, "--out", "second.csv").returncode == 0
 
 
 def test_decisions_repeat_and_the_model_is_not_changed(folder: Path) -> None:
@@ -188,7 +224,7 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
         ("age,code", "30,01", ("--interval", "90"), "interval must be a finite number"),
         ("age,code", "30,01", ("--interval", "1"), "above 0 and at most 0.999999999; got 1.0"),
         ("age,code", "30,01", ("--out", "out.xlsx"), "unknown suffix of --out '.xlsx'"),
-        ("age,code", "30,01", ("--out", "bad.csv"), "--out must be another file than bad.csv"),
+        ("age,code", "30,01", ("--out", "bad.csv"), "--out must not be a file that the decisions are made from"),
         ("age,code", "30,01", ("--out", "bad.csv/new.csv"), "--out needs a writable folder; got bad.csv"),
         ("age,code", "30,01", ("--out", "folder.csv"), "--out must be a file; folder.csv is a folder"),
         ("id,age,code", "1,30,01\n2,30,01\n1,40,02", ("--id", "id"), "one row each; 2 ids are at 3 places"),

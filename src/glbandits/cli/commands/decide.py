@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -72,12 +73,12 @@ def decide_command(
     check_int("top", top, at_least=1, at_most=LARGEST_TOP)
     check_int("draws", draws, at_least=1)
     check_float("interval", interval, above=0.0, at_most=LARGEST_INTERVAL)
-    payoff_table = payoffs if is_payoff_file(payoffs) else None
+    payoff_table = Path(payoffs) if payoffs and is_payoff_file(payoffs) else None
     of_payoffs = split_names([payoffs]) if payoffs and not payoff_table else ()
     columns = OfferColumns(id=id_column, arm=arm, per_arm=split_names(per_arm), payoffs=of_payoffs)
-    for source in map(Path, filter(None, [arms, model, arm_table, payoff_table])):
-        if out is not None and out.exists() and source.exists() and out.samefile(source):
-            raise InvalidInput(f"--out must be another file than {source}, which the decisions need")
+    for source in (arms, model, arm_table, payoff_table):
+        if out is not None and source is not None and _contains(source, out):
+            raise InvalidInput(f"--out must not be a file that the decisions are made from; got {out} for {source}")
     saved = Bandit.load(model)
     bandit = Bandit(saved.policy, saved.dim, seed, sparse=saved.sparse, features=saved.features)
     bandit.state = saved.state
@@ -104,6 +105,13 @@ def decide_command(
     if out is not None:
         shares = ", ".join(f"{name} {count / chosen.total():.1%}" for name, count in chosen.most_common(10))
         console.print(f"{chosen.total():,} decisions ({shares}): {out}", soft_wrap=True, markup=False)
+
+
+def _contains(source: Path, file: Path) -> bool:
+    """Whether a file is the source, or one of the files of a source that is a folder or a pattern."""
+    if source.is_file():
+        return file.exists() and file.samefile(source)
+    return fnmatch(str(file.resolve()), str(source.resolve() / "*" if source.is_dir() else source.resolve()))
 
 
 def decided(bandit: Bandit, offers: Offers, *, top: int, interval: float, draws: int) -> pl.DataFrame:
