@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+import re
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service import Settings, create_app
-from glbandits.service.client import AsyncClient, Client, ServiceError, calls, decide_request
+from glbandits.service.client import AsyncClient, Client, ServiceError, calls, decide_request, reward_request
 from glbandits.service.client.calls import Destination, Pause
 from glbandits.service.domain.events import EventStatus
 from glbandits.service.http.v1.schemas import DecideRequest
@@ -128,7 +129,7 @@ def test_client_sends_payoffs(live: Live) -> None:
         with pytest.raises(ServiceError, match="payoffs"):
             client.decide(arms, event_id=event_id)
         for wrong in ([1, 2, np.nan], [[1, 2, 3]], 5):
-            with pytest.raises(InvalidInput, match="values must be finite numbers"):
+            with pytest.raises(InvalidInput, match=re.escape(f"one for each arm; got {wrong}")):
                 client.decide(arms, values=wrong)
         with pytest.raises(TypeError, match="oops"):
             client.decide(arms, oops=1)
@@ -163,7 +164,9 @@ def test_explanation_adds_up_to_the_scores(live: Live) -> None:
 def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     with live.client("other") as client:
         questions = [decide_request(ARMS, event_id="b1"), decide_request(ARMS, event_id="b2"), decide_request([[1.0]])]
-        reply = client.batch(questions, [("b1", 1.0), ("nobody", 1.0)])
+        ranked = client.rank(ARMS, 2).event_id
+        click = reward_request(ranked, 1.0, position=0, cascade=True)
+        reply = client.batch(questions, [("b1", 1.0), ("nobody", 1.0), click])
     first, second, third = reply.decide
     assert first.decided is not None
     assert second.decided is not None
@@ -171,6 +174,7 @@ def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     assert third.problem.status == 400
     assert reply.reward[0].rewarded is not None
     assert reply.reward[1].problem is not None
+    assert reply.reward[2].rewarded is not None
 
 
 def test_threads_may_share_a_client(server: Live) -> None:

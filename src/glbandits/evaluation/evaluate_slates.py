@@ -22,7 +22,7 @@ from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Interval, ratio
 from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice, split
-from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.logged_data import Log, first_row_of
 from glbandits.evaluation.readers.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
 from glbandits.evaluation.replay.train import train
 from glbandits.policies import Policy
@@ -81,6 +81,8 @@ class SlateEvaluation:
     """Mean reward of a slate of the log."""
     slates: int
     level: float
+    unit: str = "reward"
+    """`payoff` if the log has values: each slot then counts value * reward - cost."""
 
     def __getitem__(self, name: str) -> SlateEstimate:
         return lookup("estimate", name, {estimate.name: estimate for estimate in self.estimates})
@@ -93,9 +95,12 @@ class SlateEvaluation:
             f"{f'[{result.normal.low:.5f}, {result.normal.high:.5f}]':^22s} {result.largest_coefficient:.3g}"
             for result in self.estimates
         ]
-        return "\n".join([*lines, f"{'the log':12s} {self.logged:10.5f} over {self.slates} slates"])
+        return "\n".join([*lines, f"{'the log':12s} {self.logged:10.5f} {self._size()}"])
 
     __repr__ = __str__
+
+    def _size(self) -> str:
+        return f"over {self.slates} slates" + (", in payoffs" if self.unit == "payoff" else "")
 
     def _repr_html_(self) -> str:
         rows = [
@@ -108,7 +113,7 @@ class SlateEvaluation:
             for each in self.estimates
         ]
         columns = ("estimate", "value", "error", f"{percent(self.level)} interval")
-        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} over {self.slates} slates",)).to_html()
+        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} {self._size()}",)).to_html()
 
 
 def evaluate_slates(
@@ -120,6 +125,8 @@ def evaluate_slates(
     level: float = DEFAULT_LEVEL,
 ) -> SlateEvaluation:
     """Estimate the mean reward of a slate if the target had filled its slots.
+
+    If a log of decisions has values (`LoggedData.values`), all results are payoffs, as in `evaluate`.
 
     Args:
         log: a `SlateLog`; or a log of decisions with one row for each slot, whose clusters are the slates.
@@ -150,7 +157,8 @@ def evaluate_slates(
         used = coefficients[:, :1] if whole else coefficients
         rewards = slates.rewards[:, np.newaxis] if whole else slates.rewards
         estimates.append(_estimate(name, used, rewards, self_normalised, level))
-    return SlateEvaluation(tuple(estimates), float(slates.rewards.sum() / len(slates)), len(slates), level)
+    unit = "reward" if isinstance(log, SlateLog) or first_row_of(log).values is None else "payoff"
+    return SlateEvaluation(tuple(estimates), float(slates.rewards.sum() / len(slates)), len(slates), level, unit)
 
 
 def compare_on_slates(

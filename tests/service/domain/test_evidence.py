@@ -111,7 +111,7 @@ def test_only_decisions_with_evidence_count(changed: dict[str, Any], counts: tup
 
 def test_limits_of_the_link_are_the_default() -> None:
     evidence = LoopEvidence().extended_by([only(reward_range=None)], (0.0, 1.0))
-    assert (evidence.past.decisions, evidence.limits) == (1, (0.0, 1.0))
+    assert (evidence.past.decisions, evidence.past.scale_sum) == (1, 1.0)
 
 
 def test_sum_beyond_the_limits_counts_as_the_limit() -> None:

@@ -52,6 +52,17 @@ def test_missing_evidence_has_its_own_verdicts(evidence: LoopEvidence, verdict: 
     assert judge_past(evidence).verdict is verdict
 
 
+def test_one_decision_with_other_limits_hardly_changes_the_verdict() -> None:
+    evidence = evidence_of(600, (0.2, 0.3, 0.6))
+    other = SettledDecision(1, decision("e", reward_range=(-1.0, 1.0)), ((5, 0.0),), False)
+    before, after = judge_past(evidence), judge_past(evidence.extended_by([other], UNLIMITED))
+    assert before.low is not None
+    assert (after.difference, after.low) == (
+        pytest.approx(before.difference, rel=0.01),
+        pytest.approx(before.low, rel=0.02),
+    )
+
+
 @pytest.mark.parametrize(
     ("means", "verdict"),
     [((0.2, 0.3, 0.6), LoopVerdict.BETTER), ((0.6, 0.1, 0.1), LoopVerdict.WORSE)],

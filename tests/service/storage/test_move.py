@@ -18,7 +18,7 @@ from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.move import move
 from glbandits.service.storage.open_store import open_store
 from tests.cli.in_process import glb
-from tests.service.helpers import activation, decision, reward
+from tests.service.helpers import activation, decision, decisions_of_slots, reward
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 from tests.service.storage.postgres.postgres_server import PostgresServer
 
@@ -31,7 +31,7 @@ def source_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     made = play_rounds(loop, store, clock, 40)
     assert loop.delete_log(made[5].timestamp) == 5
     store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("f", slot="\u0416"), decision("g")])
-    store.append_blocking([decision("r", slot=slot, values=(1.0, 2.0, 3.0), costs=(0.1, 0.0, 0.0)) for slot in "01"])
+    store.append_blocking(decisions_of_slots("r", "01", values=(1.0, 2.0, 3.0), costs=(0.1, 0.0, 0.0)))
     store.append_blocking([replace(reward("r", slot="0"), cascade=True)])
     store.append_blocking([reward("e", value=1 / 3, key="k"), reward("f", slot="\u0416"), activation("g"), reward("?")])
     Keys(store, microseconds).create("shop")

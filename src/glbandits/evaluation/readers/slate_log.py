@@ -122,6 +122,8 @@ class SlateColumns:
 def read_slates(table: Any, columns: SlateColumns | None = None) -> SlateLog:
     """Read a log of slates from a polars or pandas data frame, or from a dict of columns.
 
+    The values and costs of an export are not read, so results are rewards. `evaluate_slates` of `open_log` has payoffs.
+
     >>> table = {
     ...     "slate": ["u", "u", "v"], "slot": [1, 2, 1], "arm": ["a", "b", "b"],
     ...     "propensity": [0.5, 0.25, 0.5], "reward": [1, 0, 1],

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Arms: TypeAlias = "ArrayLike | Sequence[Mapping[str, Any]]"
+BatchReward: TypeAlias = tuple[str, float] | EventRewardRequest
+"""An event id and its reward, or a request from `reward_request`."""
 Content = TypeVar("Content")
 
 BUSY = (429, 503)
@@ -166,12 +168,9 @@ def rank(arms: Arms, k: int, options: DecideOptions) -> Call[Ranked]:
     return Call("/rank", Ranked, RankingRequest(k=check_int("k", k, at_least=1), **request))
 
 
-def reward(
-    event_id: str, value: float, key: str | None = None, *, position: int | None = None, cascade: bool = False
-) -> Call[Rewarded]:
+def reward(event_id: str, value: float, key: str | None, *, position: int | None, cascade: bool) -> Call[Rewarded]:
     """Return the call of `Client.reward`."""
-    where = None if position is None else check_int("position", position, at_least=0)
-    return Call("/reward", Rewarded, replace(_reward_request(event_id, value, key), position=where, cascade=cascade))
+    return Call("/reward", Rewarded, reward_request(event_id, value, key=key, position=position, cascade=cascade))
 
 
 def activate(event_id: str) -> Call[Rewarded]:
@@ -179,11 +178,12 @@ def activate(event_id: str) -> Call[Rewarded]:
     return Call("/activate", Rewarded, ActivateRequest(event_id=event_id))
 
 
-def batch(decisions: Sequence[DecideRequest], rewards: Sequence[tuple[str, float]]) -> Call[BatchReply]:
+def batch(decisions: Sequence[DecideRequest], rewards: Sequence[BatchReward]) -> Call[BatchReply]:
     """Return the call of `Client.batch`."""
     named = [each if each.event_id else replace(each, event_id=new_event_id()) for each in decisions]
-    request = BatchRequest(decide=named, reward=[_reward_request(event_id, value) for event_id, value in rewards])
-    return Call("/batch", BatchReply, request)
+    sent = [each if isinstance(each, EventRewardRequest) else reward_request(*each) for each in rewards]
+    keyed = [each if each.key else replace(each, key=new_event_id()) for each in sent]
+    return Call("/batch", BatchReply, BatchRequest(decide=named, reward=keyed))
 
 
 def explanation(event_id: str, limit: int) -> Call[Explanation]:
@@ -211,7 +211,7 @@ def decide_request(
     fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
     fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
     fields |= {
-        name: None if payoffs is None else _numbers([payoffs], f"{name} must be finite numbers, one for each arm")[0]
+        name: None if payoffs is None else _numbers(payoffs, f"{name} must be finite numbers, one for each arm")
         for name, payoffs in (("values", values), ("costs", costs))
     }
     if isinstance(arms, Sequence) and arms and isinstance(arms[0], Mapping):
@@ -223,26 +223,36 @@ def decide_request(
         raise InvalidInput(f"context needs arms with named fields, a list of dicts; got arms {value_text(arms)}")
     arms = arms.__array__().tolist() if hasattr(arms, "__array__") else arms
     wanted = "arms must be finite numbers of shape (K, width), a row for each arm"
-    return DecideRequest(arms=_numbers(arms, wanted), **fields)
-
-
-def _numbers(rows: Any, wanted: str) -> list[list[float]]:
-    """Return rows of numbers as lists. Raises InvalidInput with what is wanted, unless all are finite."""
+    given: Any = arms
     try:
-        numbers = [[float(value) for value in row] for row in rows]
-        is_finite = all(math.isfinite(value) for row in numbers for value in row)
+        return DecideRequest(arms=[_numbers(arm, wanted) for arm in given], **fields)
+    except (TypeError, InvalidInput):
+        raise InvalidInput(f"{wanted}; got {value_text(arms)}") from None
+
+
+def _numbers(given: Any, wanted: str) -> list[float]:
+    """Return numbers as a list. Raises InvalidInput with what is wanted, unless all are finite."""
+    try:
+        numbers = [float(value) for value in given]
+        is_finite = all(map(math.isfinite, numbers))
     except (TypeError, ValueError, OverflowError):
         is_finite = False
     if not is_finite:
-        raise InvalidInput(f"{wanted}; got {value_text(rows)}")
+        raise InvalidInput(f"{wanted}; got {value_text(given)}")
     return numbers
 
 
-def _reward_request(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:
+def reward_request(
+    event_id: str, value: Any, *, key: str | None = None, position: int | None = None, cascade: bool = False
+) -> EventRewardRequest:
+    """Return a reward for `Client.batch`, with the arguments of `Client.reward`."""
+    where = None if position is None else check_int("position", position, at_least=0)
     try:
         is_finite = math.isfinite(value)
     except (TypeError, ValueError, OverflowError):  # text, several numbers, or an int that is no float
         is_finite = False
     if not is_finite:
         raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
-    return EventRewardRequest(event_id=event_id, value=float(value), key=key or new_event_id())
+    return EventRewardRequest(
+        event_id=event_id, value=float(value), key=key or new_event_id(), position=where, cascade=cascade
+    )

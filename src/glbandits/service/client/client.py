@@ -10,7 +10,7 @@ from typing import Self, TypeVar, Unpack
 import httpx2
 
 from glbandits.service.client import calls
-from glbandits.service.client.calls import Arms, Call, DecideOptions, Destination, Pause
+from glbandits.service.client.calls import Arms, BatchReward, Call, DecideOptions, Destination, Pause
 from glbandits.service.http.v1.schemas import (
     BatchReply,
     Decided,
@@ -90,12 +90,13 @@ class Client:
         """Activate a deferred decision, so that it is learned."""
         return self._send(calls.activate(event_id))
 
-    def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
+    def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[BatchReward] = ()) -> BatchReply:
         """Request decisions and send rewards in one request, each with an outcome of its own.
 
         Args:
             decide: requests from the function `decide_request`.
-            reward: event ids and values, also of decisions in the same batch.
+            reward: event ids and values, also of decisions in the same batch; or requests from the function
+                `reward_request`, for positions of rankings.
         """
         return self._send(calls.batch(decide, reward))
 
@@ -164,7 +165,7 @@ class AsyncClient:
         """Activate a deferred decision, so that it is learned."""
         return await self._send(calls.activate(event_id))
 
-    async def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
+    async def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[BatchReward] = ()) -> BatchReply:
         """Request decisions and send rewards in one request, each with an outcome of its own."""
         return await self._send(calls.batch(decide, reward))
 

@@ -47,6 +47,8 @@ class DecisionTotals:
     """Decisions in which the drawn action was not the most likely one."""
     agreed: int = 0
     """Decisions in which the drawn action was the baseline."""
+    with_values: int = 0
+    """Decisions whose actions have values, so that the model decides by payoff."""
     learned: int = 0
     missing: int = 0
     """Learned decisions that got the default reward, because no reward came in time."""
@@ -127,6 +129,7 @@ def totals_of(settled: SettledDecision) -> DecisionTotals:
         decisions=1,
         explored=decision.probabilities[decision.chosen] < max(decision.probabilities),
         agreed=decision.chosen == baseline,
+        with_values=decision.values is not None,
     )
     totals.actions[decision.actions[decision.shown]] = 1
     if settled.rewards:

@@ -51,6 +51,11 @@ def size_of(event: Event) -> int:
     return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0
 
 
+def opens_event(decision: Decision) -> bool:
+    """Return whether a decision is the first of its event. The decisions of other slots follow it."""
+    return not decision.slots or decision.slot == decision.slots[0]
+
+
 class PriorEvent(NamedTuple):
     """A reward with a key, or an activation, that is already recorded for a decision."""
 
@@ -68,6 +73,8 @@ class KnownDecision(msgspec.Struct):
     keys: dict[str, PriorEvent] = {}
     """Recorded rewards by key, for the keys of the events to classify."""
     activation: PriorEvent | None = None
+    marked: bool = False
+    """Whether it has a reward without a value in time, see `Reward.cascade`."""
 
 
 class EventClassifier:
@@ -113,6 +120,12 @@ class EventClassifier:
         first = self._known.get(name)
         if first is not None:
             return Receipt(DUPLICATE, first.sequence)
+        if opens_event(decision):
+            others = self._slots_of(decision)
+            if others:
+                return Receipt(DUPLICATE, others[0].sequence)
+        elif (*name[:2], decision.slots[0]) not in self._known:  # it was refused or deleted
+            return Receipt(DUPLICATE, 0)
         self.last = sequence = self.last + 1
         deadline = decision.timestamp + decision.reward_window
         self._known[name] = new = KnownDecision(sequence, deadline, decision.reward_range)
@@ -135,22 +148,25 @@ class EventClassifier:
         key = reward.key
         first = decision.keys.get(key) if key else None
         if first is not None and not _replaces(late, first):
-            return Receipt(DUPLICATE, first.sequence)
-        self.last = sequence = self.last + 1
-        if key:
-            decision.keys[key] = PriorEvent(sequence, late)
-        self.rewards.append((sequence, decision.sequence, late, reward))
+            receipt = Receipt(DUPLICATE, first.sequence)
+        else:
+            self.last = sequence = self.last + 1
+            if key:
+                decision.keys[key] = PriorEvent(sequence, late)
+            self.rewards.append((sequence, decision.sequence, late, reward))
+            receipt = Receipt(LATE if late else ACCEPTED, sequence)
         if reward.cascade:
             self._mark_unobserved(reward, decision)
-        return Receipt(LATE if late else ACCEPTED, sequence)
+        return receipt
 
     def _mark_unobserved(self, reward: Reward, decision: KnownDecision) -> None:
-        """Add a reward without a value to each later slot of the event."""
+        """Add a reward without a value to each later slot of the event that has none. A late one would say nothing."""
         mark = msgspec.structs.replace(reward, value=None, key="")
         for slot in self._slots_of(reward):
-            if slot.sequence > decision.sequence:
+            if slot.sequence > decision.sequence and not slot.marked and not self._is_late(reward, slot):
                 self.last += 1
-                self.rewards.append((self.last, slot.sequence, self._is_late(reward, slot), mark))
+                slot.marked = True
+                self.rewards.append((self.last, slot.sequence, False, mark))
 
     def _classify_activation(self, activation: Activation) -> Receipt:
         slots = self._slots_of(activation)
@@ -170,7 +186,7 @@ class EventClassifier:
             self.activations.append((sequence, slot.sequence, late, activation))
         return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, sequence)
 
-    def _slots_of(self, event: Reward | Activation) -> list[KnownDecision]:
+    def _slots_of(self, event: Event) -> list[KnownDecision]:
         if self._slots is None:
             self._slots = {}
             for (loop, event_id, _), known in self._known.items():

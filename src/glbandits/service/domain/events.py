@@ -46,6 +46,8 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str
     slot: str = ""
     """Id of the slot: an event with several slots has one decision for each. Empty if there is only one."""
+    slots: tuple[str, ...] = ()
+    """Ids of all slots of the event, in the order of their decisions. Empty if there is only one."""
     request: bytes
     """The features of the request, in the format that `encoding` names."""
     encoding: str
@@ -118,7 +120,7 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True):
     """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
     cascade: bool = False
     """Whether the user looked at the slots of the event in their order, and at none after this one. The log then has
-    a reward without a value for each of the later slots."""
+    one reward without a value for each of the later slots."""
     refusal: str = ""
     """Why the API refuses the value; empty if it does not. The store counts a refused reward as out of range."""
 
@@ -134,7 +136,8 @@ class EventStatus(StrEnum):
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
-    """The log has an event of the same name. The repeated event changes nothing."""
+    """The log has an event of the same name, or a decision of an event with other slots. The repeated event changes
+    nothing. Only a repeated reward with `cascade` marks later slots that are not marked."""
     LATE = "late"
     """The event came after the reward window. It is in the log, but the model does not learn it."""
     UNKNOWN = "unknown"
@@ -167,7 +170,7 @@ class SettledDecision(msgspec.Struct, frozen=True):
     """The timestamp and the value of each reward, in the order of the log."""
     activated: bool
     observed: bool = True
-    """False for a slot after the one at which the user stopped (`Reward.cascade`)."""
+    """False for a slot after the one at which the user stopped (`Reward.cascade`), if it has no reward of its own."""
 
 
 class LoggedReward(msgspec.Struct, frozen=True):
@@ -195,5 +198,5 @@ class LoggedDecision(msgspec.Struct, frozen=True):
         """Return the decision with only the rewards and the activation that came in time."""
         in_time = [(reward.timestamp, reward.value) for reward in self.rewards if not reward.late]
         rewards = tuple((timestamp, value) for timestamp, value in in_time if value is not None)
-        observed = len(rewards) == len(in_time)
+        observed = bool(rewards) or not in_time
         return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None, observed)

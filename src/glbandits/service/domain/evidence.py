@@ -46,6 +46,8 @@ class Row(NamedTuple):
     rewarded: float
     """1 if a reward came in time; 0 if the decision got the default reward."""
     reward: float
+    scale: float
+    """The largest reward minus the smallest one."""
     baseline_predicted: float
     others_predicted: float
     """The mean rewards of earlier decisions that showed the baseline, and of those that showed another action."""
@@ -65,12 +67,14 @@ class Segment(msgspec.Struct, frozen=True):
     """Decisions in which the baseline had probability 0. For them the bounds assume the worst."""
     reward_sum: float = 0.0
     square_sum: float = 0.0
+    scale_sum: float = 0.0
+    """Sum of `Row.scale`. Differences are shown on the mean scale, which is exact if the limits have never changed."""
     state: tuple[float, ...] = ()
     """The state of the confidence sequence."""
 
     def extended_by(self, rows: Floats) -> "Segment":
         """Return the segment with at least one more row: an array (decisions, fields of `Row`)."""
-        timestamps, baseline, showed_baseline, rewarded, rewards = rows.T[:5]
+        timestamps, baseline, showed_baseline, rewarded, rewards, scale = rows.T[:6]
         others = np.maximum(1.0 - baseline, 0.0)
         weight = np.divide(others, baseline, out=np.full_like(others, np.inf), where=baseline > 0.0)
         sequence = self.sequence()
@@ -80,7 +84,7 @@ class Segment(msgspec.Struct, frozen=True):
             chosen=np.where(showed_baseline, 0, 1),
             weights=np.where(showed_baseline, -weight, 1.0),
             rewards=rewards,
-            predicted=rows[:, 5:],
+            predicted=rows[:, 6:],
         )
         return replace(
             self,
@@ -91,6 +95,7 @@ class Segment(msgspec.Struct, frozen=True):
             unsupported=self.unsupported + int((baseline == 0.0).sum()),
             reward_sum=self.reward_sum + float(rewards.sum()),
             square_sum=self.square_sum + float(np.square(rewards).sum()),
+            scale_sum=self.scale_sum + float(scale.sum()),
             state=sequence.state(),
         )
 
@@ -121,8 +126,6 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Running mean rewards of decisions that showed the baseline, and of the others."""
     counts: tuple[int, int] = (0, 0)
     """The number of decisions that showed the baseline, and of the others."""
-    limits: Limits | None = None
-    """The smallest and the largest reward of the last decision."""
     unlimited: int = 0
     """Decisions that do not count as evidence, because their rewards have no limits."""
     apprentice: int = 0
@@ -151,18 +154,20 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
                 evidence = replace(evidence, unlimited=evidence.unlimited + 1)
             else:
                 rows.append(evidence._row(settled, reward, limits))
-                evidence = evidence._with_reward(rows[-1], limits)
+                evidence = evidence._with_reward(rows[-1])
         return evidence._with_rows(np.array(rows)) if rows else evidence
 
     def _row(self, settled: SettledDecision, reward: float, limits: Limits) -> Row:
         decision, baseline = settled.decision, baseline_of(settled.decision)
-        scaled = (reward - limits[0]) / (limits[1] - limits[0])
+        scale = limits[1] - limits[0]
+        scaled = (reward - limits[0]) / scale
         return Row(
             decision.timestamp,
             decision.probabilities[baseline],
             decision.shown == baseline,
             bool(settled.rewards),
             min(max(scaled, 0.0), 1.0),  # a sum of rewards may be beyond the limits
+            scale,
             *self._predicted(),
         )
 
@@ -176,7 +181,7 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
         both = (0.5 + baseline + others) / (1 + sum(self.counts))
         return (baseline + both) / (self.counts[0] + 1), (others + both) / (self.counts[1] + 1)
 
-    def _with_reward(self, row: Row, limits: Limits) -> "LoopEvidence":
+    def _with_reward(self, row: Row) -> "LoopEvidence":
         """Return the evidence with a reward added to the means."""
         (baseline, others), (shown, not_shown) = self.means, self.counts
         if row.showed_baseline:
@@ -185,7 +190,7 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
         else:
             not_shown += 1
             others += (row.reward - others) / min(not_shown, MEMORY)
-        return replace(self, means=(baseline, others), counts=(shown, not_shown), limits=limits)
+        return replace(self, means=(baseline, others), counts=(shown, not_shown))
 
     def _with_rows(self, rows: Floats) -> "LoopEvidence":
         evidence, start = self, 0

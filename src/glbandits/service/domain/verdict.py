@@ -110,8 +110,7 @@ def _judge(evidence: LoopEvidence, segment: Segment, alpha: float, more: Callabl
     """Judge a segment. `more` returns the further decisions of the loop until the segment has as many as it needs."""
     sequence = segment.sequence()
     interval = (sequence.mean, *sequence.interval(1.0 - alpha))
-    assert evidence.limits is not None
-    scale = evidence.limits[1] - evidence.limits[0]
+    scale = segment.scale_sum / segment.decisions
     difference, low, high = (scale * bound for bound in interval)
     verdict, forecast = _verdict(segment, *interval), {}
     if verdict in (LoopVerdict.EARLY, LoopVerdict.SAME) and segment.decisions >= MIN_DECISIONS:

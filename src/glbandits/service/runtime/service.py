@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
+from glbandits.service.domain.event_rules import opens_event
 from glbandits.service.domain.events import (
     Activation,
     Decision,
@@ -46,7 +47,7 @@ LOOPS_EVERY = 0.25
 """Seconds between two looks of a process for loops that another process has created or deleted."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for a configuration of another process: not every store has notifications."""
-REQUEST_FIELDS = ("request", "encoding", "actions", "values", "costs", "excluded", "baseline")
+REQUEST_FIELDS = ("slot", "slots", "request", "encoding", "actions", "values", "costs", "excluded", "baseline")
 """Fields of a decision that must be the same when a client sends the same event again."""
 
 
@@ -182,16 +183,22 @@ class Service:
         if name not in self.store.names_with(IDENTITY):
             self.store.delete_loop(name)  # what other processes have written meanwhile
 
-    async def decide(self, loop_name: str, request: DecisionRequest) -> DecisionResult:
+    async def decide(self, loop_name: str, request: DecisionRequest, *, waited: float = 0.0) -> DecisionResult:
         """Choose an action, and write the decision.
 
         If the event was decided before, returns the first decision. Raises InvalidInput if its request was another one.
+
+        Args:
+            loop_name: the name of the loop.
+            request: the request.
+            waited: the longest time that another slot of the event has waited, in seconds. If the store was slow for
+                it, this slot does not wait again.
         """
         decision = self.loop(loop_name).decide(request)
         try:
-            receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
+            receipt = await self.writer.submit(decision, DECISION_TIMEOUT if waited < DECISION_TIMEOUT else 0.0)
         except TimeoutError:
-            return await self._degraded_result(decision)
+            return await self._degraded_result(decision, waited)
         if receipt.status is EventStatus.DUPLICATE:
             logged = await asyncio.to_thread(self._logged, decision)
             if logged is None:
@@ -205,18 +212,20 @@ class Service:
         """Choose an action for each slot of an event, in this order. Actions of earlier slots are excluded.
 
         The decisions are written one after the other. After a failure the requests can be sent again: slots that were
-        decided keep their actions.
+        decided keep their actions. Raises InvalidInput if the event was decided before with other slots.
         """
-        results = list[DecisionResult]()
+        results, slots, waited = list[DecisionResult](), tuple(request.slot for request in requests), 0.0
         for request in requests:
             excluded = {*request.excluded, *(result.decision.shown for result in results)}
             # If an earlier slot has the baseline, the first remaining action is the baseline.
             baseline = None if request.baseline in excluded else request.baseline
-            slot = replace(request, excluded=tuple(sorted(excluded)), baseline=baseline)
-            results.append(await self.decide(loop_name, slot))
+            slot = replace(request, slots=slots, excluded=tuple(sorted(excluded)), baseline=baseline)
+            began = time.monotonic()
+            results.append(await self.decide(loop_name, slot, waited=waited))
+            waited = max(waited, time.monotonic() - began)
         return results
 
-    async def _degraded_result(self, decision: Decision) -> DecisionResult:
+    async def _degraded_result(self, decision: Decision, waited: float) -> DecisionResult:
         """Return a degraded decision, because the store is slow.
 
         If the event was decided before, return that decision.
@@ -224,7 +233,8 @@ class Service:
         # Before the store is read, because the decision may be written in between.
         first = self.writer.pending_decision(decision.loop, decision.event_id, decision.slot)
         logged = None
-        if self.writer.state is not WriterState.RETRYING:  # reading from a store that fails would only cost time
+        is_readable = self.writer.state is not WriterState.RETRYING and waited < 2 * DECISION_TIMEOUT
+        if is_readable:  # reading from a store that fails would only cost time
             with suppress(TimeoutError, StoreError):
                 logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
         if logged is not None:
@@ -234,7 +244,10 @@ class Service:
         return result
 
     def _logged(self, decision: Decision) -> LoggedDecision | None:
-        return self.store.decision(decision.loop, decision.event_id, decision.slot)
+        """Return the logged decision of this name; of an event with other slots, any of its decisions."""
+        logged = self.store.decisions_of(decision.loop, decision.event_id)
+        same = (each for each in logged if each.decision.slot == decision.slot)
+        return next(same, logged[0] if logged and opens_event(decision) else None)
 
     async def reward(
         self,
@@ -353,8 +366,8 @@ def _same_decision(first: Decision, repeated: Decision) -> Decision:
     """
     if any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
         raise InvalidInput(
-            f"event {repeated.event_id!r} was decided before with other actions, features or payoffs; use another "
-            "event id"
+            f"event {repeated.event_id!r} was decided before with other actions, features, payoffs or slots; use "
+            "another event id"
         )
     if first.deferred != repeated.deferred:
         raise InvalidInput(

@@ -22,7 +22,8 @@ LOCK = f"{SELECT_LAST_SEQUENCE} FOR UPDATE"
 """Every transaction that appends takes this lock first, so events become visible in the order of sequence."""
 FIND_SEALS = "SELECT loop_name, sealed_through FROM loops WHERE loop_name = ANY(%s)"
 FIND_DECISIONS = """
-    SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.reward_min, d.reward_max
+    SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.reward_min, d.reward_max,
+        EXISTS (SELECT 1 FROM rewards AS r WHERE r.decision = d.sequence AND r.value IS NULL AND r.late = 0)
     FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text)
     CROSS JOIN LATERAL (
         SELECT * FROM decisions WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id OFFSET 0
@@ -94,8 +95,10 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     activations = connection.execute(FIND_ACTIVATIONS, (_records(NAME_COLUMNS, activated),)) if activated else None
     ((last,),) = lock.fetchall()
     known: dict[DecisionName, KnownDecision] = {
-        (loop_name, event_id, slot): KnownDecision(sequence, deadline, None if lowest is None else (lowest, highest))
-        for loop_name, event_id, slot, sequence, deadline, lowest, highest in decisions.fetchall()
+        (loop_name, event_id, slot): KnownDecision(
+            sequence, deadline, None if lowest is None else (lowest, highest), marked=marked
+        )
+        for loop_name, event_id, slot, sequence, deadline, lowest, highest, marked in decisions.fetchall()
     }
     for loop_name, event_id, slot, key, sequence, late in keys.fetchall() if keys else ():
         known[loop_name, event_id, slot].keys[key] = PriorEvent(sequence, bool(late))

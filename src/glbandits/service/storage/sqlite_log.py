@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.service.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent
+from glbandits.service.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent, opens_event
 from glbandits.service.domain.events import Decision, Event, Receipt, Reward
 from glbandits.service.storage.event_store import encode_body
 from glbandits.service.storage.schema import LAST_SEQUENCE_KEY, SELECT_LAST_SEQUENCE
@@ -29,13 +29,20 @@ FIND_DECISIONS = f"""
         SELECT json_group_array(json_array(
             d.loop_name, d.event_id, d.slot, d.sequence, d.deadline,
             iif(d.reward_min IS NULL, NULL, json_array({ALL_DIGITS % "d.reward_min"}, {ALL_DIGITS % "d.reward_max"})),
-            (SELECT json_array(a.sequence, a.late) FROM activations AS a WHERE a.decision = d.sequence)
+            (SELECT json_array(a.sequence, a.late) FROM activations AS a WHERE a.decision = d.sequence),
+            EXISTS (SELECT 1 FROM rewards AS r WHERE r.decision = d.sequence AND r.value IS NULL AND r.late = 0)
         ))
         FROM json_each(:names) AS names CROSS JOIN json_each(names.value) AS events
         CROSS JOIN decisions AS d ON d.loop_name = names.key AND d.event_id = events.value
     )"""
 """Selects the last sequence number, the last sealed decision of each loop, and decisions with their activations. The
 parameter is a JSON object of event ids by loop."""
+HAS_EVENTS = """
+    SELECT EXISTS (
+        SELECT 1 FROM json_each(:names) AS names CROSS JOIN json_each(names.value) AS events
+        CROSS JOIN decisions AS d ON d.loop_name = names.key AND d.event_id = events.value
+    )"""
+"""Selects whether the log has a decision of one of the events. The parameter is that of FIND_DECISIONS."""
 FIND_KEYS = """
     SELECT json_group_array(json_array(r.decision, r.key, r.sequence, r.late))
     FROM json_each(?) AS wanted CROSS JOIN rewards AS r
@@ -48,14 +55,9 @@ STATEMENT_CACHE_SIZE = 4 * MAX_ROWS
 """Size of the cache of compiled statements: INSERT statements for all numbers of rows, and all others."""
 
 
-def append(connection: sqlite3.Connection, events: Sequence[Event], *, assume_new: bool) -> list[Receipt]:
-    """Classify the events and write those that belong in the log.
-
-    With `assume_new`, decisions are not looked up, because nearly all are new. If the log has one of them, this raises
-    an `sqlite3.IntegrityError`; then roll back and call it again without.
-    """
-    named = [event for event in events if not isinstance(event, Decision)] if assume_new else events
-    classified = _classifier(connection, named)
+def append(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
+    """Classify the events and write those that belong in the log."""
+    classified = _classifier(connection, _named(connection, events))
     receipts = classified.classify(events)
     decisions = [
         (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, *(d.reward_range or (None, None)), encode_body(d))
@@ -89,22 +91,36 @@ def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any,
         connection.execute(f"INSERT {into} VALUES {', '.join([row] * len(part))} {on_conflict}", values)
 
 
+def _named(connection: sqlite3.Connection, events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events that may name decisions of the log. Nearly all first decisions of an event are new."""
+    new = [event for event in events if isinstance(event, Decision) and opens_event(event)]
+    if new and connection.execute(HAS_EVENTS, {"names": _names(new)}).fetchone()[0]:
+        return events
+    return [event for event in events if not isinstance(event, Decision) or not opens_event(event)]
+
+
+def _names(events: Sequence[Event]) -> str:
+    """Return the event ids by loop, as JSON."""
+    names: dict[str, set[str]] = {}
+    for event in events:
+        names.setdefault(event.loop, set()).add(event.event_id)
+    return _json(names)
+
+
 def _classifier(connection: sqlite3.Connection, events: Sequence[Event]) -> EventClassifier:
     """Return a classifier with the logged decisions that the events name."""
     if not events:
         return EventClassifier({}, {}, connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0])
-    names: dict[str, set[str]] = {}
-    for event in events:
-        names.setdefault(event.loop, set()).add(event.event_id)
-    last, seals, decisions = connection.execute(FIND_DECISIONS, {"names": _json(names)}).fetchone()
+    last, seals, decisions = connection.execute(FIND_DECISIONS, {"names": _names(events)}).fetchone()
     known = {
         (loop_name, event_id, slot): KnownDecision(
             number,
             deadline,
             limits and (float(limits[0]), float(limits[1])),
             activation=activation and PriorEvent(activation[0], bool(activation[1])),
+            marked=bool(marked),
         )
-        for loop_name, event_id, slot, number, deadline, limits, activation in decode_json(decisions)
+        for loop_name, event_id, slot, number, deadline, limits, activation, marked in decode_json(decisions)
     }
     _add_keys(connection, events, known)
     return EventClassifier(known, decode_json(seals), last)

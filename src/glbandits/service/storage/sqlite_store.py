@@ -241,14 +241,8 @@ class SqliteStore(EventStore):
 
     def _append(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
         check_events(events)
-        try:
-            with self._transaction(connection):
-                return sqlite_log.append(connection, events, assume_new=True)
-        except StoreError as error:
-            if not isinstance(error.__cause__, sqlite3.IntegrityError):
-                raise
         with self._transaction(connection):
-            return sqlite_log.append(connection, events, assume_new=False)
+            return sqlite_log.append(connection, events)
 
     def backup(self, path: str | PathLike[str]) -> None:
         target = Path(path)

@@ -8,9 +8,11 @@ import pytest
 from glbandits.service.domain.events import EventStatus
 from tests.service.http.personalizer.personalizer_site import (
     ACTIONS,
+    CONTEXT,
     PREVIEW,
     SLOTS,
     SLOTS_RANK,
+    V1,
     Site,
     slots_body,
 )
@@ -42,6 +44,20 @@ def test_a_slot_is_a_decision_with_its_own_probability(site: Site) -> None:
     assert side.decision.excluded == tuple(sorted({1, top.decision.shown}))
     assert sum(side.decision.probabilities) == pytest.approx(1)
     assert shown(site) == first
+
+
+def test_an_event_id_belongs_to_one_kind_of_request(site: Site) -> None:
+    shown(site)
+    site.rank(eventId="single")
+    single = {"contextFeatures": CONTEXT, "actions": ACTIONS, "eventId": "e"}
+    for path, sent in (
+        (f"{V1}/rank", single),
+        (SLOTS_RANK, slots_body(eventId="single")),
+        (SLOTS_RANK, slots_body(slots=SLOTS[:1])),
+        (SLOTS_RANK, slots_body(slots=SLOTS[::-1])),
+    ):
+        status, _, message = site.refusal("POST", path, sent)
+        assert (status, "was decided before" in message) == (400, True)
 
 
 def test_slots_have_own_rewards_and_one_activation(site: Site) -> None:

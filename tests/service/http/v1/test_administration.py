@@ -46,6 +46,8 @@ class TestAdministration:
         assert site.ask("POST", "/personalizer/v1.1-preview.3/multislot/rank", sent).status_code == 201
         assert site.refusal("GET", "/v1/events/m")[1].endswith("add slot= with one of top")
         assert site.ask("GET", "/v1/events/m?slot=top").status_code == 200
+        site.decide(eventId="single")
+        assert site.refusal("GET", "/v1/events/single?slot=0")[1].endswith("has no slots; leave out slot=")
 
     def test_patch_changes_only_the_settings_sent(self, site: Site) -> None:
         before = site.ask("GET", "/v1/configuration").json()

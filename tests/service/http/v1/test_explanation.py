@@ -11,6 +11,7 @@ import pytest
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.http.v1 import loop_handlers
 from glbandits.service.storage import document_store
+from tests.service.helpers import fail_at
 from tests.service.http.personalizer import personalizer_site
 from tests.service.http.personalizer.personalizer_site import SLOTS_RANK, slots_body
 from tests.service.http.v1.v1_site import ARMS, Site
@@ -190,10 +191,11 @@ def test_json_features_have_the_names_of_the_request(tmp_path: Path) -> None:
     assert terms["spice"]["value"] == 2.5
 
 
-def test_every_slot_is_explained_by_its_own_model(tmp_path: Path) -> None:
+def test_every_slot_is_explained_by_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with personalizer_site.Site(tmp_path) as site:
-        slots = slots_body()["slots"]
-        site.ask("POST", SLOTS_RANK, slots_body(slots=slots[:1]))
+        with monkeypatch.context() as patch:
+            fail_at("side", patch)
+            assert site.ask("POST", SLOTS_RANK, slots_body()).status_code == 400
         site.rank(eventId="ee")  # begins with the id of the other event
         site.learn()
         assert site.ask("POST", SLOTS_RANK, slots_body()).status_code == 201  # the first slot keeps its decision

@@ -51,13 +51,19 @@ def test_payoffs_are_logged_repeated_and_replayed(site: Site) -> None:
     assert "payoffs" in site.refusal("POST", "/v1/decide", {"eventId": "e", "arms": ARMS, "values": VALUES})[1]
     record = site.ask("GET", "/v1/events/e").json()
     assert (record["values"], record["costs"]) == (VALUES, COSTS)
+    for event_id, payoffs in (("e", list(zip(VALUES, COSTS, strict=True))), ("old0", [(None, None)] * 3)):
+        [slot] = site.ask("GET", f"/v1/events/{event_id}/explanation").json()["slots"]
+        assert [(action["value"], action["cost"]) for action in slot["actions"]] == payoffs
+    free = site.decide(eventId="free", values=VALUES)
+    assert site.decide(eventId="free", values=VALUES, costs=[0, 0, 0]) == free
     batch = {"decide": [{"arms": ARMS, "eventId": "f", "values": VALUES}], "reward": [{"eventId": "f", "value": 1}]}
     assert site.ask("POST", "/v1/batch", batch).json()["decide"][0]["decided"]["eventId"] == "f"
     ranking = {"arms": ARMS, "k": 3, "eventId": "r", "values": VALUES, "costs": COSTS}
     assert site.ask("POST", "/v1/rank", ranking).status_code == 200
     site.learn()
     result = verify(site.service.store, "default")
-    assert (result.decisions, result.sound) == (35, True)
+    assert (result.decisions, result.sound) == (36, True)
+    assert site.ask("GET", "/v1/statistics?window=all").json()["withValues"] == 6
 
 
 def test_the_model_learns_plain_rewards(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from glbandits.service.domain.events import EventStatus, Mode
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.loops.loop_statistics import Window
 from glbandits.service.runtime.replay.replay_verification import verify
+from glbandits.service.runtime.service import DECISION_TIMEOUT
 from glbandits.service.storage.event_store import EventStore
+from tests.service.helpers import fail_at
 from tests.service.http.v1.v1_site import ARMS, Site
 
 FOUR = [*ARMS, [0.2, 0.1]]
@@ -59,14 +62,48 @@ class TestRank:
             assert (record["shown"], record["probability"]) == (arm, ranked["probabilities"][position])
             assert sum(record["probabilities"]) == pytest.approx(1)
 
-    def test_a_repeated_ranking_stays_and_can_be_extended(self, site: Site) -> None:
+    def test_a_repeated_ranking_stays(self, site: Site) -> None:
         first = rank(site, eventId="e", k=2)
-        reward(site, eventId="e", position=0, value=1)
+        reward(site, eventId="e", position=0, value=1, cascade=True)
         site.learn()
         assert rank(site, eventId="e", k=2) == first
-        assert rank(site, eventId="e", k=4)["arms"][:2] == first["arms"]
-        assert rank(site, eventId="e", k=1)["arms"] == first["arms"][:1]
-        assert site.refusal("POST", "/v1/rank", {"arms": ARMS, "k": 2, "eventId": "e"})[0] == 400
+        for changed in ({"k": 4}, {"k": 1}, {"arms": ARMS}):
+            status, detail = site.refusal("POST", "/v1/rank", {"arms": FOUR, "k": 2, "eventId": "e"} | changed)
+            assert (status, "was decided before" in detail) == (400, True)
+        assert len(site.service.store.decisions_of("default", "e")) == 2
+
+    def test_a_partly_written_ranking_is_completed(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as patch:
+            fail_at("2", patch)
+            assert site.refusal("POST", "/v1/rank", {"arms": FOUR, "k": 4, "eventId": "e"})[0] == 400
+        begun = [logged.decision.shown for logged in site.service.store.decisions_of("default", "e")]
+        assert rank(site, eventId="e", k=4)["arms"][:2] == begun
+
+    def test_an_event_id_belongs_to_one_kind_of_request(self, site: Site) -> None:
+        rank(site, eventId="r")
+        site.decide(eventId="d")
+        for path, sent in (
+            ("decide", {"arms": FOUR, "eventId": "r"}),
+            ("rank", {"arms": ARMS, "k": 1, "eventId": "d"}),
+        ):
+            status, detail = site.refusal("POST", f"/v1/{path}", {"arms": ARMS} | sent)
+            assert (status, "was decided before" in detail) == (400, True)
+        slots_of = {name: len(site.service.store.decisions_of("default", name)) for name in "rd"}
+        assert slots_of == {"r": 3, "d": 1}
+
+    def test_a_slow_store_delays_a_ranking_once(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        """All positions together wait for one timeout, also those of a ranking that is in the log."""
+        first, append = rank(site, eventId="e", k=4), site.service.store.append
+
+        async def slow_append(events: Any) -> Any:
+            await asyncio.sleep(1.0)
+            return await append(events)
+
+        monkeypatch.setattr(site.service.store, "append", slow_append)
+        began = time.monotonic()
+        assert rank(site, eventId="e", k=4) == first
+        assert rank(site, eventId="f", k=4)["degraded"]
+        assert time.monotonic() - began < 6 * DECISION_TIMEOUT
 
     def test_concurrent_requests_get_the_same_ranking(self, site: Site) -> None:
         sent = {"arms": FOUR, "k": 4, "eventId": "e"}
@@ -106,6 +143,7 @@ class TestRank:
         [
             ({"k": 5}, "k must be at most 4"),
             ({"k": 2, "excluded": [0, 1, 3]}, "k must be at most 1"),
+            ({"k": 1, "excluded": [0, 1, 2, 3]}, "all actions are excluded"),
             ({"k": 0}, ">= 1"),
             ({"k": 51}, "<= 50"),
             ({"k": 1.5}, "Expected `int`"),
@@ -178,11 +216,25 @@ def test_exported_rankings_are_slates(site: Site, tmp_path: Path) -> None:
     evaluation = evaluate_slates(log, "uniform", ["rips"])
     assert (evaluation.slates, evaluation.logged) == (60, clicked / 60)
     assert evaluation["rips"].value == pytest.approx(total / 60, rel=1e-9)
+    assert (evaluation.unit, "payoff" in str(evaluation)) == ("reward", False)
     table = pl.read_parquet(folder / "*.parquet")
     slates = read_slates(table, SlateColumns(slate="event_id"))
     assert slates.propensities.shape == (60, 2)
     assert slates.filled is not None
     assert int((~slates.filled).sum()) == clicked // 2  # below a click at the first position
+
+
+def test_slates_of_decisions_with_values_are_payoffs(site: Site, tmp_path: Path) -> None:
+    for number in range(3):
+        rank(site, eventId=f"e{number}", values=[2, 2, 2, 2], costs=[0.5] * 4)
+        reward(site, eventId=f"e{number}", position=0, value=1)
+    site.learn()
+    export_loop(site.service.store, "default", folder := tmp_path / "out")
+    evaluation = evaluate_slates(read_export(folder, cluster="event_id"), "uniform", ["rips"])
+    assert (evaluation.unit, evaluation.logged) == ("payoff", 2 - 3 * 0.5)
+    assert "in payoffs" in str(evaluation)
+    slates = read_slates(pl.read_parquet(folder / "*.parquet"), SlateColumns(slate="event_id"))
+    assert slates.rewards.sum() == 3
 
 
 @pytest.mark.statistics

@@ -12,7 +12,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import Event, EventStatus, Receipt, Reward
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_store
-from tests.service.helpers import WAIT, activation, decision, reward, statuses
+from tests.service.helpers import WAIT, activation, decision, decisions_of_slots, reward, statuses
 
 
 def test_a_decision_is_read_as_written(store: EventStore) -> None:
@@ -34,14 +34,27 @@ def test_sequence_numbers_grow_over_all_kinds_and_loops(store: EventStore) -> No
 def test_a_duplicate_decision_changes_nothing(store: EventStore) -> None:
     first, _ = store.append_blocking([decision("e", timestamp=1), decision("f")])
     assert store.append_blocking([decision("e", timestamp=2)]) == [Receipt(EventStatus.DUPLICATE, first.sequence)]
-    assert statuses(store, decision("g"), decision("g"), decision("e", slot="2")) == [
-        EventStatus.ACCEPTED,
-        EventStatus.DUPLICATE,
-        EventStatus.ACCEPTED,
-    ]
+    assert statuses(store, decision("g"), decision("g")) == [EventStatus.ACCEPTED, EventStatus.DUPLICATE]
     logged = store.decision("shop", "e")
     assert logged is not None
     assert logged.decision.timestamp == 1
+
+
+@pytest.mark.parametrize("in_one_batch", [False, True])
+def test_an_event_has_the_slots_of_its_first_decision(store: EventStore, in_one_batch: bool) -> None:
+    first, *retried = decisions_of_slots("e", "012")
+    single, other = decision("e"), decisions_of_slots("e", "ab")
+    events = [first, single, *other, *retried, single]
+    batches = [events] if in_one_batch else [[event] for event in events]
+    receipts = [receipt for batch in batches for receipt in store.append_blocking(batch)]
+    assert [receipt.status for receipt in receipts] == [
+        EventStatus.ACCEPTED,
+        *[EventStatus.DUPLICATE] * 3,
+        *[EventStatus.ACCEPTED] * 2,
+        EventStatus.DUPLICATE,
+    ]
+    assert [logged.decision.slot for logged in store.decisions_of("shop", "e")] == ["0", "1", "2"]
+    assert store.check() == []
 
 
 def test_a_reward_needs_an_earlier_decision(store: EventStore) -> None:
@@ -58,7 +71,7 @@ def test_a_reward_needs_an_earlier_decision(store: EventStore) -> None:
 
 
 def test_a_cascade_reward_marks_later_slots(store: EventStore) -> None:
-    store.append_blocking([decision("e", slot=slot, values=(1.0, 0.0, 2.5)) for slot in "0123"])
+    store.append_blocking(decisions_of_slots("e", "0123", values=(1.0, 0.0, 2.5)))
     store.append_blocking([decision("f"), decision("e", slot="0", loop="other")])
     click = replace(reward("e", slot="1", key="k"), cascade=True)
     first, *again = store.append_blocking([click, click, replace(click, timestamp=9 * WAIT)])
@@ -73,11 +86,29 @@ def test_a_cascade_reward_marks_later_slots(store: EventStore) -> None:
         EventStatus.ACCEPTED,
         EventStatus.UNKNOWN,
     ]
-    assert [store.check(), not store.decisions_of("shop", "e")[3].settled().observed] == [[], True]
+    assert store.check() == []
+    *_, unseen, rewarded = store.decisions_of("shop", "e")
+    assert not unseen.settled().observed
+    assert rewarded.settled().observed  # it has a reward of its own
+    assert rewarded.settled().rewards == ((1, 1.0),)
+
+
+def test_a_repeated_key_marks_later_slots_once(store: EventStore) -> None:
+    store.append_blocking(decisions_of_slots("e", "012"))
+    plain = reward("e", slot="0", key="k")
+    click = replace(plain, cascade=True)
+    store.append_blocking([replace(plain, slot="1")])
+    assert statuses(store, plain, replace(click, timestamp=9 * WAIT), click) == [
+        EventStatus.ACCEPTED,
+        *[EventStatus.DUPLICATE] * 2,
+    ]
+    assert statuses(store, click, replace(click, key="")) == [EventStatus.DUPLICATE, EventStatus.ACCEPTED]
+    rewards = [[each.value for each in slot.rewards] for slot in store.decisions_of("shop", "e")]
+    assert rewards == [[1.0, 1.0], [1.0, None], [None]]
 
 
 def test_a_cascade_reward_may_be_in_the_batch_of_its_slots(store: EventStore) -> None:
-    slots = [decision("e", slot=slot) for slot in "01"]
+    slots = decisions_of_slots("e", "01")
     store.append_blocking([*slots, activation("e"), replace(reward("e", slot="0"), cascade=True)])
     assert [slot.settled().observed for slot in store.decisions_of("shop", "e")] == [True, False]
 
@@ -116,7 +147,7 @@ def test_a_late_reward_does_not_replace_one_in_time(store: EventStore) -> None:
 
 
 def test_an_activation_applies_to_all_slots_once(store: EventStore) -> None:
-    store.append_blocking([decision("e", slot="1"), decision("e", slot="2"), decision("f")])
+    store.append_blocking([*decisions_of_slots("e", "12"), decision("f")])
     (receipt,) = store.append_blocking([activation("e", timestamp=7)])
     assert receipt.status is EventStatus.ACCEPTED
     assert store.append_blocking([activation("e", timestamp=8)]) == [Receipt(EventStatus.DUPLICATE, receipt.sequence)]
@@ -129,11 +160,12 @@ def test_an_activation_applies_to_all_slots_once(store: EventStore) -> None:
 
 
 def test_an_activation_applies_to_earlier_decisions(store: EventStore) -> None:
+    first, second = decisions_of_slots("e", "12")
     events: list[Event] = [
         activation("e"),
-        decision("e", slot="1"),
+        first,
         activation("e"),
-        decision("e", slot="2"),
+        second,
         activation("e"),
     ]
     assert statuses(store, *events, activation("e")) == [

@@ -8,13 +8,12 @@ import pytest
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import EventStatus, Receipt
 from glbandits.service.storage.event_store import EventStore
-from tests.service.helpers import WAIT, activation, decision, reward
+from tests.service.helpers import WAIT, activation, decision, decisions_of_slots, reward
 
 
 def test_decisions_of_an_event_are_its_slots_in_order(store: EventStore) -> None:
-    store.append_blocking(
-        [decision("e", slot="2"), decision("ee"), decision("e", slot="1"), decision("e", loop="other")]
-    )
+    first, second = decisions_of_slots("e", "21")
+    store.append_blocking([first, decision("ee"), second, decision("e", loop="other")])
     assert [logged.decision.slot for logged in store.decisions_of("shop", "e")] == ["2", "1"]
     assert store.decisions_of("shop", "unknown") == []
 

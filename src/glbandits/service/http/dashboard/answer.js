@@ -72,6 +72,7 @@ function remarks(statistics, status) {
   if (range && leading(statistics).verdict !== "unlimited") texts.push(`Rewards of this loop have no limits. Set rewardRange, for example to ${range}.`);
   if (past.unsupported) texts.push(`In ${percent(past.unsupported / past.decisions)} of the decisions the baseline had probability 0, so its reward there is unknown. More exploration helps.`);
   if (unlimited && past.decisions) texts.push(`${decisions(unlimited)} had no reward limits and do not count.`);
+  if (statistics.withValues) texts.push("The loop decides by payoff, value times reward minus cost. The verdicts and charts compare rewards, not payoffs.");
   return texts;
 }
 

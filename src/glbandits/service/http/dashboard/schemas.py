@@ -81,6 +81,7 @@ class Statistics(ApiStruct, frozen=True, kw_only=True):
     """Decisions that do not count for the verdicts, because their rewards have no limits."""
     # `DecisionTotals` documents these.
     decisions: int
+    with_values: int
     learned: int
     """Without decisions of the mode LoggingOnly and deferred ones that were not activated."""
     missing: int

@@ -44,7 +44,8 @@ function explainedAction(action, largest) {
     clipped(feature), value === null ? "" : `${1 * value.toPrecision(4)}`.replace("-", "−"),
     signedBar(contribution / largest), `${contribution > 0 ? "+" : ""}${plain(contribution, digits)}`,
   ]);
-  const facts = `score ${plain(action.score, digits)}, probability ${percent(action.probability)}${roles && `, ${roles}`}`;
+  const payoff = action.value === null ? "" : `, value ${1 * action.value.toPrecision(4)}, cost ${1 * action.cost.toPrecision(4)}`;
+  const facts = `score ${plain(action.score, digits)}${payoff}, probability ${percent(action.probability)}${roles && `, ${roles}`}`;
   return [element("h4", {}, clipped(action.id), element("span", { class: "muted" }, facts)), table(["Feature", "Value", "", "Contribution"], rows)];
 }
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.action_selection import allowed_indices
 from glbandits.service.domain.event_rules import new_event_id
 from glbandits.service.domain.events import DecisionRequest
 from glbandits.service.domain.request_features import (
@@ -50,7 +51,7 @@ async def rank(site: Site, request: Request, sent: RankingRequest) -> Ranked:
     """Rank the best arms: each position is a decision among the arms that have no position yet."""
     loop = site.service.loop(loop_name(request))
     first = decision_request(site, loop, sent)
-    left = len(first.actions) - len(first.excluded)
+    left = len(allowed_indices(len(first.actions), first.excluded))
     if sent.k > left:
         raise InvalidInput(f"k must be at most {left}, the number of arms that are not excluded; got {sent.k}")
     positions = [replace(first, slot=str(position)) for position in range(sent.k)]
@@ -169,13 +170,14 @@ def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideR
             if index >= len(ids):
                 raise InvalidInput(f"excluded must be indices of arms, 0 to {len(ids) - 1}; got {index}")
         excluded = sorted(set(excluded))
+    costs = [0.0] * len(sent.values) if sent.values is not None and sent.costs is None else sent.costs
     return DecisionRequest(
         event_id=sent.event_id or new_event_id(),
         request=features,
         encoding=encoding,
         actions=ids,
         values=None if sent.values is None else tuple(sent.values),
-        costs=None if sent.costs is None else tuple(sent.costs),
+        costs=None if costs is None else tuple(costs),
         excluded=tuple(excluded),
         deferred=sent.deferred,
     )

@@ -88,9 +88,11 @@ def event(site: Site, request: Request) -> schemas.EventRecord:
     logged = site.service.store.decision(loop.name, event_id, request.query_params.get("slot", ""))
     if logged is None:
         slots = [other.decision.slot for other in site.service.store.decisions_of(loop.name, event_id)]
-        if slots:
-            raise InvalidInput(f"the event {event_id!r} has several slots; add slot= with one of {', '.join(slots)}")
-        raise unknown_event(event_id)
+        if not slots:
+            raise unknown_event(event_id)
+        if slots == [""]:
+            raise InvalidInput(f"the event {event_id!r} has no slots; leave out slot=")
+        raise InvalidInput(f"the event {event_id!r} has several slots; add slot= with one of {', '.join(slots)}")
     return record_of(logged)
 
 
@@ -185,7 +187,11 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
 def _slot(decision: Decision, model: PublishedModel, limit: int) -> schemas.ExplainedSlot:
     actions = [
         schemas.ExplainedAction(
-            **msgspec.structs.asdict(action), shown=index == decision.shown, chosen=index == decision.chosen
+            **msgspec.structs.asdict(action),
+            value=None if decision.values is None else decision.values[index],
+            cost=None if decision.costs is None else decision.costs[index],
+            shown=index == decision.shown,
+            chosen=index == decision.chosen,
         )
         for index, action in enumerate(explain(decision, model.bandit, model.encoder, limit))
     ]

@@ -220,6 +220,9 @@ class ExplainedAction(ApiStruct, frozen=True, kw_only=True):
     id: str
     score: float
     probability: float
+    value: float | None
+    cost: float | None
+    """The payoff of the action in the request. The score has no part of it. None: the request had no values."""
     shown: bool
     chosen: bool
     """Whether the draw chose the action. In modes other than Online another one may be shown."""
