@@ -39,14 +39,9 @@ def check_usable(name: str, values: Floats) -> None:
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         position = f" at {list(where)}" if where else ""
-        advice = "Use a larger unit" if np.isfinite(values[where]) else "Fill in or drop missing values first"
+        advice = "Fill in or drop missing values first" if np.isnan(values[where]) else "Use a larger unit"
         raise InvalidInput(
-<<<<<<< HEAD
-            f"{name} must hold finite numbers no larger than {MAX_ABS:g}; got {values[where]}{position}"
-            f"{'. Fill in or drop missing values first' if np.isnan(values[where]) else ''}"
-=======
             f"{name} must hold finite numbers no larger than {MAX_ABS:g}; got {values[where]}{position}. {advice}"
->>>>>>> work-f1
         )
 
 
