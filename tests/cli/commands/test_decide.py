@@ -249,6 +249,14 @@ def test_bad_input_is_one_sentence(folder: Path, header: str, rows: str, words: 
     assert message in run.stderr
 
 
+@pytest.mark.parametrize("value", ["[1]", '{"a": 1}'])
+def test_ids_of_several_values_are_refused(folder: Path, value: str) -> None:
+    (folder / "bad.jsonl").write_text(f'{{"id": {value}, "age": 30, "code": "01"}}\n', encoding="utf-8")
+    run = decide(folder, "--arms", "bad.jsonl", "--id", "id")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "column 'id' must have one value in each row" in run.stderr
+
+
 def test_model_without_a_feature_map_is_refused(tmp_path: Path) -> None:
     Bandit("optimist", dim=2, seed=1).save(tmp_path / "model.safetensors")
     (tmp_path / "new.csv").write_text("a,b\n1,2\n", encoding="utf-8")

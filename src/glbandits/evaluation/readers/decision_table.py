@@ -123,7 +123,9 @@ class OfferTable:
         """Return the number of rows. Raises InvalidInput unless each id is at one place of the table."""
         counts, columns = [pl.len()], self._columns
         if columns.id is not None:
-            ids = pl.col(columns.id)
+            ids, dtype = pl.col(columns.id), self._table.collect_schema()[columns.id]
+            if dtype.is_nested():
+                raise InvalidInput(f"column {columns.id!r} must have one value in each row; got {dtype}", field="id")
             starts = pl.len() if columns.arm is None else (ids != ids.shift()).fill_null(True).sum()
             empty = ids.is_null() | (ids.cast(pl.String).str.strip_chars() == "")
             counts += [starts, ids.n_unique(), empty.sum()]
