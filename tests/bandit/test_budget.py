@@ -81,3 +81,17 @@ def test_damaged_budget_is_refused(budget: str) -> None:
     content = forged(Bandit("optimist", dim=2, seed=1).to_bytes(), {"budget": budget})
     with pytest.raises(ModelFileError, match="is damaged"):
         Bandit.from_bytes(content)
+
+
+@pytest.mark.parametrize(("name", "value"), [("per_decision", 0), ("price", float("nan")), ("step", None)])
+def test_budget_cannot_become_invalid(name: str, value: Any) -> None:
+    budget = Budget(per_decision=1.0)
+    with pytest.raises(InvalidInput, match=name):
+        setattr(budget, name, value)
+    assert budget == Budget(per_decision=1.0)
+
+
+def test_other_objects_are_no_budgets() -> None:
+    bandit = Bandit("uniform", dim=1)
+    with pytest.raises(InvalidInput, match="must be a Budget"):
+        bandit.budget = "x"  # type: ignore[assignment]

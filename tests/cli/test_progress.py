@@ -27,3 +27,10 @@ def test_each_step_prints_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -
         for label, done in (("a", 0), ("b", 0), ("b plays", 5), ("b plays", 6), ("c", 6), ("c plays", 7)):
             report(label, done, 10)
     assert capsys.readouterr().err.splitlines() == ["a: 0%", "b: 0%", "c: 60%, about 1 s left"]
+
+
+def test_end_of_the_work_prints_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    with work_bar(Console(file=io.StringIO())) as report:
+        for done in (0, 3, 10):
+            report("a", done, 10)
+    assert capsys.readouterr().err.splitlines() == ["a: 0%", "a: 100%"]

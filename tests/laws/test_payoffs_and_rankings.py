@@ -190,7 +190,7 @@ def test_clicks_teach_the_arms_that_were_seen() -> None:
     assert bandit.state.tobytes() == expected.state.tobytes()
 
 
-@pytest.mark.parametrize("shown", [[0, 0], [], [5], [-1], [0.5], "01", [[0, 1]], [np.nan]])
+@pytest.mark.parametrize("shown", [[0, 0], [], [5], [-1], [2, -3], [0.5], "01", [[0, 1]], [np.nan], [True, False]])
 def test_invalid_rankings_are_not_learned(shown: Any) -> None:
     bandit = Bandit(Optimist(), 3, seed=1)
     before = bandit.state

@@ -10,6 +10,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glbandits.bandit.budget import Budget
 from glbandits.bandit.decider import Decider
 from glbandits.bandit.input_checks import as_floats, checked_order, checked_reward
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
@@ -17,7 +18,7 @@ from glbandits.bandit.outlier_watch import OutlierWatch
 from glbandits.bandit.predictions import Prediction, predict
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int
+from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int, value_text
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.philox import generator
@@ -78,10 +79,21 @@ class Bandit(Decider):
         super()._set(model)
         self._learn = self._inputs.learn
         self._outlier_watch = OutlierWatch(self._form, self.dim, feature_map=self.features, state=self._state)
-        self.budget = model.budget
+        self._budget = model.budget
         """A `Budget` that is saved with the model, or None."""
         self.warns_of_outliers = True
         """Whether `learn` and `learn_batch` warn of outliers, once for each feature and once for rewards."""
+
+    @property
+    def budget(self) -> Budget | None:
+        """A budget that is saved with the model; None by default."""
+        return self._budget
+
+    @budget.setter
+    def budget(self, budget: Budget | None) -> None:
+        if budget is not None and not isinstance(budget, Budget):
+            raise InvalidInput(f"budget must be a Budget or None; got {value_text(budget)}")
+        self._budget = budget
 
     @property
     def state(self) -> Floats:

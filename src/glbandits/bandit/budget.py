@@ -38,10 +38,9 @@ class Budget:
     step: float = 0.005
     price: float = 0.0
 
-    def __post_init__(self) -> None:
-        self.per_decision = check_float("per_decision", self.per_decision, at_least=LEAST_BUDGET)
-        self.step = check_float("step", self.step, at_least=0.0)
-        self.price = check_float("price", self.price, at_least=0.0)
+    def __setattr__(self, name: str, value: float) -> None:
+        least = LEAST_BUDGET if name == "per_decision" else 0.0
+        object.__setattr__(self, name, check_float(name, value, at_least=least))
 
     def spend(self, cost: float) -> None:
         """Record the cost of a decision, and change the price. Raises InvalidInput if it is not a finite number."""

@@ -128,7 +128,7 @@ class Decider(Displayed):
         >>> from glbandits import Bandit, Optimist
         >>> bandit = Bandit(Optimist(), dim=3, seed=7)
         >>> bandit.rank(np.eye(3), 2)
-        Ranking(arms=array([0, 2]), probability=0.16666666666666666)
+        Ranking(arms=array([2, 0]), probability=0.16666666666666666)
         """
         offered, count, payoffs = self._rankable(arms, values, costs)
         order, entry = (

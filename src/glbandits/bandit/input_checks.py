@@ -39,7 +39,7 @@ def check_usable(name: str, values: Floats) -> None:
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         position = f" at {list(where)}" if where else ""
-        advice = "Use a larger unit" if np.isfinite(values[where]) else "Fill in or drop missing values first"
+        advice = "Fill in or drop missing values first" if np.isnan(values[where]) else "Use a larger unit"
         raise InvalidInput(
             f"{name} must hold finite numbers no larger than {MAX_ABS:g}; got {values[where]}{position}. {advice}"
         )
@@ -49,7 +49,8 @@ def checked_order(shown: Any, count: int) -> Ints:
     """The indices of the arms of a ranking. Raises InvalidInput if they are not different arms, at least one."""
     numbers = as_floats("shown", shown)
     order: Ints = np.where((numbers >= 0) & (numbers < count), numbers, -1.0).astype(np.int64)
-    if numbers.ndim != 1 or not numbers.size or (order != numbers).any() or np.unique(order).size < order.size:
+    is_valid = numbers.ndim == 1 and numbers.size > 0 and (order >= 0).all() and (order == numbers).all()
+    if not is_valid or np.unique(order).size < order.size or np.asarray(shown).dtype == bool:
         raise InvalidInput(
             f"shown must be the indices of different arms, from 0 to {count - 1}; got {value_text(shown, 80)}"
         )

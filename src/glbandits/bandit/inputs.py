@@ -69,7 +69,7 @@ class Inputs:
         """Convert values and costs of arms to a matrix, (2, K)."""
         if values is None:
             raise InvalidInput(
-                f"costs need values, the value of a reward of each arm; got costs {value_text(costs)} alone"
+                f"costs need values, the value of a reward of each arm; got only costs, {value_text(costs)}"
             )
         checked = np.zeros((2, count))
         for row, (name, given) in enumerate((("values", values), ("costs", costs))):

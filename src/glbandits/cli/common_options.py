@@ -2,9 +2,13 @@
 
 import shlex
 import sys
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, TypeAlias
 
 import typer
+
+from glbandits.common.errors import InvalidInput
 
 LevelOption: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Seed of all random numbers.")]
@@ -17,6 +21,23 @@ StoreOption: TypeAlias = Annotated[
     typer.Option(envvar="GLB_SERVE_STORE", help="The SQLite file or postgresql:// address of the service's store."),
 ]
 LINK_NAMES = "identity, logistic, probit or log"
+
+
+def prepare_out_folder(folder: Path) -> None:
+    """Create the folder of --out. Raises InvalidInput if it is not writable, before anything is computed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InvalidInput(f"--out needs a writable folder; got {folder}: {error.strerror}") from None
+
+
+def prepare_out_file(file: Path) -> None:
+    """Create the folder of a file that --out names. Raises InvalidInput if the file cannot be written."""
+    if file.is_dir():
+        raise InvalidInput(f"--out must be a file; {file} is a folder")
+    prepare_out_folder(file.parent)
 
 
 def command_line() -> str:

@@ -104,7 +104,7 @@ def check_float(
     if not (above < checked and at_least <= checked <= at_most):
         wanted = [f"above {above:g}"] if above > -math.inf else []
         wanted += [f"at least {at_least:g}"] if at_least > -math.inf else []
-        wanted += [f"at most {at_most:g}"] if at_most < MAX_ABS or checked > at_most else []
+        wanted += [f"at most {at_most:.12g}"] if at_most < MAX_ABS or checked > at_most else []
         bounds = f" {' and '.join(wanted)}" if wanted else ""
         bounds += "".join(f", or {word!r}" for word in words)
         raise InvalidInput(f"{name} must be a finite number{bounds}; got {value_text(value, 40)}", field=_field(name))

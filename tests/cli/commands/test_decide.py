@@ -1,11 +1,16 @@
 """`glb decide`: from a log to decisions for a file of customers, without Python."""
 
+import re
+import shutil
+from doctest import DocTestParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
+from polars.testing import assert_frame_equal
 
 from glbandits import Bandit
 from tests.cli.in_process import Run, glb
@@ -38,6 +43,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     customers.write_parquet(folder / "new.parquet")
     customers.write_ndjson(folder / "new.jsonl")
     return folder
+
+
+def test_commands_of_the_guide_run(tmp_path: Path) -> None:
+    """The Python examples of the page run as doctests. Its path without Python runs here, on the log of the page."""
+    page = (Path(__file__).parents[3] / "docs" / "from-csv-to-bandit.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for example in DocTestParser().get_examples(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]):
+        exec(example.source, names)
+    shutil.copy(names["path"], tmp_path)
+    names["folder"].cleanup()
+    section = page.partition("## Decide for a file\n")[2].partition("\n## ")[0]
+    for block in re.findall(r"```sh\n(.*?)```", section, re.DOTALL):
+        for name, text in re.findall(r"^cat > (\S+) <<END\n(.*?)^END$", block, re.DOTALL | re.MULTILINE):
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        for command in re.findall(r"^glb (.*)$", block.replace("\\\n", ""), re.MULTILINE):
+            run = glb(*command.split(), folder=tmp_path)
+            assert run.returncode == 0, run.stderr
+    shown = pl.read_csv(section.split("```\n")[2].encode())
+    found = pl.read_csv(tmp_path / "decisions.csv")
+    assert_frame_equal(found.with_columns(cs.float().round(2)), shown)
+    assert pl.read_ndjson(tmp_path / "offers.jsonl")["arm_2"].to_list() == ["shoe", "hat", "shoe"]
 
 
 def decide(folder: Path, *words: str) -> Run:
@@ -73,13 +99,36 @@ def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
 def test_tables_of_all_formats_are_read_and_written(folder: Path, suffix: str) -> None:
     expected = read(decide(folder, "--arms", "new.csv"))
-    run = decide(folder, "--arms", f"new.{suffix}", "--output", f"out/decisions.{suffix}")
+    run = decide(folder, "--arms", f"new.{suffix}", "--out", f"out/decisions.{suffix}")
     assert run.returncode == 0, run.stderr
-    assert "40 decisions (" in run.stderr
+    first, last, summary = run.stderr.splitlines()
+    assert (first, last) == ("deciding: 0%", "deciding: 100%")
+    assert summary.startswith("40 decisions (")
     readers: Any = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}
     found = readers[suffix](folder / "out" / f"decisions.{suffix}")
     assert found["arm"].to_list() == expected["arm"].to_list()
     assert [path.name for path in (folder / "out").iterdir() if path.name.startswith((".", "tmp"))] == []
+
+
+@pytest.mark.parametrize("file", ["new.csv", "model.safetensors.csv", "payoffs.csv"])
+def test_files_that_decisions_need_are_not_replaced(folder: Path, file: str) -> None:
+    (folder / "payoffs.csv").write_text("arm,value\ncoat,1\nhat,1\nshoe,1", encoding="utf-8")
+    (folder / "model.safetensors.csv").unlink(missing_ok=True)
+    (folder / "model.safetensors.csv").symlink_to(folder / "model.safetensors")
+    before = (folder / file).read_bytes()
+    run = decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv", "--out", file)
+    assert (run.returncode, (folder / file).read_bytes()) == (2, before)
+    assert "--out must not be a file that the decisions are made from" in run.stderr
+
+
+@pytest.mark.parametrize("source", ["parts", "parts/*.csv", "./parts/"])
+def test_decisions_are_not_written_among_their_arms(folder: Path, source: str) -> None:
+    (folder / "parts").mkdir(exist_ok=True)
+    (folder / "parts" / "first.csv").write_bytes((folder / "new.csv").read_bytes())
+    run = decide(folder, "--arms", source, "--out", "parts/second.csv")
+    assert run.returncode == 2
+    assert "--out must not be a file that the decisions are made from" in run.stderr
+    assert decide(folder, "--arms", source, "--out", "second.csv").returncode == 0
 
 
 def test_decisions_repeat_and_the_model_is_not_changed(folder: Path) -> None:
@@ -147,6 +196,9 @@ def test_arms_may_be_described_by_a_table(folder: Path, tmp_path: Path) -> None:
     assert "describes arms by the columns" in run.stderr
     assert "--arm-table" in run.stderr
     assert set(read(decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv"))["arm"]) <= set(OFFERS)
+    (tmp_path / "offers.csv").write_text("offer,price\ncoat,9\nhat,2\ncoat,5", encoding="utf-8")
+    run = decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv")
+    assert "column 'offer', row 2: the value must name each arm of arm_table once" in run.stderr
 
 
 def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path) -> None:
@@ -170,7 +222,15 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
         ("age,code", "30,01", ("--id", "customer"), "has no column 'customer'"),
         ("age,code", "30,01", ("--top", "0"), "top must be a whole number of at least 1"),
         ("age,code", "30,01", ("--interval", "90"), "interval must be a finite number"),
-        ("age,code", "30,01", ("--output", "out.xlsx"), "unknown suffix of --output '.xlsx'"),
+        ("age,code", "30,01", ("--interval", "1"), "above 0 and at most 0.999999999; got 1.0"),
+        ("age,code", "30,01", ("--out", "out.xlsx"), "unknown suffix of --out '.xlsx'"),
+        ("age,code", "30,01", ("--out", "bad.csv"), "--out must not be a file that the decisions are made from"),
+        ("age,code", "30,01", ("--out", "bad.csv/new.csv"), "--out needs a writable folder; got bad.csv"),
+        ("age,code", "30,01", ("--out", "folder.csv"), "--out must be a file; folder.csv is a folder"),
+        ("id,age,code", "1,30,01\n2,30,01\n1,40,02", ("--id", "id"), "one row each; 2 ids are at 3 places"),
+        ("id,age,code", "1,30,01\n,30,01", ("--id", "id"), "must identify contexts; 1 rows have none"),
+        ("id,age,code", '1,30,01\n" ",30,01', ("--id", "id"), "must identify contexts; 1 rows have none"),
+        ("id,age,code,offer", "1,3,01,hat\n1,4,01,coat\n1,4,01,hat ", ARMS, "row 2: the value must name each arm of"),
         ("age,code", "30,01", ("--payoffs", "margin"), "payoffs must name columns"),
         ("age,code", "30,01", ("--payoffs", "m_{arm}"), "has no column 'm_coat'"),
         ("age,code,offer", "30,01,hat", ("--arm", "offer"), "needs the column that identifies a context"),
@@ -183,9 +243,18 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
 )  # fmt: skip
 def test_bad_input_is_one_sentence(folder: Path, header: str, rows: str, words: tuple[str, ...], message: str) -> None:
     (folder / "bad.csv").write_text(f"{header}\n{rows}".strip() + "\n", encoding="utf-8")
+    (folder / "folder.csv").mkdir(exist_ok=True)
     run = decide(folder, "--arms", "bad.csv", *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr
+
+
+@pytest.mark.parametrize("value", ["[1]", '{"a": 1}'])
+def test_ids_of_several_values_are_refused(folder: Path, value: str) -> None:
+    (folder / "bad.jsonl").write_text(f'{{"id": {value}, "age": 30, "code": "01"}}\n', encoding="utf-8")
+    run = decide(folder, "--arms", "bad.jsonl", "--id", "id")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "column 'id' must have one value in each row" in run.stderr
 
 
 def test_model_without_a_feature_map_is_refused(tmp_path: Path) -> None:

@@ -243,6 +243,7 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
         (("none.parquet", *NAMES), "none.parquet must be a file"),
         (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
         (("log.parquet", *NAMES, "--jobs", "0"), "Option: --jobs"),
+        (("log.parquet", *NAMES, "--policy", "uniform", "--out", "log.parquet"), "--out needs a writable folder"),
         (("log.parquet", *NAMES, "--format", "dsjson"), "whose format defines its columns and arms"),
     ],
 )

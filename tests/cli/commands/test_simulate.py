@@ -48,7 +48,7 @@ def test_first_seed_continues_an_earlier_run_in_csv(tmp_path: Path) -> None:
         (("simulate", "--policy", "uniform", "--policy", "uniform"), "each policy can be named once"),
         (("simulate", "--jobs", "0"), "Option: --jobs"),
         (("simulate", "--first-seed", "-1"), "a seed must be a whole number of at least 0; got -1"),
-        (("simulate", "--policy", "uniform", "--seeds", "1", "--out", "/dev/null/x"), "Not a directory"),
+        (("simulate", "--policy", "uniform", "--seeds", "1", "--out", "/dev/null/x"), "--out needs a writable"),
         (("simulate", "--horizon", "0"), "Option: --horizon"),
         (("simulate", "--seeds", "0"), "Option: --seeds"),
         (("simulate", "--dim", "0"), "Option: --dim"),

@@ -40,4 +40,14 @@ def test_columns_may_be_repeated_and_contain_commas(tmp_path: Path) -> None:
 def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:
     write_log(tmp_path)
     run = glb("train", "log.csv", *OPTIONS, "--separator", ";", "--kind", "age=number", folder=tmp_path)
-    assert run.stderr == "lin-ucb learns: 0%\n"
+    assert run.stderr == "lin-ucb learns: 0%\nlin-ucb learns: 100%\n"
+
+
+def test_bad_output_path_is_an_error_before_training(tmp_path: Path) -> None:
+    write_log(tmp_path)
+    words = ("--separator", ";", "--kind", "age=number", "--out")
+    for out, message in (("log.csv/m", "--out needs a writable folder; got log.csv"), (".", "--out must be a file")):
+        run = glb("train", "log.csv", *OPTIONS, *words, out, folder=tmp_path)
+        assert run.returncode == 2
+        assert message in run.stderr
+        assert "learns" not in run.stderr

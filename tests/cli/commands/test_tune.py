@@ -79,6 +79,7 @@ def test_interleaved_clusters_are_tuned_on(folder: Path) -> None:
         (("--grid", "flor=0.1"), "unknown setting of optimist 'flor'; did you mean 'floor'"),
         (("--grid", "floor=0.1", "--grid", "floor=0.2"), "once for each setting; got 'floor=0.2'"),
         (("--grid", "floor=2"), "floor must be"),
+        (("--grid", "floor=0.1", "--out", "log.parquet/x.json"), "--out needs a writable folder; got log.parquet"),
     ],
 )
 def test_invalid_grid_is_an_error(folder: Path, options: tuple[str, ...], message: str) -> None:

@@ -64,6 +64,23 @@ def test_prefix_reaches_every_name() -> None:
     assert as_target("uniform", log) == UniformTarget()
 
 
+def test_arms_match_as_categories_do() -> None:
+    log = fixed_log(("Größe XL ", "a"))
+    assert log.arm_names is not None
+    for text in ("arm:Gro\N{COMBINING DIAERESIS}ße XL", "arm:Größe XL ", "Größe XL"):
+        assert as_target(text, log) == AlwaysTarget(log.arm_names.index("Größe XL "))
+    offered = log_of(arms=[["a ", " b"]] * 4, arm=["a "] * 4, propensity=[0.5] * 4, probabilities=[[0.5, 0.5]] * 4)
+    assert as_target("arm:a", offered) == OfferedArmTarget("a ")
+
+
+def test_name_of_two_categories_is_unknown() -> None:
+    names = RowArmNames(("a ", " a"), np.array([[0, 1]]))
+    log = LoggedData(**ONE_ROW, arms=RowArms(np.ones((1, 2, 1)), np.array([2])), row_arm_names=names)
+    assert as_target("arm:a ", log) == OfferedArmTarget("a ")
+    with pytest.raises(UnknownName, match="unknown arm 'a'"):
+        as_target("arm:a", log)
+
+
 def test_unknown_arm_lists_ten_names() -> None:
     log = fixed_log(tuple(f"arm {number:02}" for number in range(25)))
     with pytest.raises(UnknownName, match=r"unknown arm 'x'. Known: arm 00, arm 01, .*, arm 09 and 15 more$"):

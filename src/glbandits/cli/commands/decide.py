@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from glbandits.bandit import Bandit
 from glbandits.bandit.predictions import LARGEST_INTERVAL
-from glbandits.cli.common_options import SeedOption
+from glbandits.cli.common_options import SeedOption, prepare_out_file
 from glbandits.cli.log_options import is_payoff_file, split_names
 from glbandits.cli.progress import work_bar
 from glbandits.common.atomic_files import atomic_path
@@ -35,7 +36,7 @@ def decide_command(
         Path,
         typer.Option(help="CSV, Parquet or JSON-lines file: a row for each context; with --arm, for each arm."),
     ],
-    output: Annotated[
+    out: Annotated[
         Path | None, typer.Option(help="The file for the decisions: .csv, .parquet or .jsonl. Default: CSV to stdout.")
     ] = None,
     top: Annotated[int, typer.Option(help="How many arms to rank for each context.")] = 1,
@@ -68,13 +69,16 @@ def decide_command(
 
     The decisions depend only on the model, the table and the seed. The model learns nothing.
     """
-    write = None if output is None else lookup("suffix of --output", output.suffix, WRITERS)
+    write = None if out is None else lookup("suffix of --out", out.suffix, WRITERS)
     check_int("top", top, at_least=1, at_most=LARGEST_TOP)
     check_int("draws", draws, at_least=1)
     check_float("interval", interval, above=0.0, at_most=LARGEST_INTERVAL)
-    payoff_table = payoffs if is_payoff_file(payoffs) else None
+    payoff_table = Path(payoffs) if payoffs and is_payoff_file(payoffs) else None
     of_payoffs = split_names([payoffs]) if payoffs and not payoff_table else ()
     columns = OfferColumns(id=id_column, arm=arm, per_arm=split_names(per_arm), payoffs=of_payoffs)
+    for source in (arms, model, arm_table, payoff_table):
+        if out is not None and source is not None and _contains(source, out):
+            raise InvalidInput(f"--out must not be a file that the decisions are made from; got {out} for {source}")
     saved = Bandit.load(model)
     bandit = Bandit(saved.policy, saved.dim, seed, sparse=saved.sparse, features=saved.features)
     bandit.state = saved.state
@@ -83,23 +87,31 @@ def decide_command(
     if not table.rows:
         raise InvalidInput(f"{arms} must have at least one row; got none")
     console, chosen = Console(stderr=True, emoji=False), Counter[str]()
-    if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-    with work_bar(console) as bar, TemporaryDirectory(dir=None if output is None else output.parent) as parts:
+    if out is not None:
+        prepare_out_file(out)
+    with work_bar(console) as bar, TemporaryDirectory(dir=None if out is None else out.parent) as parts:
         bar("deciding", 0, table.rows)
         for done, offers in table.blocks():
             frame = decided(bandit, offers, top=top, interval=interval, draws=draws)
-            if output is None:
+            if out is None:
                 sys.stdout.write(frame.write_csv(include_header=not chosen))
             else:
                 frame.write_parquet(Path(parts) / f"{done:015d}.parquet")
             chosen.update(frame.to_series(1).to_list())
             bar("deciding", done, table.rows)
-        if output is not None and write is not None:
-            with atomic_path(output) as temporary:
+        if out is not None and write is not None:
+            with atomic_path(out) as temporary:
                 write(pl.scan_parquet(Path(parts) / "*.parquet"), temporary)
-            shares = ", ".join(f"{name} {count / chosen.total():.1%}" for name, count in chosen.most_common(10))
-            console.print(f"{chosen.total():,} decisions ({shares}): {output}", soft_wrap=True, markup=False)
+    if out is not None:
+        shares = ", ".join(f"{name} {count / chosen.total():.1%}" for name, count in chosen.most_common(10))
+        console.print(f"{chosen.total():,} decisions ({shares}): {out}", soft_wrap=True, markup=False)
+
+
+def _contains(source: Path, file: Path) -> bool:
+    """Whether a file is the source, or one of the files of a source that is a folder or a pattern."""
+    if source.is_file():
+        return file.exists() and file.samefile(source)
+    return fnmatch(str(file.resolve()), str(source.resolve() / "*" if source.is_dir() else source.resolve()))
 
 
 def decided(bandit: Bandit, offers: Offers, *, top: int, interval: float, draws: int) -> pl.DataFrame:

@@ -15,7 +15,14 @@ from glbandits.cli.candidates import (
     parse_candidates,
     proposed_columns,
 )
-from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, SeedOption, command_line
+from glbandits.cli.common_options import (
+    EngineOption,
+    JobsOption,
+    LevelOption,
+    SeedOption,
+    command_line,
+    prepare_out_folder,
+)
 from glbandits.cli.log_options import (
     LEARN_MODES,
     LINK_ADVICE,
@@ -191,6 +198,7 @@ def evaluate_command(
         )
     for each in (comparison, *comparison.other_rewards):
         _print(console, each)
+    prepare_out_folder(out)
     page, record = write_evaluation_report(comparison, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)
     console.print("\n".join(["Verdict:", *comparison.verdict]), soft_wrap=True, markup=False, highlight=False)

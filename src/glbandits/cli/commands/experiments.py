@@ -5,16 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Annotated, TypeAlias
 
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import EngineOption, JobsOption, command_line
+from glbandits.cli.common_options import EngineOption, JobsOption, command_line, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
-from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.errors import lookup
 from glbandits.common.parallel import check_engine
 from glbandits.lab.experiments.protocols import PROTOCOLS, ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
@@ -123,13 +122,8 @@ def _protocols(name: str) -> list[str]:
 
 def _open_store(out: Path) -> ResultStore:
     """Create the folder of the results. Raises InvalidInput if it is not writable, before anything is computed."""
-    try:
-        for folder in (out, out / "store"):
-            folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=folder):
-                pass
-    except OSError as error:
-        raise InvalidInput(f"--out must be a writable folder; got {out}: {error.strerror}") from None
+    for folder in (out, out / "store"):
+        prepare_out_folder(folder)
     return ResultStore(out / "store")
 
 

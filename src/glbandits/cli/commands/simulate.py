@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import LINK_NAMES
+from glbandits.cli.common_options import LINK_NAMES, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.display.charts import save_chart
@@ -65,7 +65,7 @@ def simulate_command(
             policies, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
         )
     print_table(console, _table(comparison))
-    out.mkdir(parents=True, exist_ok=True)
+    prepare_out_folder(out)
     title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
     png, svg = save_chart(comparison.plot(title), out, "regret")
     path = write_results(comparison, out, file_format)

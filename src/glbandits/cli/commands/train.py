@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_policy
+from glbandits.cli.common_options import prepare_out_file
 from glbandits.cli.log_options import LogArguments, with_log_options
 from glbandits.cli.progress import work_bar
 from glbandits.evaluation import train
@@ -28,6 +29,7 @@ def train_command(
     console = Console(emoji=False)
     log, notes = options.open(console, with_propensities=False)
     settings = parse_learning_policy(policy, log)
+    prepare_out_file(out)
     with work_bar(console) as bar:
         bar(f"{settings.name} learns", 0, 1)
         bandit = train(
@@ -37,7 +39,6 @@ def train_command(
         console.print(str(log.feature_map), soft_wrap=True, markup=False, highlight=False)
     for note in notes:
         console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
-    out.parent.mkdir(parents=True, exist_ok=True)
     bandit.save(out)
     for note in fit_notes([policy]):
         console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)

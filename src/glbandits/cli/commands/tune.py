@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_policy
-from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line
+from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line, prepare_out_file
 from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogArguments, PayoffsOption, with_log_options
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
@@ -55,6 +55,7 @@ def tune_command(
     log, notes = options.open(console, payoffs=payoffs)
     learned_share = overlap_of(log).least if learn_mode == "matched" else 1.0  # of the rows that are played
     untuned = parse_learning_policy(policy, log, train_share=share * learned_share)
+    prepare_out_file(out)
     with work_bar(console) as bar, warnings_printed(console) as printed:
         bar(f"{untuned.name} plays", 0, 1)
         tuned = tune(

@@ -13,6 +13,7 @@ from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice
 from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of, first_row_of
+from glbandits.features.kinds.categorical import normalised
 from glbandits.policies.contract import Policy
 
 ARM, COLUMN = "arm:", "column:"
@@ -194,6 +195,8 @@ def _named_target(text: str, log: Log, role: str) -> Target:
             f"{text} needs a log whose arms have names. The arms of this log are only features, so evaluate it in "
             "Python, with the probabilities of all arms as the target"
         )
+    same = [each for each in indices if normalised(each) == normalised(name)]
+    name = same[0] if name not in indices and len(same) == 1 else name
     known = indices if is_arm else {"uniform": -1} | indices
     index = lookup("arm" if is_arm else role, name, known, listed=LISTED_ARMS)
     return AlwaysTarget(index) if log.arm_names is not None else OfferedArmTarget(name)

@@ -1,8 +1,9 @@
 """Read the arms of decisions from a table: one row for each context, or one row for each arm of a context."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from glbandits.evaluation.readers.open_log import scan_log
 from glbandits.evaluation.readers.payoff_table import read_payoffs
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors, read_arm_table
 from glbandits.features import Category, FeatureMap
+from glbandits.features.kinds.categorical import as_category
 from glbandits.features.table_columns import check_present
 from glbandits.maths.sparse_rows import as_sparse_rows
 
@@ -107,10 +109,8 @@ class OfferTable:
         with convert_polars_errors():
             check_present(wanted, table.collect_schema().names(), str(source))
             self._table = table.select(wanted)
-            self.rows = int(self._table.select(pl.len()).collect(engine="streaming").item())
+            self.rows = self._count_rows()
             """The number of rows."""
-            if columns.arm is not None:
-                self._check_order(pl.col(str(columns.id)))
 
     def _wanted(self) -> list[str]:
         """The columns that the table must have."""
@@ -119,17 +119,31 @@ class OfferTable:
             names += columns_of(pattern, self._names or [""])
         return list(dict.fromkeys([*names, *filter(None, [columns.id, columns.arm])]))
 
-    def _check_order(self, ids: pl.Expr) -> None:
-        counts = [(ids != ids.shift()).fill_null(True).sum(), ids.n_unique(), ids.null_count()]
+    def _count_rows(self) -> int:
+        """Return the number of rows. Raises InvalidInput unless each id is at one place of the table."""
+        counts, columns = [pl.len()], self._columns
+        if columns.id is not None:
+            ids, dtype = pl.col(columns.id), self._table.collect_schema()[columns.id]
+            if dtype.is_nested():
+                raise InvalidInput(f"column {columns.id!r} must have one value in each row; got {dtype}", field="id")
+            starts = pl.len() if columns.arm is None else (ids != ids.shift()).fill_null(True).sum()
+            empty = ids.is_null() | (ids.cast(pl.String).str.strip_chars() == "")
+            counts += [starts, ids.n_unique(), empty.sum()]
         labelled = [count.alias(str(index)) for index, count in enumerate(counts)]
-        runs, distinct, missing = self._table.select(labelled).collect(engine="streaming").row(0)
-        if missing or runs != distinct:
-            found = f"{missing:,} rows have none" if missing else f"{distinct:,} ids are at {runs:,} places"
+        rows, *of_ids = self._table.select(labelled).collect(engine="streaming").row(0)
+        places, distinct, missing = of_ids or (0, 0, 0)
+        if missing:
+            raise InvalidInput(f"column {columns.id!r} must identify contexts; {missing:,} rows have none", field="id")
+        if places != distinct:
+            need, advice = "whose rows follow each other", "Sort the table by it"
+            if columns.arm is None:
+                need, advice = "of one row each", "If a context has a row for each arm, name the column of arms"
             raise InvalidInput(
-                f"column {self._columns.id!r} must identify contexts whose rows follow each other; {found}. Sort the "
-                "table by it",
+                f"column {columns.id!r} must identify contexts {need}; {distinct:,} ids are at {places:,} places. "
+                f"{advice}",
                 field="id",
             )
+        return int(rows)
 
     def blocks(self) -> Iterator[tuple[int, Offers]]:
         """Yield the decisions in their order, in blocks, each with the number of rows read so far."""
@@ -168,11 +182,12 @@ class OfferTable:
 
     def _of_arms(self, rows: pl.DataFrame, first: int) -> Offers:
         """The decisions of rows that are arms."""
-        ids, names = rows[str(self._columns.id)], rows[str(self._columns.arm)].cast(pl.String).to_list()
+        ids, names = rows[str(self._columns.id)], rows[str(self._columns.arm)].cast(pl.String)
+        _check_once(names, ids, first, "must name each arm of a context once", "arm")
         starts = np.flatnonzero((ids != ids.shift()).fill_null(True).to_numpy())
         payoffs = _payoffs([rows[name] for name in self._columns.payoffs], first)
         features = self._features(rows, first, 1)
-        return Offers(ids[starts], np.append(starts, len(rows)), names, features, payoffs)
+        return Offers(ids[starts], np.append(starts, len(rows)), names.to_list(), features, payoffs)
 
     def _features(self, rows: pl.DataFrame, first: int, per_row: int) -> Any:
         """Encode rows. Errors name the row of the table, of which `per_row` encoded rows were made."""
@@ -192,6 +207,7 @@ def _all_arms(
     if arm_table is not None:
         arms = read_arm_table(arm_table, separator, texts)
         names = arms.to_series(0).cast(pl.String)
+        _check_once(names, repeat(0), 0, "must name each arm of arm_table once", "arm_table")
         arms = arms if block is None else arms.with_columns(names.alias(block))
         check_present(kinds, arms.columns, str(arm_table), field="arm_table")
         return names.to_list(), arms.select(list(kinds))
@@ -203,6 +219,15 @@ def _all_arms(
             field="arm_table",
         )
     return list(known.values), pl.DataFrame({str(block): known.values})
+
+
+def _check_once(names: pl.Series, contexts: Iterable[Any], first: int, need: str, field: str) -> None:
+    """Raise InvalidInput unless each context has each arm once. Names are compared as categories."""
+    seen = set[tuple[Any, str | None]]()
+    for row, key in enumerate(zip(contexts, map(as_category, names), strict=False)):
+        if key[1] is None or key in seen:
+            raise column_error(names, row, first, need, field=field)
+        seen.add(key)
 
 
 def _payoffs(columns: Sequence[pl.Series], row_numbers: int | Ints) -> Floats | None:

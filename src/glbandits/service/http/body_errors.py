@@ -23,7 +23,7 @@ def body_error_text(error: msgspec.DecodeError, schema: Any) -> str:
     ...     msgspec.json.decode(b'{"reward": [{"event": "a"}]}', type=BatchRequest)
     ... except msgspec.ValidationError as error:
     ...     body_error_text(error, BatchRequest)
-    "Object contains unknown field `event` - at `$.reward[0]`; did you mean 'eventId'? Known: eventId, key, value"
+    "Object contains unknown field `event` - at `$.reward[0]`; did you mean 'eventId'? Known: cascade, eventId, ..."
     """
     text = str(error)
     if not text.startswith(UNKNOWN_FIELD):
