@@ -188,8 +188,8 @@ def _slot(decision: Decision, model: PublishedModel, limit: int) -> schemas.Expl
     actions = [
         schemas.ExplainedAction(
             **msgspec.structs.asdict(action),
-            value=None if decision.values is None else decision.values[index],
-            cost=None if decision.costs is None else decision.costs[index],
+            value=decision.values and decision.values[index],
+            cost=decision.values and (decision.costs[index] if decision.costs else 0.0),
             shown=index == decision.shown,
             chosen=index == decision.chosen,
         )
