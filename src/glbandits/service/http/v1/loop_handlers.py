@@ -188,8 +188,8 @@ def _slot(decision: Decision, model: PublishedModel, limit: int) -> schemas.Expl
     actions = [
         schemas.ExplainedAction(
             **msgspec.structs.asdict(action),
-            value=decision.values and decision.values[index],
-            cost=decision.values and (decision.costs[index] if decision.costs else 0.0),
+            value=decision.values[index] if decision.values else None,
+            cost=(decision.costs[index] if decision.costs else 0.0) if decision.values else None,
             shown=index == decision.shown,
             chosen=index == decision.chosen,
         )
