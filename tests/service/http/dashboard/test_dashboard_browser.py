@@ -325,6 +325,8 @@ def test_rankings_show_payoffs_and_positions_not_observed(browser: Any, server: 
     assert "reward not observed" in below
     assert "reward 1" in first
     seen(browser, "return document.querySelector('.event').textContent.includes('7.25')")
+    seen(browser, OPEN_WHY)
+    seen(browser, f"return {WHY}.textContent.includes('value 7.25, cost 0')")
     seen(browser, "return document.getElementById('remark').textContent.includes('compare rewards, not payoffs')")
 
 
