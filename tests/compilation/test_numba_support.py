@@ -47,8 +47,8 @@ def test_machine_code_is_cached_until_called_code_changes(source: Path, tmp_path
     for path, old, new, expected in (
         (
             "policies/algorithms/lin_ucb.py",
-            "Return the arm with",
-            "Return an arm with",
+            "Write the upper",
+            "Write an upper",
             [arm, 1],
         ),  # Uniform does not call it
         ("maths/philox.py", "int(uniform(rng) * size)", "size - 1 - int(uniform(rng) * size)", [49 - arm, 0]),
