@@ -95,14 +95,15 @@ class Decider(Displayed):
         try:
             packed: Any = tuple(arms) if self._is_sparse else arms  # type: ignore[arg-type]
             offered = packed, values, no_costs(len(values)) if costs is None else costs
-            return choose(self._state, self._settings, self.dim, offered, self._rng)  # type: ignore[no-any-return]
+            arm: int = choose(self._state, self._settings, self.dim, offered, self._rng)
         except InvalidArm:
             raise
         except IndexError as error:
             raise index_out_of_range(self.policy, "choose") from error
         except Exception:  # arguments of another type, or invalid ones; the state is still unchanged
             offered = self._offered(self._arms(arms), values, costs)
-            return choose(self._state, self._settings, self.dim, offered, self._rng)  # type: ignore[no-any-return]
+            arm = choose(self._state, self._settings, self.dim, offered, self._rng)
+        return arm
 
     def rank(
         self,

@@ -180,7 +180,7 @@ def rank_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Reci
 
     def rank(state: Floats, settings: Floats, _dim: int, arms: Any, rng: Generator, order: Ints) -> float:
         functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
-        return policy_rank(state, unpack(settings), offered, rng, functions, order)  # type: ignore[no-any-return]
+        return float(policy_rank(state, unpack(settings), offered, rng, functions, order))
 
     signature = types.float64(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), GENERATOR, types.int64[::1])
     more = f", ranking{_by_payoff(payoffs)}"

@@ -54,7 +54,7 @@ class DemoServer(NamedTuple):
     read_key: str
 
 
-class Visit(NamedTuple):
+class Served(NamedTuple):
     """One decision: whether the best offer was shown, and its reward."""
 
     is_best: bool
@@ -80,7 +80,7 @@ def demo_command(
         path = store or Path(folder) / "demo.db"
         with _server(path, port, Path(folder) / "server.log") as server:
             _introduce(console, server, browser)
-            visits: list[Visit] = []
+            visits: list[Served] = []
             try:
                 _play(console, server, seconds, seed, visits)
             finally:
@@ -153,7 +153,7 @@ def _introduce(console: Console, server: DemoServer, browser: bool) -> None:
         webbrowser.open(dashboard)
 
 
-def _play(console: Console, server: DemoServer, seconds: float, seed: int, visits: list[Visit]) -> None:
+def _play(console: Console, server: DemoServer, seconds: float, seed: int, visits: list[Served]) -> None:
     """Let customers come at a constant rate, or as fast as the server answers if that is slower."""
     begin, customers = time.monotonic(), random.Random(seed)
     with Client(server.address, server.key) as client, work_bar(console) as bar:
@@ -164,7 +164,7 @@ def _play(console: Console, server: DemoServer, seconds: float, seed: int, visit
             time.sleep(max(0.0, begin + len(visits) / CUSTOMERS_PER_SECOND - time.monotonic()))
 
 
-def _serve_customer(client: Client, customers: random.Random) -> Visit:
+def _serve_customer(client: Client, customers: random.Random) -> Served:
     """Show a customer the offer that the server chooses, and send a reward of 1 for a click, else of 0."""
     kind = customers.choice(list(FAVOURITES))
     context = {"customer": kind, "device": customers.choice(["phone", "desktop"])}
@@ -172,10 +172,10 @@ def _serve_customer(client: Client, customers: random.Random) -> Visit:
     is_best = OFFERS[decided.arm] == FAVOURITES[kind]
     reward = float(customers.random() < (FAVOURITE_CLICKS if is_best else OTHER_CLICKS))
     client.reward(decided.event_id, reward)
-    return Visit(is_best, reward)
+    return Served(is_best, reward)
 
 
-def _summarize(console: Console, visits: list[Visit], store: Path | None) -> None:
+def _summarize(console: Console, visits: list[Served], store: Path | None) -> None:
     tenth, reward = max(1, len(visits) // 10), sum(visit.reward for visit in visits) / max(1, len(visits))
     first, last = (f"{_best_share(part):.0%}" for part in (visits[:tenth], visits[-tenth:]))
     lines = [
@@ -192,5 +192,5 @@ def _summarize(console: Console, visits: list[Visit], store: Path | None) -> Non
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _best_share(visits: list[Visit]) -> float:
+def _best_share(visits: list[Served]) -> float:
     return sum(visit.is_best for visit in visits) / max(1, len(visits))

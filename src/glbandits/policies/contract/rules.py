@@ -234,12 +234,12 @@ def _add_decisions_by_lines(kind: Any, rule: str) -> None:
     def rank(state: Floats, settings: Any, offered: Any, rng: Generator, link: LinkFunctions, order: Ints) -> float:
         """Write different arms in order, as many as `order` has room for, and return the probability of this order."""
         share, draws, count = random_share(state, settings), draw_count(state, settings), arm_count(plain_arms(offered))
-        chance = share / orders(count, order.shape[0])
+        of_random_order = share / orders(count, order.shape[0])
         is_random = explores(state, settings, rng)
         if is_random:
             random_order(rng, count, order)
             if share >= 1.0 or draws == 0:
-                return chance if share >= 1.0 else NO_EXACT_FORM
+                return of_random_order if share >= 1.0 else NO_EXACT_FORM
         levels, slopes, drawn = np.empty(count), np.empty(count), 0 if is_random else any_draw(draws, rng)
         z = write_lines(state, settings, offered, drawn, rng, link, levels, slopes)
         if not is_random:
@@ -253,7 +253,7 @@ def _add_decisions_by_lines(kind: Any, rule: str) -> None:
             if draw != drawn:
                 z = write_lines(state, settings, offered, draw, rng, link, levels, slopes)
                 total += order_probability(levels, slopes, z, order)
-        return float(chance + (1.0 - share) * total / draws)
+        return float(of_random_order + (1.0 - share) * total / draws)
 
     def position_probabilities(state: Floats, settings: Any, offered: Any, link: LinkFunctions, out: Floats) -> bool:
         """Write the probability of each arm at each position of a ranking, (k, K). Returns False if there is none."""

@@ -243,11 +243,11 @@ def test_rips_recovers_the_value_of_another_ranking_policy(site: Site, tmp_path:
 
     The interval of 1,200 users misses the value with probability 1e-4.
     """
-    rng, chances, stays = np.random.default_rng(1), np.array([0.05, 0.1, 0.6, 0.2]), 0.6
+    rng, attraction, stays = np.random.default_rng(1), np.array([0.05, 0.1, 0.6, 0.2]), 0.6
     site.configure(exploration=0.6)
     for number in range(1200):
         ranked = rank(site, eventId=f"e{number}", ids=list("abcd"))
-        clicks = np.flatnonzero(rng.random(3) < chances[ranked["arms"]])
+        clicks = np.flatnonzero(rng.random(3) < attraction[ranked["arms"]])
         if len(clicks) and rng.random() < stays ** clicks[0]:
             reward(site, eventId=f"e{number}", position=int(clicks[0]), value=1, cascade=True)
         if number == 300:
@@ -264,8 +264,8 @@ def test_rips_recovers_the_value_of_another_ranking_policy(site: Site, tmp_path:
     value = 0.0
     for order in map(list, permutations(range(4), 3)):
         probability = math.prod(strengths[order] / (strengths.sum() - np.cumsum([0.0, *strengths[order[:-1]]])))
-        passed = np.cumprod([1.0, *(stays * (1.0 - chances[order[:-1]]))])
-        value += probability * float(chances[order] @ passed)
+        passed = np.cumprod([1.0, *(stays * (1.0 - attraction[order[:-1]]))])
+        value += probability * float(attraction[order] @ passed)
     evaluation = evaluate_slates(read_export(folder, cluster="event_id"), target, level=0.9999)
     assert evaluation["rips"].normal.low < value < evaluation["rips"].normal.high
     assert evaluation["rips"].mean_coefficient == pytest.approx(1, abs=0.2)
