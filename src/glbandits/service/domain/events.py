@@ -40,6 +40,15 @@ class Aggregation(StrEnum):
     MAX = "max"
 
 
+class Group(StrEnum):
+    """The group of a unit in a loop with a control group."""
+
+    TREATMENT = "treatment"
+    """The loop decides."""
+    CONTROL = "control"
+    """`Control.show` decides."""
+
+
 class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to choose an action."""
 
@@ -65,6 +74,10 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     the baseline is the first allowed action, see `baseline_of`."""
     deferred: bool = False
     """Whether the decision is learned only if it is activated."""
+    unit: str = ""
+    """The user or session for which the decision is made; in a `Decision` its salted hash. Empty: not known."""
+    sticky: bool = False
+    """Whether the unit gets the same action again for the same set of actions, for `LoopConfig.sticky_for`."""
     reward_range: tuple[float, float] | None = None
     """The smallest and the largest reward that is accepted, unless the loop has a range of its own. None: all finite
     rewards."""
@@ -97,6 +110,23 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
     """Share of decisions that are uniformly random."""
     seed: int
     """Seed of the draw."""
+    group: Group | None = None
+    """None if the loop had no control group."""
+    control_share: float = 0.0
+    """The probability with which a new unit was assigned to control."""
+    fallback: bool = False
+    """Whether a guardrail had stopped the loop, so that the baseline was shown."""
+    repeats: str = ""
+    """The event whose action the unit got again (`sticky`). The probabilities are those of the first draw."""
+    predicted: tuple[float, float] | None = None
+    """Rewards that the model predicted before the group was known: that of the baseline, and the mean over
+    `probabilities`. None without a control group, and if they are not finite."""
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the shown action was drawn from `probabilities` for this decision."""
+        online = self.mode is Mode.ONLINE and not self.fallback and not self.repeats
+        return online and self.group is not Group.CONTROL
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +138,7 @@ class Activation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reward(msgspec.Struct, frozen=True, kw_only=True):
-    """A reward of a decision."""
+    """A reward of a decision, or the number of a metric."""
 
     loop: str
     event_id: str
@@ -116,8 +146,13 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: int
     value: float | None
     """None: the slot was not observed, see `cascade`."""
+    metric: str = ""
+    """The name of the metric. Empty: the reward that the model learns."""
+    window: int = 0
+    """For a metric: microseconds after the first decision of the unit for which it counts."""
     key: str = ""
-    """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
+    """Idempotency key: rewards of a decision with the same metric and key count once. Empty: every reward counts, but
+    only one number of each metric."""
     cascade: bool = False
     """Whether the user looked at the slots of the event in their order, and at none after this one. The log then has
     one reward without a value for each of the later slots."""
@@ -182,6 +217,8 @@ class LoggedReward(msgspec.Struct, frozen=True):
     """None: the slot was not observed."""
     key: str
     late: bool
+    metric: str = ""
+    """The name of the metric; empty for a reward."""
 
 
 class LoggedDecision(msgspec.Struct, frozen=True):
@@ -196,7 +233,7 @@ class LoggedDecision(msgspec.Struct, frozen=True):
 
     def settled(self) -> SettledDecision:
         """Return the decision with only the rewards and the activation that came in time."""
-        in_time = [(reward.timestamp, reward.value) for reward in self.rewards if not reward.late]
+        in_time = [(each.timestamp, each.value) for each in self.rewards if not each.late and not each.metric]
         rewards = tuple((timestamp, value) for timestamp, value in in_time if value is not None)
         observed = bool(rewards) or not in_time
         return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None, observed)

@@ -14,6 +14,7 @@ from glbandits.policies.contract import rebuild, settings_of
 from glbandits.policies.sparse_forms import sparse_form
 from glbandits.service.domain.durations import LONGEST_WINDOW, parse_duration
 from glbandits.service.domain.events import Aggregation, Mode
+from glbandits.service.domain.experiment import REWARD, Control, GuardrailAction, MetricSettings, check_metrics
 
 SECOND = 1_000_000
 """In microseconds, the unit of timestamps."""
@@ -104,10 +105,38 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
     )
 
+    sticky: Annotated[
+        bool,
+        Meta(
+            description="Whether a unit gets the same action again for the same set of actions. If false, only requests "
+            "with sticky get it."
+        ),
+    ] = False
+    sticky_for: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=LONGEST_WINDOW,
+            extra=SECONDS,
+            description="For how long after its draw a sticky unit gets the same action again.",
+        ),
+    ] = float(DAY)
+    control: Annotated[
+        Control | None, Meta(description="The control group: share, by (unit or event) and show. null: none.")
+    ] = None
+    metrics: Annotated[
+        dict[str, MetricSettings],
+        Meta(
+            description="The metrics that treatment and control are compared by, with their guardrails. The name reward "
+            "is for the reward of the loop."
+        ),
+    ] = {}
+
     def __post_init__(self) -> None:
         for name in DECLARED:
             check_setting(name, getattr(self, name))
         self._check_reward_range()
+        check_metrics(self.metrics)
         policy = self.build_policy()
         self._check_sparse(policy) if self.is_sparse else self._check_size()
 
@@ -176,6 +205,15 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
                 f"no limits of the rewards. Set reward_range, for example to [0, 1], or use optimist",
                 field="reward_range",
             )
+
+    def compared(self) -> dict[str, MetricSettings]:
+        """Return the metrics by which the groups are compared. The reward is one, unless it is unbounded."""
+        limits = self.reward_limits()
+        if limits is None or REWARD in self.metrics or self.control is None:
+            return self.metrics
+        default = min(max(self.default_reward, limits[0]), limits[1])
+        own = MetricSettings(range=limits, default=default, action=GuardrailAction.NONE)
+        return {REWARD: own} | self.metrics
 
     def build_policy(self) -> Policy:
         """Return the policy with its settings. Raises InvalidInput if the service cannot run it."""
