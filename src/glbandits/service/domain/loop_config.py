@@ -108,8 +108,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     sticky: Annotated[
         bool,
         Meta(
-            description="Whether a unit gets the same action again for the same set of actions. If false, only requests "
-            "with sticky get it."
+            description="Whether a unit gets the same action again for the same set of actions. If false, only "
+            "requests with sticky get it."
         ),
     ] = False
     sticky_for: Annotated[
@@ -127,8 +127,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Annotated[
         dict[str, MetricSettings],
         Meta(
-            description="The metrics that treatment and control are compared by, with their guardrails. The name reward "
-            "is for the reward of the loop."
+            description="The metrics that treatment and control are compared by, with their guardrails. The name "
+            "reward is for the reward of the loop."
         ),
     ] = {}
 
