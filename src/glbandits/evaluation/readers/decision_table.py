@@ -94,8 +94,8 @@ class OfferTable:
             raise InvalidInput("the model has no feature map, so it knows no columns. Train it with glb train")
         if columns.arm is not None and arm_table is not None:
             raise InvalidInput(
-                f"arm_table is for tables without a column of arms; got {arm_table} and the column {columns.arm!r}. Leave "
-                "one of them out",
+                f"arm_table is for tables without a column of arms; got {arm_table} and the column {columns.arm!r}. "
+                "Leave one of them out",
                 field="arm_table",
             )
         self._bandit, self._map, self._columns = bandit, bandit.features, columns
