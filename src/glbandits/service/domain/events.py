@@ -7,7 +7,7 @@ computed from the log again, bit for bit, and every decision can be reproduced.
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -201,6 +201,13 @@ class Receipt(msgspec.Struct, frozen=True):
     log."""
     message: str = ""
     """Why a reward is out of range; empty for other statuses."""
+
+
+class UnitStart(NamedTuple):
+    """The first decision of a unit: its sequence number, by which the log knows the unit, and its timestamp."""
+
+    first: int
+    since: int
 
 
 class SettledDecision(msgspec.Struct, frozen=True):
