@@ -38,16 +38,26 @@ class StickyDraws:
         return draw
 
     def read(self, decision: Decision, sticky_for: int) -> Decision | None:
-        """Return the newest draw in the store that the decision may repeat. Blocks."""
+        """Return the newest draw in the store that the decision may repeat; or the decision itself, if it is there.
+
+        Blocks.
+        """
         loop_name, names = decision.loop, frozenset(decision.actions)
         for logged in self._store.latest_of_unit(loop_name, decision.unit, LOOKED_BACK + len(decision.slots)):
             draw = logged.decision
+            if (draw.event_id, draw.slot) == (decision.event_id, decision.slot):
+                return draw
             if draw.repeats and draw.slot == decision.slot and names.issuperset(draw.actions):
                 first = self._store.decision(loop_name, draw.repeats, draw.slot)
                 draw = draw if first is None else first.decision
             if can_repeat(draw, decision, sticky_for):
                 return draw
         return None
+
+    def note(self, draw: Decision) -> None:
+        """Remember a new draw, if it is sticky or newer than one in memory."""
+        if not draw.is_stopped and (draw.sticky or (draw.unit and self._recent and _key(draw) in self._recent)):
+            self.add(draw)
 
     def add(self, draw: Decision) -> None:
         """Remember a draw as the newest one of its unit."""
