@@ -136,6 +136,14 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
         """Whether the shown action was drawn from `probabilities` for this decision."""
         return not self.is_stopped and not self.repeats and self.group is not Group.CONTROL
 
+    def probability_of(self, index: int) -> float:
+        """Return the probability with which an action was shown to units of this group."""
+        if not self.is_stopped and self.group is not Group.CONTROL:
+            return self.probabilities[index]
+        # One action was certain, or all that were not excluded were equally likely.
+        is_possible = index == self.shown or (self.probability < 1.0 and index not in self.excluded)
+        return self.probability if is_possible else 0.0
+
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
     """The message that the action of a deferred decision was used."""
