@@ -196,6 +196,8 @@ def test_arms_may_be_described_by_a_table(folder: Path, tmp_path: Path) -> None:
     assert "describes arms by the columns" in run.stderr
     assert "--arm-table" in run.stderr
     assert set(read(decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv"))["arm"]) <= set(OFFERS)
+    run = decide(tmp_path, "--arms", "log.csv", "--id", "age", "--arm", "offer", "--arm-table", "offers.csv")
+    assert "arm_table is for tables without a column of arms" in run.stderr
     (tmp_path / "offers.csv").write_text("offer,price\ncoat,9\nhat,2\ncoat,5", encoding="utf-8")
     run = decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv")
     assert "column 'offer', row 2: the value must name each arm of arm_table once" in run.stderr

@@ -31,6 +31,11 @@ def test_next_command_has_the_options_that_the_log_needs(folder: Path) -> None:
     assert "rate=number" in (folder / "out/describe/description.html").read_text()
 
 
+def test_out_must_be_a_writable_folder(folder: Path) -> None:
+    run = glb("describe", "log.csv", "--arm", "offer", "--reward", "sold", "--out", "log.csv", folder=folder)
+    assert "--out needs a writable folder" in run.stderr
+
+
 def test_suggested_command_runs_after_the_corrections(folder: Path) -> None:
     pl.read_csv(folder / "log.csv").filter(pl.col("offer") != "Hat").drop_nulls().write_csv(folder / "log.csv")
     run = glb("describe", "log.csv", "--arm", "offer", "--reward", "sold", "--propensity", "p", folder=folder)

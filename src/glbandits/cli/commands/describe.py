@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import command_line
+from glbandits.cli.common_options import command_line, prepare_out_folder
 from glbandits.cli.log_options import LogArguments, split_names, with_log_options
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
@@ -37,6 +37,7 @@ def describe_command(
     known only after the decision.
     """
     console = Console(emoji=False)
+    prepare_out_folder(out)
     with convert_polars_errors():
         description = _describe(options, console)
     needed = _grouped(description.options)

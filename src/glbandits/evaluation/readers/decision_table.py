@@ -92,6 +92,12 @@ class OfferTable:
     ) -> None:
         if not isinstance(bandit.features, FeatureMap):
             raise InvalidInput("the model has no feature map, so it knows no columns. Train it with glb train")
+        if columns.arm is not None and arm_table is not None:
+            raise InvalidInput(
+                f"arm_table is for tables without a column of arms; got {arm_table} and the column {columns.arm!r}. "
+                "Leave one of them out",
+                field="arm_table",
+            )
         self._bandit, self._map, self._columns = bandit, bandit.features, columns
         self._payoff_table = None if payoff_table is None else read_payoffs(payoff_table, separator)
         texts = declared_texts({"features": self._map})

@@ -49,6 +49,16 @@ ROWS, TERMS, CENTRES = range(3)
 """Indices of the sums of a `LowerSequence`: number of rows, terms without limit, and centres."""
 
 
+class BetGrid(NamedTuple):
+    """A grid of bets, from the largest to the smallest, and the logarithms of their shares of the capital."""
+
+    bets: Floats
+    log_shares: Floats
+
+
+GRID = BetGrid(BETS, LOG_SHARES)
+
+
 class SequenceRows(NamedTuple):
     """The arguments of `ConfidenceSequence.add` as contiguous arrays."""
 
@@ -67,11 +77,11 @@ class LowerSequence:
     Each bet has its own terms X_i. All have the same conditional mean. Those of bet j are at least `low - limits[j]`.
     """
 
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
-        self.limits: Floats = LARGEST_LOSS / BETS - (high - low)
+    def __init__(self, low: float, high: float, grid: BetGrid = GRID) -> None:
+        self.low, self.high, self._grid = low, high, grid
+        self.limits: Floats = LARGEST_LOSS / grid.bets - (high - low)
         self._sums: Floats = np.zeros(3)
-        self.log_capital: Floats = np.zeros(len(BETS))
+        self.log_capital: Floats = np.zeros(len(grid.bets))
 
     @property
     def rows(self) -> int:
@@ -81,7 +91,7 @@ class LowerSequence:
     def add(self, rows: "SequenceRows", sign: float) -> None:
         """Add rows, with measure, weights and offset multiplied by `sign`, 1 or -1."""
         add = entry_point(add_recipe).run
-        add(self._sums, self.log_capital, BETS, self.limits, self.low, self.high, *rows, sign)
+        add(self._sums, self.log_capital, self._grid.bets, self.limits, self.low, self.high, *rows, sign)
 
     def state(self) -> list[float]:
         """The numbers from which `set_state` restores the sequence."""
@@ -97,7 +107,8 @@ class LowerSequence:
         The evidence is the capital of the bets. If the hypothesis is true, its logarithm stays below log(1 / alpha) at
         all rows with probability 1 - alpha.
         """
-        log_capital = LOG_SHARES + self.log_capital + BETS * (self._sums[CENTRES] - self._sums[ROWS] * value)
+        bets, log_shares = self._grid
+        log_capital = log_shares + self.log_capital + bets * (self._sums[CENTRES] - self._sums[ROWS] * value)
         return float(np.logaddexp.reduce(log_capital))
 
     def bound(self, alpha: float) -> float:
@@ -121,22 +132,23 @@ class ConfidenceSequence:
 
     Args:
         low: the smallest possible mean: 0 for the value of a policy, -1 for a difference.
+        grid: the bets.
     """
 
-    def __init__(self, low: float) -> None:
-        self.above = LowerSequence(low, 1.0)
+    def __init__(self, low: float, grid: BetGrid = GRID) -> None:
+        self.above = LowerSequence(low, 1.0, grid)
         """The sequence that bounds the mean from below."""
-        self.below = LowerSequence(-1.0, -low)
+        self.below = LowerSequence(-1.0, -low, grid)
         """The sequence that bounds the mean times -1 from below."""
         self._sum = 0.0
 
     @classmethod
-    def from_state(cls, low: float, state: Sequence[float]) -> "ConfidenceSequence":
-        """Restore a sequence from the result of `state`, of the same `GRID_VERSION`.
+    def from_state(cls, low: float, state: Sequence[float], grid: BetGrid = GRID) -> "ConfidenceSequence":
+        """Restore a sequence from the result of `state`, of the same grid (`GRID_VERSION`).
 
         An empty state has no rows.
         """
-        sequence = cls(low)
+        sequence = cls(low, grid)
         if state:
             middle = (len(state) + 1) // 2
             sequence._sum = state[0]

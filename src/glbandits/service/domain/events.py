@@ -7,7 +7,7 @@ computed from the log again, bit for bit, and every decision can be reproduced.
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -110,6 +110,8 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
     """Share of decisions that are uniformly random."""
     seed: int
     """Seed of the draw."""
+    alone: bool = False
+    """Whether the decision is a unit of its own although `unit` is known, because events are assigned to groups."""
     group: Group | None = None
     """None if the loop had no control group."""
     control_share: float = 0.0
@@ -193,6 +195,13 @@ class Receipt(msgspec.Struct, frozen=True):
     log."""
     message: str = ""
     """Why a reward is out of range; empty for other statuses."""
+
+
+class UnitStart(NamedTuple):
+    """The first decision of a unit: its sequence number, by which the log knows the unit, and its timestamp."""
+
+    first: int
+    since: int
 
 
 class SettledDecision(msgspec.Struct, frozen=True):

@@ -257,6 +257,7 @@ class Counts(ApiStruct, frozen=True, kw_only=True):
     decisions: dict[EventStatus, int]
     rewards: dict[EventStatus, int]
     activations: dict[EventStatus, int]
+    metrics: dict[EventStatus, int]
 
 
 class Relearning(ApiStruct, frozen=True, kw_only=True):

@@ -1,0 +1,224 @@
+"""The difference between treatment and control: intervals and evidence that hold at all looks.
+
+Unit i is in control with probability h_i, and its value is y_i. The term of `ConfidenceSequence` is
+
+    X_i = (y_i - f_i) / (1 - h_i)  in treatment,    X_i = -(y_i - f_i) / h_i  in control.
+
+Its conditional mean is the expected difference of unit i between the groups, for any f_i that does not depend on the
+group of the unit, its value or later units. So the interval holds for any f. The variance of X_i is smallest if f_i
+predicts (1 - h_i) times the value in control plus h_i times that in treatment. f is a ridge regression of the values of
+earlier blocks on the covariates, in which a unit of treatment has the weight (h / (1 - h))^2.
+
+The best constant bet is mean / variance of X. The variance is about v / (h (1 - h)), v the variance of the values, so
+the bets are multiples of h (1 - h) of the first unit.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from glbandits.common.arrays import Floats
+from glbandits.maths.online_statistics.confidence_sequence import BetGrid, ConfidenceSequence
+
+BLOCK = 32
+"""The number of units that are added at once. Predictions and looks change after whole blocks only."""
+STATE_VERSION = 1.0
+"""The first number of a state. Increase it with every change of the constants below or of the order of a state."""
+BETS: Floats = np.ldexp(1.0, -np.arange(12))
+"""The bets, as multiples of h (1 - h) of the first unit."""
+_SHARES = np.exp(-np.square(np.arange(12) - 2.3) / 2.0) + 0.01
+LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
+ODDS_RATIOS: Floats = np.array([0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0])
+"""Alternatives to the declared odds of control against treatment."""
+PRIOR_UNITS = 10.0
+"""The weight of the prior of the regression, in units of control."""
+LARGEST_COVARIATE = 1e100
+SMALLEST_SPREAD = 1e-9
+"""Covariates whose standard deviation is smaller, as a multiple of their mean, count as constant."""
+
+
+class UnitRows(NamedTuple):
+    """Units in the order of their first decisions."""
+
+    treated: npt.NDArray[np.bool_]
+    """(n,)"""
+    share: Floats
+    """The probability of control, (n,)."""
+    values: Floats
+    """Between 0 and 1, (n,)."""
+    covariates: Floats
+    """Two numbers that do not depend on the group of the unit, (n, 2)."""
+
+
+class GroupMean(NamedTuple):
+    """The mean of the values of a group; NaN without units. `error` is its standard error, NaN for less than two."""
+
+    units: int
+    mean: float
+    error: float
+
+
+class GroupDifference:
+    """The difference between the means of treatment and control, for values between 0 and 1."""
+
+    def __init__(self) -> None:
+        self._scale = 0.0
+        self._groups: Floats = np.zeros((2, 3))  # control, treatment: units, sum of values, sum of their squares
+        self._regression = _Regression()
+        self._log_ratios: Floats = np.zeros(len(ODDS_RATIOS))
+        self._sequence = ConfidenceSequence(-1.0, _grid(self._scale))
+
+    @classmethod
+    def from_state(cls, state: Sequence[float]) -> "GroupDifference":
+        """Restore the result of `state`. Raises ValueError if it has another version or length."""
+        new = cls()
+        if len(state) != len(new.state()) or state[0] != STATE_VERSION:
+            raise ValueError("this state of a comparison is of another version")
+        parts = np.split(np.array(state, dtype=np.float64), np.cumsum([1, 1, 6, REGRESSION_NUMBERS, len(ODDS_RATIOS)]))
+        new._scale = float(state[1])
+        new._groups = parts[2].reshape(2, 3)
+        new._regression = _Regression(parts[3])
+        new._log_ratios = parts[4]
+        new._sequence = ConfidenceSequence.from_state(-1.0, parts[5].tolist(), _grid(new._scale))
+        return new
+
+    def state(self) -> tuple[float, ...]:
+        """The numbers from which `from_state` restores the comparison, always equally many."""
+        arrays = (self._groups.ravel(), self._regression.numbers, self._log_ratios)
+        return (STATE_VERSION, self._scale, *np.concatenate(arrays).tolist(), *self._sequence.state())
+
+    @property
+    def units(self) -> int:
+        """The number of units in both groups."""
+        return self._sequence.rows
+
+    @property
+    def treatment(self) -> GroupMean:
+        """The values of treatment."""
+        return _group_mean(*self._groups[1].tolist())
+
+    @property
+    def control(self) -> GroupMean:
+        """The values of control."""
+        return _group_mean(*self._groups[0].tolist())
+
+    @property
+    def mean(self) -> float:
+        """The estimate of the difference, treatment minus control; NaN before the first unit.
+
+        It differs from the difference of the two means by the control variate.
+        """
+        return min(max(self._sequence.mean, -1.0), 1.0) if self.units else math.nan
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """Lower and upper bound of the difference.
+
+        With probability `level`, the intervals at all looks cover the mean difference of the units so far.
+        """
+        low, high = sorted(self._sequence.interval(level))
+        return low, high
+
+    def log_evidence(self, margin: float, *, higher_is_good: bool) -> float:
+        """The logarithm of the evidence against "treatment is worse than control by at most `margin`".
+
+        If treatment is not worse, it stays below log(1 / alpha) at all looks with probability 1 - alpha.
+        """
+        sequence = self._sequence.below if higher_is_good else self._sequence.above
+        return sequence.log_evidence(margin)
+
+    def log_evidence_of_ratio(self) -> float:
+        """The logarithm of the evidence against the declared shares of the groups.
+
+        If the shares are right, it stays below log(1 / alpha) at all looks with probability 1 - alpha.
+        """
+        return float(np.logaddexp.reduce(self._log_ratios)) - math.log(len(ODDS_RATIOS))
+
+    def add(self, rows: UnitRows) -> None:
+        """Add units. Raises ValueError if their number is not a multiple of `BLOCK`."""
+        if len(rows.treated) % BLOCK:
+            raise ValueError(f"the number of units must be a multiple of {BLOCK}; got {len(rows.treated)}")
+        covariates = np.clip(np.nan_to_num(rows.covariates), -LARGEST_COVARIATE, LARGEST_COVARIATE)
+        for start in range(0, len(rows.treated), BLOCK):
+            part = slice(start, start + BLOCK)
+            self._add_block(UnitRows(rows.treated[part], rows.share[part], rows.values[part], covariates[part]))
+
+    def _add_block(self, rows: UnitRows) -> None:
+        treated, share, values, covariates = rows
+        if not self.units:
+            self._scale = float(share[0] * (1.0 - share[0]))
+            self._sequence = ConfidenceSequence(-1.0, _grid(self._scale))
+        units, total, _ = self._groups.sum(axis=0)
+        predicted = self._regression.predict(covariates, (total + 0.5) / (units + 1.0))
+        self._sequence.add(
+            measure=np.tile([1.0, -1.0], (BLOCK, 1)),
+            reach=np.column_stack((1.0 / (1.0 - share), 1.0 / share)),
+            chosen=np.where(treated, 0, 1),
+            weights=np.where(treated, 1.0 / (1.0 - share), -1.0 / share),
+            rewards=values,
+            predicted=np.column_stack((predicted, predicted)),
+        )
+        for group, members in enumerate((values[~treated], values[treated])):
+            self._groups[group] += (len(members), members.sum(), np.square(members).sum())
+        self._regression.add(np.where(treated, np.square(share / (1.0 - share)), 1.0), covariates, values)
+        declared = 1.0 + share[:, None] * (ODDS_RATIOS - 1.0)
+        self._log_ratios += (np.where(treated[:, None], 0.0, np.log(ODDS_RATIOS)) - np.log(declared)).sum(axis=0)
+
+
+REGRESSION_NUMBERS = 9
+
+
+class _Regression:
+    """A weighted ridge regression of values on two covariates, of any scale.
+
+    Its numbers are the sum of weights, the weighted means of covariates and value, and the weighted sums of products of
+    their deviations from these means.
+    """
+
+    def __init__(self, numbers: Floats | None = None) -> None:
+        self.numbers: Floats = np.zeros(REGRESSION_NUMBERS) if numbers is None else numbers
+
+    def add(self, weights: Floats, covariates: Floats, values: Floats) -> None:
+        """Add a block."""
+        columns = np.column_stack((covariates, values))
+        total, means = self.numbers[0], self.numbers[1:4]
+        block_total = float(weights.sum())
+        block_means = (weights[:, None] * columns).sum(axis=0) / block_total
+        deviations = columns - block_means
+        shift = block_means - means
+        for number, (first, second) in enumerate(_PRODUCTS, start=4):
+            self.numbers[number] += float((weights * deviations[:, first] * deviations[:, second]).sum())
+            self.numbers[number] += shift[first] * shift[second] * (total * block_total / (total + block_total))
+        self.numbers[1:4] += shift * (block_total / (total + block_total))
+        self.numbers[0] += block_total
+
+    def predict(self, covariates: Floats, mean: float) -> Floats:
+        """Predict values between 0 and 1. `mean`, that of all units, is the prior of the intercept."""
+        total, means = float(self.numbers[0]), self.numbers[1:4]
+        level = (total * means[2] + PRIOR_UNITS * mean) / (total + PRIOR_UNITS)
+        spread = np.sqrt(self.numbers[[4, 6]] / max(total, 1.0))
+        varies = spread > SMALLEST_SPREAD * np.abs(means[:2])
+        scale = np.where(varies, spread, 1.0)
+        scaled = np.where(varies, (covariates - means[:2]) / scale, 0.0)
+        both = float(varies.all()) * self.numbers[5] / (scale[0] * scale[1])
+        with_values = np.where(varies, self.numbers[7:9] / scale, 0.0)
+        diagonal = total + PRIOR_UNITS
+        slopes = (diagonal * with_values - both * with_values[::-1]) / (diagonal**2 - both**2)
+        return np.clip(level + scaled[:, 0] * slopes[0] + scaled[:, 1] * slopes[1], 0.0, 1.0)
+
+
+_PRODUCTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
+
+
+def _grid(scale: float) -> BetGrid:
+    return BetGrid(BETS * (scale or 1.0), LOG_SHARES)
+
+
+def _group_mean(units: float, total: float, squares: float) -> GroupMean:
+    if not units:
+        return GroupMean(0, math.nan, math.nan)
+    mean = total / units
+    variance = max(squares / units - mean * mean, 0.0)
+    return GroupMean(int(units), mean, math.sqrt(variance / (units - 1.0)) if units > 1.0 else math.nan)
