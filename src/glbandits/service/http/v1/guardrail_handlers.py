@@ -16,5 +16,5 @@ def guardrails(site: Site, request: Request) -> Guardrails:
 def resume(site: Site, request: Request) -> Guardrails:
     """End the fallback of a loop. All comparisons start again, with units that come after it."""
     loop = site.service.loop(loop_name(request))
-    loop.resume()
+    loop.guardrails.resume()
     return loop.guardrails.report(loop.configuration)

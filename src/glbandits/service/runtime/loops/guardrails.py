@@ -12,7 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.domain.events import as_datetime
+from glbandits.maths.online_statistics.group_difference import GroupDifference
+from glbandits.service.domain.events import Group, as_datetime
 from glbandits.service.domain.experiment import GuardrailAction, MetricSettings
 from glbandits.service.domain.guardrail_report import Guardrails, MetricReport, SampleRatio
 from glbandits.service.domain.loop_config import LoopConfig
@@ -56,6 +57,12 @@ class GuardrailState(msgspec.Struct, frozen=True):
         """Return the alarms of metrics by name."""
         return {name: own.alarm for name, own in self.metrics.items() if own.alarm is not None}
 
+    def sizes(self) -> dict[Group, int]:
+        """Return the units in each group, by the metric with the most units: the one with the shortest window."""
+        differences = [own.difference() for own in self.metrics.values()]
+        largest = max(differences, key=lambda difference: difference.units, default=GroupDifference())
+        return {Group.TREATMENT: largest.treatment.units, Group.CONTROL: largest.control.units}
+
 
 class LoopGuardrails:
     """The comparison of treatment with control in a loop, and its fallback.
@@ -79,7 +86,7 @@ class LoopGuardrails:
         self.state = GuardrailState()
         """The saved state."""
         self.is_behind = False
-        """Whether the last look has left units that could be counted."""
+        """Whether the last look has left units that can be counted, so that the next one should come soon."""
         self.refresh()
 
     @property
@@ -220,7 +227,7 @@ class LoopGuardrails:
             state="fallback" if state.fallback else "off" if control is None else "running",
             sentence=_verdict(state, reports, is_off=control is None),
             fallback_since=as_datetime(state.fallback.since) if state.fallback else None,
-            sample_ratio=None if control is None else _sample_ratio(state, reports, control.share),
+            sample_ratio=None if control is None else _sample_ratio(state, control.share),
             metrics=reports,
         )
 
@@ -245,16 +252,11 @@ def _verdict(state: GuardrailState, metrics: Sequence[MetricReport], *, is_off: 
     return "No guardrail has acted."
 
 
-def _sample_ratio(state: GuardrailState, metrics: Sequence[MetricReport], share: float) -> SampleRatio:
-    """Return the sizes of the groups by the metric with the most units, which has the shortest window."""
-    sizes = [(metric.treatment.units, metric.control.units) for metric in metrics]
-    treatment, control = max(sizes, key=sum, default=(0, 0))
-    sentence = "No units are counted yet."
-    if treatment + control:
-        found = control / (treatment + control)
-        sentence = f"{found:.3g} of {treatment + control:,} units are in control; the loop declares {share:g}."
+def _sample_ratio(state: GuardrailState, share: float) -> SampleRatio:
+    sizes, sentence = state.sizes(), "No units are counted yet."
+    if units := sum(sizes.values()):
+        found = sizes[Group.CONTROL] / units
+        sentence = f"{found:.1%} of {units:,} units are in control; the loop declares {share:.1%}."
     if state.wrong_ratio:
         sentence += f" {WRONG_RATIO}"
-    return SampleRatio(
-        treatment=treatment, control=control, expected_share=share, alarm=state.wrong_ratio, sentence=sentence
-    )
+    return SampleRatio(**sizes, expected_share=share, alarm=state.wrong_ratio, sentence=sentence)
