@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -25,7 +25,8 @@ from glbandits.service.domain.events import (
     Receipt,
     Reward,
 )
-from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.experiment import check_numbers
+from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros, check_exact
 from glbandits.service.domain.request_features import row_of
 from glbandits.service.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
@@ -47,7 +48,7 @@ LOOPS_EVERY = 0.25
 """Seconds between two looks of a process for loops that another process has created or deleted."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for a configuration of another process: not every store has notifications."""
-REQUEST_FIELDS = ("slot", "slots", "request", "encoding", "actions", "values", "costs", "excluded", "baseline")
+REQUEST_FIELDS = ("slot", "slots", "request", "encoding", "actions", "values", "costs", "excluded", "baseline", "unit")
 """Fields of a decision that must be the same when a client sends the same event again."""
 
 
@@ -284,6 +285,24 @@ class Service:
             raise InvalidInput(receipt.message)
         return receipt.status
 
+    async def metrics(
+        self, loop_name: str, event_id: str, numbers: Mapping[str, float], *, slot: str = "", key: str = ""
+    ) -> dict[str, EventStatus]:
+        """Write numbers of metrics, and return the status of each.
+
+        Raises InvalidInput, and writes nothing, if one of them cannot be used.
+        """
+        loop, now = self.loop(loop_name), self.clock()
+        declared = loop.configuration.metrics
+        check_numbers(declared, numbers)
+        first = Reward(loop=loop.name, event_id=event_id, slot=slot, timestamp=now, value=None, key=key)
+        events = [
+            replace(first, metric=name, value=value, window=round(declared[name].seconds * SECOND))
+            for name, value in numbers.items()
+        ]
+        receipts = await asyncio.gather(*map(self._write, events))  # in one batch, so in one commit
+        return {event.metric: receipt.status for event, receipt in zip(events, receipts, strict=True)}
+
     async def activate(self, loop_name: str, event_id: str) -> EventStatus:
         """Record that a deferred decision was used, so that the model learns it."""
         activation = Activation(loop=self.loop(loop_name).name, event_id=event_id, timestamp=self.clock())
@@ -366,8 +385,8 @@ def _same_decision(first: Decision, repeated: Decision) -> Decision:
     """
     if any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
         raise InvalidInput(
-            f"event {repeated.event_id!r} was decided before with other actions, features, payoffs or slots; use "
-            "another event id"
+            f"event {repeated.event_id!r} was decided before with other actions, features, payoffs, slots or "
+            "another unit; use another event id"
         )
     if first.deferred != repeated.deferred:
         raise InvalidInput(
