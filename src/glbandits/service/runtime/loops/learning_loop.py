@@ -20,6 +20,7 @@ from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel,
 from glbandits.service.domain.request_features import encoder_of
 from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.decision_maker import make_decision
+from glbandits.service.runtime.loops.guardrails import LoopGuardrails
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.service.runtime.loops.loop_documents import (
@@ -78,6 +79,7 @@ class Loop:
         self._window_since = 0
         self._unreadable = UnreadableModels(name)
         self._replacement = Replacement(name, store, self._documents, monotonic)
+        self.guardrails = LoopGuardrails(name, store, clock, monotonic, self._stop)
         self.salt = self._documents.salt()
         self._read(None)
         self.learned_at: int | None = None
@@ -114,10 +116,11 @@ class Loop:
 
     def warnings(self) -> list[str]:
         """Return a sentence for each problem that the operator should know and that does not stop decisions."""
-        return self._unreadable.warnings(self.published)
+        return [*self._unreadable.warnings(self.published), *self.guardrails.warnings()]
 
     def refresh(self) -> None:
-        """Adopt a newer configuration or model that another process has saved."""
+        """Adopt a newer configuration, model or fallback that another process has saved."""
+        self.guardrails.refresh()
         with self._lock:
             self._refresh()
             self.statistics.count_history(self._clock())
@@ -152,6 +155,7 @@ class Loop:
                 self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
                 self._unreadable.check_caught_up(self.published.learned_through)
+            self.guardrails.look(self.configuration, self.published.learned_through)
             self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
 
