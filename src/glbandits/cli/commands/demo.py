@@ -111,6 +111,8 @@ def demo_command(
     with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder:
         path = store or Path(folder) / "demo.db"
         with _server(path, port, Path(folder) / "server.log") as server:
+            headers = {"Authorization": f"Bearer {server.key}"}
+            httpx2.patch(f"{server.address}/v1/configuration", json=GUARDED, headers=headers).raise_for_status()
             _introduce(console, server, browser)
             shop = Shop(seed, HARMED_RETURNS if harm else RETURNS)
             try:
@@ -195,8 +197,8 @@ class Shop:
 
     def __init__(self, seed: int, returns: float) -> None:
         self.visits: list[Served] = []
-        self.verdict = ""
-        """The comparison of treatment and control in one sentence, as the server last said it."""
+        self.verdict = "not compared yet"
+        """The last verdict of the server on treatment and control."""
         self._random, self._returns = random.Random(seed), returns
         self._newest: deque[Customer] = deque(maxlen=WAITING_ROOM)
         self._customers = 0
@@ -236,11 +238,7 @@ def _play(console: Console, server: DemoServer, seconds: float, shop: Shop) -> N
                 shop.verdict = guardrails.sentence
                 if guardrails.state == "fallback" and not is_stopped:
                     is_stopped = True
-                    console.print(
-                        f"After {elapsed:.0f} s a guardrail stopped the loop, and the baseline is shown. {shop.verdict}",
-                        markup=False,
-                        soft_wrap=True,
-                    )
+                    console.print(f"After {elapsed:.0f} s: {shop.verdict}\n", markup=False, soft_wrap=True)
             time.sleep(max(0.0, begin + len(visits) / CUSTOMERS_PER_SECOND - time.monotonic()))
 
 
@@ -251,7 +249,7 @@ def _summarize(console: Console, shop: Shop, store: Path | None) -> None:
     lines = [
         f"{len(visits)} decisions, reward {reward:.2f} on average (random play {RANDOM_REWARD:.2f})",
         f"Best offer: {first} of the first tenth, {last} of the last tenth (random play {RANDOM_BEST:.0%})",
-        f"Treatment and control: {shop.verdict or 'too early to compare'}",
+        f"Treatment and control: {shop.verdict}",
         "",
         "Next:",
         "  glb serve --reward-window 5s   # your own server; it prints a curl command",
