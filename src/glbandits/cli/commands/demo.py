@@ -45,6 +45,7 @@ RECENT = 300
 """Visits for which the progress bar shows the share of best offers."""
 REWARD_WINDOW, UNIT_WINDOW = "1s", "3s"
 GUARDED: dict[str, Any] = {
+    "rewardRange": [0, 1],
     "control": {"share": 0.2},
     "metrics": {
         "reward": {"range": [0, 1], "window": UNIT_WINDOW},
@@ -58,7 +59,7 @@ GUARDED: dict[str, Any] = {
         },
     },
 }
-"""The control group and the guardrails. Customers are the units."""
+"""Changed settings of the loop: a control group and guardrails. Customers are the units."""
 START_SECONDS, STOP_SECONDS = 120.0, 20.0
 
 

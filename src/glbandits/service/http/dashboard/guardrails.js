@@ -62,7 +62,7 @@ function showMetric(view, metric) {
   if (view.words.textContent !== metric.sentence) view.words.textContent = metric.sentence;
   const facts = {
     Treatment: group(metric.treatment), Control: group(metric.control), Good: metric.good, ...(!isCompared && { Guardrail: metric.action }),
-    ...(metric.waiting && { "Open windows": plural(metric.waiting, "unit") }),
+    ...(metric.waiting && { "Not counted yet": plural(metric.waiting, "unit") }),
   };
   view.facts.replaceChildren(...pairs(facts));
   view.chart.show(metric.points.map((point) => ({ ...point, at: Date.parse(point.at) })), 1000, Infinity);
