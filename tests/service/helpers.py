@@ -74,6 +74,12 @@ def reward(
     return Reward(loop=loop, event_id=event_id, slot=slot, timestamp=timestamp, value=value, key=key)
 
 
+def metric(event_id: str, name: str, value: float = 1.0, timestamp: int = 1, **changed: Any) -> Reward:
+    """A number of a metric with a window of WAIT microseconds."""
+    settings: dict[str, Any] = {"loop": "shop", "window": WAIT} | changed
+    return Reward(event_id=event_id, metric=name, value=value, timestamp=timestamp, **settings)
+
+
 def activation(event_id: str, timestamp: int = 1, *, loop: str = "shop") -> Activation:
     """An activation, by default right after its decision."""
     return Activation(loop=loop, event_id=event_id, timestamp=timestamp)

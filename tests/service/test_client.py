@@ -18,7 +18,15 @@ import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service import Settings, create_app
-from glbandits.service.client import AsyncClient, Client, ServiceError, calls, decide_request, reward_request
+from glbandits.service.client import (
+    AsyncClient,
+    Client,
+    ServiceError,
+    calls,
+    decide_request,
+    metrics_request,
+    reward_request,
+)
 from glbandits.service.client.calls import Destination, Pause
 from glbandits.service.domain.events import EventStatus
 from glbandits.service.http.v1.schemas import DecideRequest
@@ -77,7 +85,8 @@ def server_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     app = create_app(Settings(store=str(folder / "store.db"), loops=("default", "other")))
     with live_server(app) as address:
         for loop in ("default", "other"):
-            changed = {"width": WIDTH, "exploration": 0.3}
+            metrics = {"ms": {"range": [0, 1000]}, "returned": {"range": [0, 1]}}
+            changed = {"width": WIDTH, "exploration": 0.3, "metrics": metrics}
             reply = httpx2.patch(
                 f"{address}/loops/{loop}/v1/configuration", json=changed, headers={"authorization": f"Bearer {key}"}
             )
@@ -175,6 +184,32 @@ def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     assert reply.reward[0].rewarded is not None
     assert reply.reward[1].problem is not None
     assert reply.reward[2].rewarded is not None
+
+
+def test_client_sends_units_and_metrics(live: Live) -> None:
+    with live.client() as client:
+        unit = f"user {live.client_of.__name__}"
+        events = [client.decide(arms, unit=unit).event_id for arms in (ARMS, np.array(ARMS, dtype=np.float32))]
+        events.append(client.decide(ARMS, unit=unit, sticky=True).event_id)
+        ranked = client.rank(ARMS, 2, unit=unit).event_id
+        for _ in range(2):
+            statuses = client.metrics(events[0], {"ms": np.float64(120), "returned": 0}).statuses
+        assert statuses == {"ms": EventStatus.DUPLICATE, "returned": EventStatus.DUPLICATE}
+        assert client.metrics(events[0], {"ms": 7}, key="k").statuses == {"ms": EventStatus.ACCEPTED}
+        assert client.metrics(ranked, {"ms": 7}, position=1).statuses == {"ms": EventStatus.ACCEPTED}
+        reply = client.batch(
+            [decide_request(ARMS, event_id=f"b {unit}", unit=unit)],
+            metrics=[metrics_request(f"b {unit}", {"ms": 1}), metrics_request(ranked, {"ms": 1})],
+        )
+        assert reply.metrics[0].measured is not None
+        assert reply.metrics[1].problem is not None
+        with pytest.raises(ServiceError, match="no metric 'latency'"):
+            client.metrics(events[0], {"latency": 1})
+        for number in (float("nan"), "much", 10**400, [1, 2]):
+            with pytest.raises(InvalidInput, match="'ms' must be a finite number"):
+                client.metrics(events[0], {"ms": number})
+        with pytest.raises(InvalidInput, match="position must be"):
+            client.metrics(events[0], {"ms": 1}, position=-1)
 
 
 def test_threads_may_share_a_client(server: Live) -> None:

@@ -18,7 +18,7 @@ from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.move import move
 from glbandits.service.storage.open_store import open_store
 from tests.cli.in_process import glb
-from tests.service.helpers import activation, decision, decisions_of_slots, reward
+from tests.service.helpers import activation, decision, decisions_of_slots, metric, reward
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 from tests.service.storage.postgres.postgres_server import PostgresServer
 
@@ -34,6 +34,7 @@ def source_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     store.append_blocking(decisions_of_slots("r", "01", values=(1.0, 2.0, 3.0), costs=(0.1, 0.0, 0.0)))
     store.append_blocking([replace(reward("r", slot="0"), cascade=True)])
     store.append_blocking([reward("e", value=1 / 3, key="k"), reward("f", slot="\u0416"), activation("g"), reward("?")])
+    store.append_blocking([decision("u", unit="x"), decision("v", unit="x"), metric("v", "ms"), metric("e", "ms")])
     Keys(store, microseconds).create("shop")
     with closing(store):
         yield store
@@ -47,8 +48,12 @@ def target_fixture(new_address: Callable[[], str]) -> Iterator[EventStore]:
 
 def test_all_data_is_moved(source: EventStore, target: EventStore) -> None:
     contents = move(source, target)
-    assert contents["decisions"].rows == 40
-    assert contents["activations"].rows == 1
+    assert {name: contents[name].rows for name in ("decisions", "activations", "units")} == {
+        "decisions": 42,
+        "activations": 1,
+        "units": 1,
+    }
+    assert target.latest_of_unit("shop", "x", 9) == source.latest_of_unit("shop", "x", 9)
     assert target.check() == []
     for loop_name in ("default", "shop"):
         assert target.summary(loop_name) == source.summary(loop_name)
@@ -56,7 +61,7 @@ def test_all_data_is_moved(source: EventStore, target: EventStore) -> None:
         assert target.latest_model(loop_name) == source.latest_model(loop_name)
     assert verify(target, "default").sound
     assert Keys(target, microseconds).live() == Keys(source, microseconds).live()
-    more: list[Event] = [reward("e", value=0.1, key="k"), decision("new")]
+    more: list[Event] = [reward("e", value=0.1, key="k"), metric("e", "ms"), decision("new", unit="x")]
     assert target.append_blocking(more) == source.append_blocking(more)
 
 
@@ -97,7 +102,7 @@ def test_a_changed_source_is_noticed(source: EventStore, target: EventStore) -> 
         if what == "copying rewards" and done == 7:
             source.append_blocking([decision("meanwhile")])
 
-    with pytest.raises(StoreError, match="decisions has 41 rows, and the copy 40"):
+    with pytest.raises(StoreError, match="decisions has 43 rows, and the copy 42"):
         move(source, target, change)
 
 
@@ -129,7 +134,7 @@ def test_the_command_moves_a_file_to_postgres(source: EventStore, postgres: Post
     for _ in range(2):
         run = glb("move", "--from", "events.sqlite", "--to", address, folder=tmp_path)
         assert run.returncode == 0, run.stderr
-        assert "decisions: 40 rows" in run.stdout
+        assert "decisions: 42 rows" in run.stdout
     replays = [glb("replay", store, folder=tmp_path) for store in ("events.sqlite", address)]
     assert replays[0].returncode == replays[1].returncode
     assert replays[0].stdout == replays[1].stdout

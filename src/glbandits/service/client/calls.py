@@ -20,6 +20,8 @@ from glbandits.service.http.v1.schemas import (
     DecideRequest,
     EventRewardRequest,
     Explanation,
+    MetricsReply,
+    MetricsRequest,
     Ranked,
     RankingRequest,
     Rewarded,
@@ -45,7 +47,7 @@ LOST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.1, 1.0, 10.0
 """Seconds between two attempts: without a response; without a Retry-After; at most."""
 
 
-QUERY_OPTIONS = {"event_id", "excluded", "deferred"}
+QUERY_OPTIONS = {"event_id", "excluded", "deferred", "unit"}
 """Options of a decision that can be sent with binary numbers."""
 
 
@@ -59,6 +61,8 @@ class DecideOptions(TypedDict, total=False):
     costs: "ArrayLike | None"
     excluded: Sequence[int]
     deferred: bool
+    unit: str | None
+    sticky: bool
 
 
 class ServiceError(GlbanditsError):
@@ -158,6 +162,8 @@ def decide(arms: Arms, options: DecideOptions) -> Call[Decided]:
         query |= {"deferred": str(deferred).lower()}
         if excluded:
             query["excluded"] = ",".join(map(str, excluded))
+        if (unit := options.get("unit")) is not None:
+            query["unit"] = unit
         return Call(f"/decide?{urlencode(query)}", Decided, array.tobytes())
     return Call("/decide", Decided, decide_request(arms, **options))
 
@@ -173,17 +179,24 @@ def reward(event_id: str, value: float, key: str | None, *, position: int | None
     return Call("/reward", Rewarded, reward_request(event_id, value, key=key, position=position, cascade=cascade))
 
 
+def metrics(event_id: str, numbers: Mapping[str, float], key: str, *, position: int | None) -> Call[MetricsReply]:
+    """Return the call of `Client.metrics`."""
+    return Call("/metrics", MetricsReply, metrics_request(event_id, numbers, key=key, position=position))
+
+
 def activate(event_id: str) -> Call[Rewarded]:
     """Return the call of `Client.activate`."""
     return Call("/activate", Rewarded, ActivateRequest(event_id=event_id))
 
 
-def batch(decisions: Sequence[DecideRequest], rewards: Sequence[BatchReward]) -> Call[BatchReply]:
+def batch(
+    decisions: Sequence[DecideRequest], rewards: Sequence[BatchReward], metrics: Sequence[MetricsRequest] = ()
+) -> Call[BatchReply]:
     """Return the call of `Client.batch`."""
     named = [each if each.event_id else replace(each, event_id=new_event_id()) for each in decisions]
     sent = [each if isinstance(each, EventRewardRequest) else reward_request(*each) for each in rewards]
     keyed = [each if each.key else replace(each, key=new_event_id()) for each in sent]
-    return Call("/batch", BatchReply, BatchRequest(decide=named, reward=keyed))
+    return Call("/batch", BatchReply, BatchRequest(decide=named, reward=keyed, metrics=list(metrics)))
 
 
 def explanation(event_id: str, limit: int) -> Call[Explanation]:
@@ -206,9 +219,12 @@ def decide_request(
     costs: "ArrayLike | None" = None,
     excluded: Sequence[int] = (),
     deferred: bool = False,
+    unit: str | None = None,
+    sticky: bool = False,
 ) -> DecideRequest:
     """Return a request for `Client.batch`, with the arguments of `Client.decide`."""
     fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
+    fields |= {"unit": unit, "sticky": sticky}
     fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
     fields |= {
         name: None if payoffs is None else _numbers(payoffs, f"{name} must be finite numbers, one for each arm")
@@ -246,13 +262,32 @@ def reward_request(
     event_id: str, value: Any, *, key: str | None = None, position: int | None = None, cascade: bool = False
 ) -> EventRewardRequest:
     """Return a reward for `Client.batch`, with the arguments of `Client.reward`."""
-    where = None if position is None else check_int("position", position, at_least=0)
+    return EventRewardRequest(
+        event_id=event_id,
+        value=_number(value, "a reward"),
+        key=key or new_event_id(),
+        position=_position(position),
+        cascade=cascade,
+    )
+
+
+def metrics_request(
+    event_id: str, metrics: Mapping[str, Any], *, key: str = "", position: int | None = None
+) -> MetricsRequest:
+    """Return numbers of metrics for `Client.batch`, with the arguments of `Client.metrics`."""
+    numbers = {name: _number(value, f"the number of metric {name!r}") for name, value in metrics.items()}
+    return MetricsRequest(event_id=event_id, metrics=numbers, key=key, position=_position(position))
+
+
+def _number(value: Any, what: str) -> float:
     try:
         is_finite = math.isfinite(value)
     except (TypeError, ValueError, OverflowError):  # text, several numbers, or an int that is no float
         is_finite = False
     if not is_finite:
-        raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
-    return EventRewardRequest(
-        event_id=event_id, value=float(value), key=key or new_event_id(), position=where, cascade=cascade
-    )
+        raise InvalidInput(f"{what} must be a finite number; got {value_text(value)}")
+    return float(value)
+
+
+def _position(position: int | None) -> int | None:
+    return None if position is None else check_int("position", position, at_least=0)

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Self, TypeVar, Unpack
 
@@ -16,6 +16,8 @@ from glbandits.service.http.v1.schemas import (
     Decided,
     DecideRequest,
     Explanation,
+    MetricsReply,
+    MetricsRequest,
     Ranked,
     Rewarded,
     Status,
@@ -58,6 +60,8 @@ class Client:
             costs: what choosing each arm costs, (K,), in the unit of `values`.
             excluded: indices of arms that must not be chosen.
             deferred: whether the decision is learned only if it is activated.
+            unit: the user or session for which the decision is made. The log has a salted hash of it.
+            sticky: whether the unit gets the same arm again for the same set of arms.
         """
         return self._send(calls.decide(arms, options))
 
@@ -86,19 +90,38 @@ class Client:
         """
         return self._send(calls.reward(event_id, value, key, position=position, cascade=cascade))
 
+    def metrics(
+        self, event_id: str, metrics: Mapping[str, float], *, key: str = "", position: int | None = None
+    ) -> MetricsReply:
+        """Send numbers of metrics for a decision, such as {"latency_ms": 120}.
+
+        Args:
+            event_id: the id of the decision.
+            metrics: a number for each metric that the loop declares.
+            key: a decision has one number for each metric and key. Another key adds one more.
+            position: the position in a ranking, 0 for the first one.
+        """
+        return self._send(calls.metrics(event_id, metrics, key, position=position))
+
     def activate(self, event_id: str) -> Rewarded:
         """Activate a deferred decision, so that it is learned."""
         return self._send(calls.activate(event_id))
 
-    def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[BatchReward] = ()) -> BatchReply:
-        """Request decisions and send rewards in one request, each with an outcome of its own.
+    def batch(
+        self,
+        decide: Sequence[DecideRequest] = (),
+        reward: Sequence[BatchReward] = (),
+        metrics: Sequence[MetricsRequest] = (),
+    ) -> BatchReply:
+        """Request decisions and send rewards and metrics in one request, each with an outcome of its own.
 
         Args:
             decide: requests from the function `decide_request`.
             reward: event ids and values, also of decisions in the same batch; or requests from the function
                 `reward_request`, for positions of rankings.
+            metrics: requests from the function `metrics_request`.
         """
-        return self._send(calls.batch(decide, reward))
+        return self._send(calls.batch(decide, reward, metrics))
 
     def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
         """Return the contributions of features to the scores of an event's actions.
@@ -161,13 +184,24 @@ class AsyncClient:
         """Send a reward of a decision."""
         return await self._send(calls.reward(event_id, value, key, position=position, cascade=cascade))
 
+    async def metrics(
+        self, event_id: str, metrics: Mapping[str, float], *, key: str = "", position: int | None = None
+    ) -> MetricsReply:
+        """Send numbers of metrics for a decision. `Client.metrics` documents the arguments."""
+        return await self._send(calls.metrics(event_id, metrics, key, position=position))
+
     async def activate(self, event_id: str) -> Rewarded:
         """Activate a deferred decision, so that it is learned."""
         return await self._send(calls.activate(event_id))
 
-    async def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[BatchReward] = ()) -> BatchReply:
-        """Request decisions and send rewards in one request, each with an outcome of its own."""
-        return await self._send(calls.batch(decide, reward))
+    async def batch(
+        self,
+        decide: Sequence[DecideRequest] = (),
+        reward: Sequence[BatchReward] = (),
+        metrics: Sequence[MetricsRequest] = (),
+    ) -> BatchReply:
+        """Request decisions and send rewards and metrics in one request, each with an outcome of its own."""
+        return await self._send(calls.batch(decide, reward, metrics))
 
     async def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
         """Return the contributions of features to the scores of an event's actions."""

@@ -14,13 +14,15 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward
+from glbandits.service.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, UnitStart
 
 DecisionName: TypeAlias = tuple[str, str, str]
 """Loop, event_id and slot of a decision."""
-Kind: TypeAlias = Literal["decision", "reward", "activation"]
-NewDecision: TypeAlias = tuple[int, int, Decision]
-"""A decision to write: its sequence number, the end of its reward window, and the decision."""
+UnitName: TypeAlias = tuple[str, str]
+"""Loop and hash of a unit."""
+Kind: TypeAlias = Literal["decision", "reward", "activation", "metric"]
+NewDecision: TypeAlias = tuple[int, int, UnitStart, Decision]
+"""A decision to write: its sequence number, the end of its reward window, its unit, and the decision."""
 NewReward: TypeAlias = tuple[int, int, bool, Reward]
 """A reward to write: its sequence number, that of its decision, whether the reward is late, and the reward."""
 NewActivation: TypeAlias = tuple[int, int, bool, Activation]
@@ -56,8 +58,20 @@ def opens_event(decision: Decision) -> bool:
     return not decision.slots or decision.slot == decision.slots[0]
 
 
+def unit_of(event: Event) -> UnitName | None:
+    """Return the unit to look up before an event is classified; None if the event needs none."""
+    if isinstance(event, Decision) and event.unit and not event.alone and opens_event(event):
+        return event.loop, event.unit
+    return None
+
+
+def name_of(reward: Reward) -> tuple[str, str] | None:
+    """Return metric and key, which a decision has once; None for a reward without a key, of which every one counts."""
+    return (reward.metric, reward.key) if reward.metric or reward.key else None
+
+
 class PriorEvent(NamedTuple):
-    """A reward with a key, or an activation, that is already recorded for a decision."""
+    """A reward with a key, the number of a metric, or an activation, that is already recorded for a decision."""
 
     sequence: int
     late: bool
@@ -69,9 +83,10 @@ class KnownDecision(msgspec.Struct):
     sequence: int
     deadline: int
     """The end of the reward window, as a timestamp."""
+    unit: UnitStart
     reward_range: tuple[float, float] | None = None
-    keys: dict[str, PriorEvent] = {}
-    """Recorded rewards by key, for the keys of the events to classify."""
+    keys: dict[tuple[str, str], PriorEvent] = {}
+    """Recorded rewards by `name_of`, for the names of the rewards to classify."""
     activation: PriorEvent | None = None
     marked: bool = False
     """Whether it has a reward without a value in time, see `Reward.cascade`."""
@@ -82,19 +97,29 @@ class EventClassifier:
 
     Args:
         known: the decisions in the store that the events name.
+        units: the units in the store that the events name, see `unit_of`.
         sealed: for each loop the sequence number of its last sealed decision. Its learner has closed the decisions up
             to this one, see `EventStore.seal`.
         last: the sequence number of the last event in the log.
     """
 
-    def __init__(self, known: dict[DecisionName, KnownDecision], sealed: dict[str, int], last: int) -> None:
+    def __init__(
+        self,
+        known: dict[DecisionName, KnownDecision],
+        units: dict[UnitName, UnitStart],
+        sealed: dict[str, int],
+        last: int,
+    ) -> None:
         self.before = self.last = last
         """The sequence number of the last event in the log, before these events (`before`) and with them (`last`)."""
         self.decisions: list[NewDecision] = []
+        self.units: dict[UnitName, UnitStart] = {}
+        """New units to write."""
         self.rewards: list[NewReward] = []
         self.activations: list[NewActivation] = []
         self.counts: dict[tuple[str, Kind, EventStatus], int] = {}
         self._known = known
+        self._units = units
         self._sealed = sealed
         self._slots: dict[tuple[str, str], list[KnownDecision]] | None = None
         """The decisions of each event. Built when it is first needed, because few batches need it."""
@@ -107,7 +132,7 @@ class EventClassifier:
             if isinstance(event, Decision):
                 kind, receipt = "decision", self._classify_decision(event)
             elif isinstance(event, Reward):
-                kind, receipt = "reward", self._classify_reward(event)
+                kind, receipt = ("metric" if event.metric else "reward"), self._classify_reward(event)
             else:
                 kind, receipt = "activation", self._classify_activation(event)
             which = (event.loop, kind, receipt.status)
@@ -124,15 +149,28 @@ class EventClassifier:
             others = self._slots_of(decision)
             if others:
                 return Receipt(DUPLICATE, others[0].sequence)
-        elif (*name[:2], decision.slots[0]) not in self._known:  # it was refused or deleted
+            unit = self._unit_of(decision)
+        elif (opening := self._known.get((*name[:2], decision.slots[0]))) is None:  # it was refused or deleted
             return Receipt(DUPLICATE, 0)
+        else:
+            unit = opening.unit
         self.last = sequence = self.last + 1
         deadline = decision.timestamp + decision.reward_window
-        self._known[name] = new = KnownDecision(sequence, deadline, decision.reward_range)
+        self._known[name] = new = KnownDecision(sequence, deadline, unit, decision.reward_range)
         if self._slots is not None:
             self._slots.setdefault(name[:2], []).append(new)
-        self.decisions.append((sequence, deadline, decision))
+        self.decisions.append((sequence, deadline, unit, decision))
         return Receipt(ACCEPTED, sequence)
+
+    def _unit_of(self, decision: Decision) -> UnitStart:
+        """Return the unit of the next decision, which opens its event."""
+        own = UnitStart(self.last + 1, decision.timestamp)
+        name = unit_of(decision)
+        if name is None:
+            return own
+        if name not in self._units:
+            self._units[name] = self.units[name] = own
+        return self._units[name]
 
     def _classify_reward(self, reward: Reward) -> Receipt:
         if reward.refusal:
@@ -140,19 +178,19 @@ class EventClassifier:
         decision = self._known.get((reward.loop, reward.event_id, reward.slot))
         if decision is None:
             return Receipt(UNKNOWN, 0)
-        if decision.reward_range is not None and reward.value is not None:
+        if decision.reward_range is not None and reward.value is not None and not reward.metric:
             lowest, highest = decision.reward_range
             if not lowest <= reward.value <= highest:
                 return Receipt(OUT_OF_RANGE, 0, out_of_range(reward.value, lowest, highest))
         late = self._is_late(reward, decision)
-        key = reward.key
-        first = decision.keys.get(key) if key else None
+        name = name_of(reward)
+        first = decision.keys.get(name) if name else None
         if first is not None and not _replaces(late, first):
             receipt = Receipt(DUPLICATE, first.sequence)
         else:
             self.last = sequence = self.last + 1
-            if key:
-                decision.keys[key] = PriorEvent(sequence, late)
+            if name:
+                decision.keys[name] = PriorEvent(sequence, late)
             self.rewards.append((sequence, decision.sequence, late, reward))
             receipt = Receipt(LATE if late else ACCEPTED, sequence)
         if reward.cascade:
@@ -194,6 +232,8 @@ class EventClassifier:
         return self._slots.get((event.loop, event.event_id), [])
 
     def _is_late(self, event: Reward | Activation, decision: KnownDecision) -> bool:
+        if isinstance(event, Reward) and event.metric:
+            return event.timestamp > decision.unit.since + event.window
         return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
 
 
@@ -215,6 +255,6 @@ def check_events(events: Iterable[Event]) -> None:
     for event in events:
         if isinstance(event, Reward) and not math.isfinite(event.value or 0.0):
             raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
-        names = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key")}
+        names = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key", "metric")}
         if "\0" in "".join(names.values()):
-            raise InvalidInput(f"loop names, event ids, slots and keys must not contain NUL; got {names}")
+            raise InvalidInput(f"loop names, event ids, slots, keys and metrics must not contain NUL; got {names}")

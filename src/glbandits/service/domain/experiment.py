@@ -5,6 +5,7 @@ the same group without a look into the store.
 """
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from glbandits.common.errors import MAX_ABS, InvalidInput, check_float
+from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, value_text
 from glbandits.service.domain.durations import LONGEST_WINDOW, parse_duration
 from glbandits.service.domain.events import Group
 
@@ -120,6 +121,17 @@ def check_metrics(metrics: dict[str, MetricSettings]) -> None:
     for name, metric in metrics.items():
         check_metric_name(name)
         metric.check(name)
+
+
+def check_numbers(metrics: Mapping[str, MetricSettings], numbers: Mapping[str, float]) -> None:
+    """Raise InvalidInput if a number of an event is not finite, or of a metric that the loop does not have."""
+    for name, number in numbers.items():
+        if name == REWARD:
+            raise InvalidInput("reward is not a metric; send it to /v1/reward")
+        if name not in metrics:
+            known = ", ".join(sorted(metrics.keys() - {REWARD})) or "none"
+            raise InvalidInput(f"the loop has no metric {value_text(name)}; its setting metrics has {known}")
+        check_float(f"the number of metric {name!r}", number, at_least=-MAX_ABS)
 
 
 def check_metric_name(name: Any) -> None:

@@ -38,6 +38,7 @@ FLOATS = (
     Parameter("eventId", "string", "With a float32 body: as in the JSON body."),
     Parameter("excluded", "string", "With a float32 body: indices of arms that must not be chosen, with commas."),
     Parameter("deferred", "boolean", "With a float32 body: as in the JSON body."),
+    Parameter("unit", "string", "With a float32 body: as in the JSON body."),
 )
 PAGE = (
     Parameter("prefix", "string", "The beginning of the event ids."),
@@ -61,6 +62,7 @@ LOGGED = f"/v1/events/{EVENT}"
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
+    Endpoint("POST", "/v1/metrics", REWARD, reward_handlers.metrics, v1.MetricsRequest, v1.MetricsReply),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
     Endpoint("POST", "/v1/rank", RANK, decision_handlers.rank, v1.RankingRequest, v1.Ranked),
     Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),

@@ -44,7 +44,7 @@ class ServiceMetrics(Collector):
 
     def _of_log(self) -> Iterator[Metric]:
         summaries = {name: self._service.store.summary(name) for name in self._service.loops}
-        for kind in ("decisions", "rewards", "activations"):
+        for kind in ("decisions", "rewards", "activations", "metrics"):
             family = CounterMetricFamily(f"glb_{kind}", f"{kind.title()} by status.", labels=("loop", "status"))
             for name, summary in summaries.items():
                 for status, count in getattr(summary, kind).items():

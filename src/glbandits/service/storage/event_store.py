@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -22,9 +22,10 @@ from glbandits.service.domain.events import (
     LoggedReward,
     Receipt,
     SettledDecision,
+    UnitStart,
 )
 from glbandits.service.storage.document_store import MAX_SEQUENCE, DocumentStore
-from glbandits.service.storage.schema import SELECT_LAST_SEQUENCE
+from glbandits.service.storage.schema import IS_REPEATED, SELECT_LAST_SEQUENCE
 
 DELETED_AT_ONCE = 1_000
 """Decisions that one transaction deletes. Writers wait for at most one such transaction."""
@@ -44,6 +45,7 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The number of submitted decisions by status, since the last `delete_log` with `reset_counts`."""
     rewards: dict[EventStatus, int]
     activations: dict[EventStatus, int]
+    metrics: dict[EventStatus, int]
 
 
 class EventStore(DocumentStore):
@@ -73,6 +75,10 @@ class EventStore(DocumentStore):
         A reward may be in the same call as its decision, after it. A reward is late if its timestamp is after the
         reward window of its decision, or if its decision is sealed. A reward with the key of an accepted reward of the
         same decision is a duplicate. An activation applies to all slots of its event.
+
+        A unit begins with its first decision, and stays known if that is deleted. A decision without a unit is one of
+        its own, with all slots of its event. A number of a metric is late if its timestamp is after its window, which
+        begins with the unit. A second number of the same metric, key and decision is a duplicate.
         """
 
     @abstractmethod
@@ -147,13 +153,13 @@ class EventStore(DocumentStore):
             activations = f"SELECT decision, received_at FROM activations WHERE late = 0 AND decision IN {_marks(part)}"
             activated_at.update(self._execute(connection, activations, *part))
             rewards = (
-                "SELECT decision, sequence, received_at, value, key, late FROM rewards"
+                "SELECT decision, sequence, received_at, value, key, late, metric FROM rewards"
                 f" WHERE decision IN {_marks(part)} ORDER BY decision, sequence"
             )
             for decision, group in groupby(self._execute(connection, rewards, *part), key=itemgetter(0)):
                 rewards_of[decision] = tuple(
-                    LoggedReward(sequence, timestamp, value, key, bool(late))
-                    for _, sequence, timestamp, value, key, late in group
+                    LoggedReward(sequence, timestamp, value, key, bool(late), metric)
+                    for _, sequence, timestamp, value, key, late, metric in group
                 )
         return [
             LoggedDecision(own, decode_body(body_of[own]), rewards_of.get(own, ()), activated_at.get(own))
@@ -189,12 +195,49 @@ class EventStore(DocumentStore):
             rows = self._execute(connection, query, loop_name, *parameters)
             return self._look_up(connection, [sequence for (sequence,) in rows])
 
+    def units_after(self, loop_name: str, after: int, limit: int) -> list[UnitStart]:
+        """Return units that began after a sequence number, in the order of their first decisions, at most `limit`.
+
+        A unit whose first decision was deleted is left out.
+        """
+        query = (
+            "SELECT sequence, decided_at FROM decisions"
+            " WHERE loop_name = %s AND sequence > %s AND unit = sequence ORDER BY sequence LIMIT %s"
+        )
+        with self._reading() as connection:
+            rows = self._execute(connection, query, loop_name, after, check_int("limit", limit, at_least=1))
+            return [UnitStart(first, since) for first, since in rows]
+
+    def decisions_of_units(self, firsts: Sequence[int]) -> dict[int, list[LoggedDecision]]:
+        """Return the decisions of each unit, in the order of the log. `firsts` are those of `units_after`."""
+        unit_of = {first: first for first in firsts}
+        with self._reading() as connection:
+            for start in range(0, len(firsts), READ_AT_ONCE):
+                part = firsts[start : start + READ_AT_ONCE]
+                later = f"SELECT sequence, unit FROM decisions WHERE unit IN {_marks(part)} AND {IS_REPEATED}"
+                unit_of.update(self._execute(connection, later, *part))
+            decisions = dict[int, list[LoggedDecision]]({first: [] for first in firsts})
+            for logged in self._look_up(connection, sorted(unit_of)):
+                decisions[unit_of[logged.sequence]].append(logged)
+        return decisions
+
+    def latest_of_unit(self, loop_name: str, unit: str, limit: int) -> list[LoggedDecision]:
+        """Return the newest decisions of a unit, the newest first, at most `limit`. `unit` is its hash.
+
+        Decisions that are units of their own (`Decision.alone`) are not among them.
+        """
+        later = f"SELECT sequence FROM decisions WHERE unit = %s AND {IS_REPEATED} ORDER BY sequence DESC LIMIT %s"
+        with self._reading() as connection:
+            find = "SELECT first FROM units WHERE loop_name = %s AND unit = %s"
+            for (first,) in list(self._execute(connection, find, loop_name, unit)):
+                rows = self._execute(connection, later, first, check_int("limit", limit, at_least=1))
+                return self._look_up(connection, [*(sequence for (sequence,) in rows), first][:limit])
+        return []
+
     def summary(self, loop_name: str) -> LogSummary:
         """Return the timestamps of the first and the last decision, and the counts of events."""
         timestamp = "(SELECT decided_at FROM decisions WHERE loop_name = %s ORDER BY sequence {} LIMIT 1)"
-        counts: dict[Kind, dict[EventStatus, int]] = {
-            kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
-        }
+        counts: dict[Kind, dict[EventStatus, int]] = {kind: dict.fromkeys(EventStatus, 0) for kind in get_args(Kind)}
         with self._reading() as connection:
             ends = f"SELECT {timestamp.format('ASC')}, {timestamp.format('DESC')}"
             ((first_at, last_at),) = self._execute(connection, ends, loop_name, loop_name)
@@ -207,6 +250,7 @@ class EventStore(DocumentStore):
             decisions=counts["decision"],
             rewards=counts["reward"],
             activations=counts["activation"],
+            metrics=counts["metric"],
         )
 
     def last_sequence(self, loop_name: str, *, before: int | None = None, up_to: int = MAX_SEQUENCE) -> int:
@@ -238,7 +282,7 @@ class EventStore(DocumentStore):
         """Return the smallest and the largest reward in time; None without rewards. Reads all rewards."""
         query = (
             "SELECT min(value), max(value) FROM rewards JOIN decisions ON rewards.decision = decisions.sequence"
-            " WHERE loop_name = %s AND late = 0"
+            " WHERE loop_name = %s AND late = 0 AND metric = ''"
         )
         with self._reading() as connection:
             ((lowest, highest),) = self._execute(connection, query, loop_name)
@@ -287,11 +331,17 @@ class EventStore(DocumentStore):
         return len(sequences)
 
     def delete_loop(self, loop_name: str) -> None:
-        """Delete the documents and models of a loop in one transaction, then its log and counts."""
+        """Delete the documents and models of a loop in one transaction, then its log, units and counts."""
         with self._changing("documents") as connection:
             for table in ("documents", "models"):
                 self._execute(connection, f"DELETE FROM {table} WHERE loop_name = %s", loop_name)
         self.delete_log(loop_name, reset_counts=True)
+        some, deleted = f"SELECT unit FROM units WHERE loop_name = %s LIMIT {DELETED_AT_ONCE}", 1
+        while deleted:
+            with self._changing("decisions") as connection:
+                delete = f"DELETE FROM units WHERE loop_name = %s AND unit IN ({some})"
+                rows: Any = self._execute(connection, delete, loop_name, loop_name)
+                deleted = rows.rowcount
 
     @abstractmethod
     def backup(self, path: str | PathLike[str]) -> None:
@@ -315,7 +365,11 @@ class EventStore(DocumentStore):
             "rewards of no decision": orphans.format("rewards", "e.decision"),
             "activations of no decision": orphans.format("activations", "e.decision"),
             "events above the last sequence number": "SELECT count(*) FROM (SELECT sequence FROM decisions UNION ALL"
-            f" SELECT sequence FROM rewards) AS e WHERE sequence > ({SELECT_LAST_SEQUENCE})",
+            " SELECT sequence FROM rewards UNION ALL SELECT first FROM units) AS e"
+            f" WHERE sequence > ({SELECT_LAST_SEQUENCE})",
+            "decisions that contradict the first one of their unit": "SELECT count(*) FROM decisions AS d"
+            " JOIN decisions AS f ON f.sequence = d.unit WHERE d.unit > d.sequence OR d.loop_name <> f.loop_name"
+            " OR f.unit <> f.sequence OR d.unit_since <> f.decided_at",
         }
         return [what for what, query in checks.items() if list(self._execute(connection, query)) != [(0,)]]
 

@@ -19,7 +19,12 @@ Progress: TypeAlias = Callable[[str, int], object]
 
 BATCH = 1_000
 """Rows that one transaction copies."""
-LOG = {"decisions": ("sequence",), "rewards": ("decision", "sequence"), "activations": ("decision",)}
+LOG = {
+    "decisions": ("sequence",),
+    "rewards": ("decision", "sequence"),
+    "activations": ("decision",),
+    "units": ("loop_name", "unit"),
+}
 """The large tables with their primary keys, which are their first columns. A repeated move continues them."""
 OTHERS = {
     "loops": ("loop_name",),

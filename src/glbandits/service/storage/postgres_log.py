@@ -10,8 +10,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from glbandits.service.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent
-from glbandits.service.domain.events import Activation, Event, Receipt, Reward
+from glbandits.service.domain.event_rules import (
+    DecisionName,
+    EventClassifier,
+    KnownDecision,
+    PriorEvent,
+    name_of,
+    unit_of,
+)
+from glbandits.service.domain.events import Activation, Event, Receipt, Reward, UnitStart
 from glbandits.service.storage.event_store import encode_body
 from glbandits.service.storage.postgres_schema import Connection
 from glbandits.service.storage.schema import LAST_SEQUENCE_KEY, SELECT_LAST_SEQUENCE
@@ -22,21 +29,29 @@ LOCK = f"{SELECT_LAST_SEQUENCE} FOR UPDATE"
 """Every transaction that appends takes this lock first, so events become visible in the order of sequence."""
 FIND_SEALS = "SELECT loop_name, sealed_through FROM loops WHERE loop_name = ANY(%s)"
 FIND_DECISIONS = """
-    SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.reward_min, d.reward_max,
+    SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.unit, d.unit_since,
+        d.reward_min, d.reward_max,
         EXISTS (SELECT 1 FROM rewards AS r WHERE r.decision = d.sequence AND r.value IS NULL AND r.late = 0)
     FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text)
     CROSS JOIN LATERAL (
         SELECT * FROM decisions WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id OFFSET 0
     ) AS d"""
+FIND_UNITS = """
+    SELECT u.* FROM json_to_recordset(%s) AS wanted (loop_name text, unit text)
+    CROSS JOIN LATERAL (
+        SELECT * FROM units WHERE loop_name = wanted.loop_name AND unit = wanted.unit OFFSET 0
+    ) AS u"""
 FIND_KEYS = """
-    SELECT d.loop_name, d.event_id, d.slot, r.key, r.sequence, r.late
-    FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text, slot text, key text)
+    SELECT d.loop_name, d.event_id, d.slot, r.metric, r.key, r.sequence, r.late
+    FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text, slot text, metric text, key text)
     CROSS JOIN LATERAL (
         SELECT * FROM decisions
         WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id AND slot = wanted.slot OFFSET 0
     ) AS d
     CROSS JOIN LATERAL (
-        SELECT * FROM rewards WHERE decision = d.sequence AND key = wanted.key AND key <> '' OFFSET 0
+        SELECT * FROM rewards
+        WHERE decision = d.sequence AND metric = wanted.metric AND key = wanted.key AND (metric <> '' OR key <> '')
+        OFFSET 0
     ) AS r
     ORDER BY r.late DESC"""
 FIND_ACTIVATIONS = """
@@ -48,22 +63,31 @@ FIND_ACTIVATIONS = """
     CROSS JOIN LATERAL (SELECT * FROM activations WHERE decision = d.sequence OFFSET 0) AS a"""
 
 NAME_COLUMNS = ("loop_name", "event_id")
-KEY_COLUMNS = (*NAME_COLUMNS, "slot", "key")
-DECISION_COLUMNS = ("sequence", *NAME_COLUMNS, "slot", "decided_at", "deadline", "reward_min", "reward_max")
-REWARD_COLUMNS = ("decision", "sequence", "received_at", "value", "key", "late")
+KEY_COLUMNS = (*NAME_COLUMNS, "slot", "metric", "key")
+UNIT_COLUMNS = ("loop_name", "unit", "first", "since")
+DECISION_COLUMNS = (
+    *("sequence", *NAME_COLUMNS, "slot", "decided_at", "deadline"),
+    *("reward_min", "reward_max", "unit", "unit_since"),
+)
+REWARD_COLUMNS = ("decision", "sequence", "received_at", "value", "metric", "key", "late")
 ACTIVATION_COLUMNS = ("decision", "sequence", "received_at", "late")
 COUNT_COLUMNS = ("loop_name", "kind", "status", "count")
 INSERT_DECISIONS = """
     INSERT INTO decisions SELECT * FROM ROWS FROM (
         json_to_recordset(%s) AS (
             sequence bigint, loop_name text, event_id text, slot text, decided_at bigint, deadline bigint,
-            reward_min double precision, reward_max double precision
+            reward_min double precision, reward_max double precision, unit bigint, unit_since bigint
         ),
         unnest(%b::bytea[])
     )"""
+INSERT_UNITS = """
+    INSERT INTO units SELECT * FROM json_to_recordset(%s)
+    AS new (loop_name text, unit text, first bigint, since bigint)"""
 INSERT_REWARDS = """
     INSERT INTO rewards SELECT * FROM json_to_recordset(%s)
-    AS new (decision bigint, sequence bigint, received_at bigint, value double precision, key text, late bigint)"""
+    AS new (
+        decision bigint, sequence bigint, received_at bigint, value double precision, metric text, key text, late bigint
+    )"""
 INSERT_ACTIVATIONS = """
     INSERT INTO activations SELECT * FROM json_to_recordset(%s)
     AS new (decision bigint, sequence bigint, received_at bigint, late bigint)
@@ -86,25 +110,32 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     """Take the append lock and classify the events. One round trip in pipeline mode."""
     loop_names = list({event.loop for event in events})
     names = {(event.loop, event.event_id) for event in events}
-    keyed = {(e.loop, e.event_id, e.slot, e.key) for e in events if isinstance(e, Reward) and e.key}
+    units = {name for event in events if (name := unit_of(event))}
+    keyed = {
+        (event.loop, event.event_id, event.slot, *name)
+        for event in events
+        if isinstance(event, Reward) and (name := name_of(event))
+    }
     activated = {(event.loop, event.event_id) for event in events if isinstance(event, Activation)}
     lock = connection.execute(LOCK)
     seals = connection.execute(FIND_SEALS, (loop_names,))
     decisions = connection.execute(FIND_DECISIONS, (_records(NAME_COLUMNS, names),))
+    found = connection.execute(FIND_UNITS, (_records(UNIT_COLUMNS[:2], units),)) if units else None
     keys = connection.execute(FIND_KEYS, (_records(KEY_COLUMNS, keyed),)) if keyed else None
     activations = connection.execute(FIND_ACTIVATIONS, (_records(NAME_COLUMNS, activated),)) if activated else None
     ((last,),) = lock.fetchall()
     known: dict[DecisionName, KnownDecision] = {
         (loop_name, event_id, slot): KnownDecision(
-            sequence, deadline, None if lowest is None else (lowest, highest), marked=marked
+            sequence, deadline, UnitStart(unit, since), None if lowest is None else (lowest, highest), marked=marked
         )
-        for loop_name, event_id, slot, sequence, deadline, lowest, highest, marked in decisions.fetchall()
+        for loop_name, event_id, slot, sequence, deadline, unit, since, lowest, highest, marked in decisions.fetchall()
     }
-    for loop_name, event_id, slot, key, sequence, late in keys.fetchall() if keys else ():
-        known[loop_name, event_id, slot].keys[key] = PriorEvent(sequence, bool(late))
+    starts = {(loop_name, unit): UnitStart(*start) for loop_name, unit, *start in (found.fetchall() if found else ())}
+    for loop_name, event_id, slot, metric, key, sequence, late in keys.fetchall() if keys else ():
+        known[loop_name, event_id, slot].keys[metric, key] = PriorEvent(sequence, bool(late))
     for loop_name, event_id, slot, sequence, late in activations.fetchall() if activations else ():
         known[loop_name, event_id, slot].activation = PriorEvent(sequence, bool(late))
-    classifier = EventClassifier(known, dict(seals.fetchall()), last)
+    classifier = EventClassifier(known, starts, dict(seals.fetchall()), last)
     return Batch(classifier, classifier.classify(events))
 
 
@@ -116,14 +147,18 @@ def write(connection: Connection, batch: Batch) -> None:
     new = batch.written
     if new.decisions:
         rows = [
-            (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, *(d.reward_range or (None, None)))
-            for sequence, deadline, d in new.decisions
+            (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, *(d.reward_range or (None, None)), *unit)
+            for sequence, deadline, unit, d in new.decisions
         ]
         bodies = [encode_body(d) for *_, d in new.decisions]
         connection.execute(INSERT_DECISIONS, (_records(DECISION_COLUMNS, rows), bodies))
+    if new.units:
+        units = [(*name, *unit) for name, unit in new.units.items()]
+        connection.execute(INSERT_UNITS, (_records(UNIT_COLUMNS, units),))
     if new.rewards:
         rewards = [
-            (decision, sequence, r.timestamp, r.value, r.key, int(late)) for sequence, decision, late, r in new.rewards
+            (decision, sequence, r.timestamp, r.value, r.metric, r.key, int(late))
+            for sequence, decision, late, r in new.rewards
         ]
         connection.execute(INSERT_REWARDS, (_records(REWARD_COLUMNS, rewards),))
     if new.activations:
@@ -141,7 +176,7 @@ def was_written(connection: Connection, batch: Batch) -> bool:
     """Return whether a batch was committed. Waits for the end of its transaction."""
     connection.execute(LOCK)
     if batch.written.decisions:
-        sequence, _, decision = batch.written.decisions[0]
+        sequence, _, _, decision = batch.written.decisions[0]
         query = "SELECT FROM decisions WHERE (loop_name, event_id, slot, sequence, decided_at) = (%s, %s, %s, %s, %s)"
         row: tuple[Any, ...] = (decision.loop, decision.event_id, decision.slot, sequence, decision.timestamp)
     elif batch.written.rewards:

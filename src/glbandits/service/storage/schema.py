@@ -5,7 +5,7 @@
 
 from glbandits.service.domain.errors import StoreError
 
-VERSION = 2
+VERSION = 3
 TABLES = {
     "decisions": """
         sequence INTEGER PRIMARY KEY,
@@ -16,6 +16,8 @@ TABLES = {
         deadline INTEGER NOT NULL,
         reward_min REAL,
         reward_max REAL,
+        unit INTEGER NOT NULL,
+        unit_since INTEGER NOT NULL,
         body BLOB NOT NULL,
         UNIQUE (loop_name, event_id, slot)""",
     "rewards": """
@@ -23,6 +25,7 @@ TABLES = {
         sequence INTEGER NOT NULL,
         received_at INTEGER NOT NULL,
         value REAL,
+        metric TEXT NOT NULL,
         key TEXT NOT NULL,
         late INTEGER NOT NULL CHECK (late IN (0, 1)),
         PRIMARY KEY (decision, sequence)""",
@@ -32,6 +35,13 @@ TABLES = {
         received_at INTEGER NOT NULL,
         late INTEGER NOT NULL CHECK (late IN (0, 1)),
         PRIMARY KEY (decision)""",
+    # Units stay when their decisions are deleted, so that a unit that comes back is not a new one.
+    "units": """
+        loop_name TEXT NOT NULL,
+        unit TEXT NOT NULL,
+        first INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        PRIMARY KEY (loop_name, unit)""",
     # The last sequence number is the row LAST_SEQUENCE_KEY, so that one statement and one page update all.
     "event_counts": """
         loop_name TEXT NOT NULL,
@@ -61,10 +71,14 @@ TABLES = {
         changes INTEGER NOT NULL""",
 }
 """The columns of each table."""
+IS_REPEATED = "unit <> sequence"
+"""Condition for decisions after the first one of their unit."""
 INDEXES = {
     "decisions_by_sequence": "INDEX decisions_by_sequence ON decisions (loop_name, sequence)",
     "decisions_by_time": "INDEX decisions_by_time ON decisions (loop_name, decided_at)",
-    "reward_keys": "UNIQUE INDEX reward_keys ON rewards (decision, key, late) WHERE key <> ''",
+    # A first decision is found by its sequence number, so a decision without a unit costs no entry.
+    "decisions_by_unit": f"INDEX decisions_by_unit ON decisions (unit, sequence) WHERE {IS_REPEATED}",
+    "reward_keys": "UNIQUE INDEX reward_keys ON rewards (decision, metric, key, late) WHERE metric <> '' OR key <> ''",
 }
 LAST_SEQUENCE_KEY = ("", "event", "numbered")
 """Primary key of the row of `event_counts` with the sequence number of the last event. It is never deleted, because

@@ -11,8 +11,17 @@ from typing import Any
 
 import msgspec
 
-from glbandits.service.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent, opens_event
-from glbandits.service.domain.events import Decision, Event, Receipt, Reward
+from glbandits.service.domain.event_rules import (
+    DecisionName,
+    EventClassifier,
+    KnownDecision,
+    PriorEvent,
+    UnitName,
+    name_of,
+    opens_event,
+    unit_of,
+)
+from glbandits.service.domain.events import Decision, Event, Receipt, Reward, UnitStart
 from glbandits.service.storage.event_store import encode_body
 from glbandits.service.storage.schema import LAST_SEQUENCE_KEY, SELECT_LAST_SEQUENCE
 
@@ -27,7 +36,7 @@ FIND_DECISIONS = f"""
         FROM json_each(:names) AS names CROSS JOIN loops AS l ON l.loop_name = names.key
     ), (
         SELECT json_group_array(json_array(
-            d.loop_name, d.event_id, d.slot, d.sequence, d.deadline,
+            d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.unit, d.unit_since,
             iif(d.reward_min IS NULL, NULL, json_array({ALL_DIGITS % "d.reward_min"}, {ALL_DIGITS % "d.reward_max"})),
             (SELECT json_array(a.sequence, a.late) FROM activations AS a WHERE a.decision = d.sequence),
             EXISTS (SELECT 1 FROM rewards AS r WHERE r.decision = d.sequence AND r.value IS NULL AND r.late = 0)
@@ -43,10 +52,15 @@ HAS_EVENTS = """
         CROSS JOIN decisions AS d ON d.loop_name = names.key AND d.event_id = events.value
     )"""
 """Selects whether the log has a decision of one of the events. The parameter is that of FIND_DECISIONS."""
+FIND_UNITS = """
+    SELECT json_group_array(json_array(u.loop_name, u.unit, u.first, u.since))
+    FROM json_each(?) AS wanted CROSS JOIN units AS u
+    ON u.loop_name = json_extract(wanted.value, '$[0]') AND u.unit = json_extract(wanted.value, '$[1]')"""
 FIND_KEYS = """
-    SELECT json_group_array(json_array(r.decision, r.key, r.sequence, r.late))
+    SELECT json_group_array(json_array(r.decision, r.metric, r.key, r.sequence, r.late))
     FROM json_each(?) AS wanted CROSS JOIN rewards AS r
-    ON r.key <> '' AND r.decision = json_extract(wanted.value, '$[0]') AND r.key = json_extract(wanted.value, '$[1]')"""
+    ON (r.metric <> '' OR r.key <> '') AND r.decision = json_extract(wanted.value, '$[0]')
+    AND r.metric = json_extract(wanted.value, '$[1]') AND r.key = json_extract(wanted.value, '$[2]')"""
 MAX_ROWS = 64
 """Rows of one INSERT statement, at most. Each number of rows is another entry in the cache of compiled statements."""
 LARGE_BODY = 8 * 1024
@@ -57,17 +71,25 @@ STATEMENT_CACHE_SIZE = 4 * MAX_ROWS
 
 def append(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
     """Classify the events and write those that belong in the log."""
-    classified = _classifier(connection, _named(connection, events))
+    classified = _classifier(connection, _named(connection, events), _units(connection, events))
     receipts = classified.classify(events)
     decisions = [
-        (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, *(d.reward_range or (None, None)), encode_body(d))
-        for sequence, deadline, d in classified.decisions
+        (
+            *(sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline),
+            *(d.reward_range or (None, None)),
+            *unit,
+            encode_body(d),
+        )
+        for sequence, deadline, unit, d in classified.decisions
     ]
     _insert(connection, "INTO decisions", [row for row in decisions if len(row[-1]) <= LARGE_BODY])
     for row in decisions:  # one by one, because each cached statement keeps the rows of its last use in memory
         if len(row[-1]) > LARGE_BODY:
             _insert(connection, "INTO decisions", [row])
-    rewards = [(of, sequence, r.timestamp, r.value, r.key, late) for sequence, of, late, r in classified.rewards]
+    _insert(connection, "INTO units", [(*name, *unit) for name, unit in classified.units.items()])
+    rewards = [
+        (of, sequence, r.timestamp, r.value, r.metric, r.key, late) for sequence, of, late, r in classified.rewards
+    ]
     _insert(connection, "INTO rewards", rewards)
     activations = [(of, sequence, a.timestamp, late) for sequence, of, late, a in classified.activations]
     _insert(connection, "OR REPLACE INTO activations", activations)
@@ -107,42 +129,56 @@ def _names(events: Sequence[Event]) -> str:
     return _json(names)
 
 
-def _classifier(connection: sqlite3.Connection, events: Sequence[Event]) -> EventClassifier:
+def _units(connection: sqlite3.Connection, events: Sequence[Event]) -> dict[UnitName, UnitStart]:
+    """Return the units of the log that the events name."""
+    names = {name for event in events if (name := unit_of(event))}
+    if not names:
+        return {}
+    rows = decode_json(connection.execute(FIND_UNITS, (_json(names),)).fetchone()[0])
+    return {(loop_name, unit): UnitStart(first, since) for loop_name, unit, first, since in rows}
+
+
+def _classifier(
+    connection: sqlite3.Connection, events: Sequence[Event], units: dict[UnitName, UnitStart]
+) -> EventClassifier:
     """Return a classifier with the logged decisions that the events name."""
     if not events:
-        return EventClassifier({}, {}, connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0])
+        return EventClassifier({}, units, {}, connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0])
     last, seals, decisions = connection.execute(FIND_DECISIONS, {"names": _names(events)}).fetchone()
     known = {
         (loop_name, event_id, slot): KnownDecision(
             number,
             deadline,
+            UnitStart(unit, since),
             limits and (float(limits[0]), float(limits[1])),
             activation=activation and PriorEvent(activation[0], bool(activation[1])),
             marked=bool(marked),
         )
-        for loop_name, event_id, slot, number, deadline, limits, activation, marked in decode_json(decisions)
+        for loop_name, event_id, slot, number, deadline, unit, since, limits, activation, marked in decode_json(
+            decisions
+        )
     }
     _add_keys(connection, events, known)
-    return EventClassifier(known, decode_json(seals), last)
+    return EventClassifier(known, units, decode_json(seals), last)
 
 
 def _add_keys(
     connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[DecisionName, KnownDecision]
 ) -> None:
     keyed = [
-        (decision, event.key)
+        (decision, name)
         for event in events
-        if isinstance(event, Reward) and event.key
+        if isinstance(event, Reward) and (name := name_of(event))
         if (decision := known.get((event.loop, event.event_id, event.slot)))
     ]
     if not keyed:
         return
     by_sequence = {decision.sequence: decision for decision, _ in keyed}
-    pairs = _json([(decision.sequence, key) for decision, key in keyed])
-    for sequence, key, number, late in decode_json(connection.execute(FIND_KEYS, (pairs,)).fetchone()[0]):
-        prior = by_sequence[sequence].keys.get(key)
+    wanted = _json([(decision.sequence, *name) for decision, name in keyed])
+    for sequence, metric, key, number, late in decode_json(connection.execute(FIND_KEYS, (wanted,)).fetchone()[0]):
+        prior = by_sequence[sequence].keys.get((metric, key))
         if prior is None or prior.late:
-            by_sequence[sequence].keys[key] = PriorEvent(number, bool(late))
+            by_sequence[sequence].keys[metric, key] = PriorEvent(number, bool(late))
 
 
 def _json(value: object) -> str:

@@ -69,6 +69,6 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path} is damaged: {names} is missing. Restore a backup")
     for name, table, kind in expected:
         index = "NOT INDEXED" if kind == "table" else f"INDEXED BY {name}"
-        where = " WHERE key <> ''" if name == "reward_keys" else ""  # the index contains only these rows
-        connection.execute(f"SELECT * FROM {table} {index}{where} LIMIT 1").fetchone()
+        condition = " ".join(INDEXES.get(name, "").partition("WHERE")[1:])  # the index contains only these rows
+        connection.execute(f"SELECT * FROM {table} {index} {condition} LIMIT 1").fetchone()
     connection.execute("SELECT * FROM decisions ORDER BY sequence DESC LIMIT 1").fetchone()

@@ -137,7 +137,7 @@ def test_change_during_the_last_step_is_not_lost(world: World, monkeypatch: pyte
 
 
 def test_other_processes_follow_and_see_the_progress(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr("glbandits.service.runtime.loops.model_replacement.PROGRESS_SECONDS", -1.0)
     with closing(open_store(world.address, durability="process")) as store:
         other = Loop("default", store, world.clock)
         other.reconfigure(partial(replace, settings=SHORT))

@@ -30,8 +30,8 @@ from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest, Ranked, RankingRequest
+from glbandits.service.runtime.decision_writer import DecisionResult
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.service import DecisionResult
 from glbandits.service.server_settings import Settings
 
 FLOAT32 = np.dtype("<f4")
@@ -151,15 +151,21 @@ def _floats_request(body: bytes, parameters: Mapping[str, str], settings: Settin
             f"the body must have as many float32 numbers for each of the {count} arms; got {len(body)} bytes"
         )
     _check_size(count, len(body) // (4 * count), settings)
-    event_id, deferred = parameters.get("eventId"), parameters.get("deferred", "false")
-    if event_id is not None and not 1 <= len(event_id) <= LONGEST_ID:
-        raise InvalidInput(f"eventId must have 1 to {LONGEST_ID} characters; got {len(event_id)}")
+    deferred = parameters.get("deferred", "false")
+    for name in ("eventId", "unit"):
+        if not 1 <= len(parameters.get(name, "-")) <= LONGEST_ID:
+            raise InvalidInput(f"{name} must have 1 to {LONGEST_ID} characters; got {len(parameters[name])}")
     if deferred not in ("true", "false"):
         raise InvalidInput(f"deferred must be true or false; got {deferred[:40]!r}")
     listed = parameters.get("excluded", "")
     excluded = [parse_integer(part, "excluded") for part in listed.split(",")] if listed else []
     numbers = np.frombuffer(body, FLOAT32).astype(np.float64)
-    sent = DecideRequest(event_id=event_id, excluded=excluded, deferred=deferred == "true")
+    sent = DecideRequest(
+        event_id=parameters.get("eventId"),
+        excluded=excluded,
+        deferred=deferred == "true",
+        unit=parameters.get("unit"),
+    )
     return _request(numbers.tobytes(), DENSE, _indices(count), sent)
 
 
@@ -170,6 +176,8 @@ def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideR
             if index >= len(ids):
                 raise InvalidInput(f"excluded must be indices of arms, 0 to {len(ids) - 1}; got {index}")
         excluded = sorted(set(excluded))
+    if sent.sticky and sent.unit is None:
+        raise InvalidInput("sticky needs the user or session for which the decision is made; send unit too")
     costs = [0.0] * len(sent.values) if sent.values is not None and sent.costs is None else sent.costs
     return DecisionRequest(
         event_id=sent.event_id or new_event_id(),
@@ -180,6 +188,8 @@ def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideR
         costs=None if costs is None else tuple(costs),
         excluded=tuple(excluded),
         deferred=sent.deferred,
+        unit=sent.unit or "",
+        sticky=sent.sticky,
     )
 
 

@@ -131,6 +131,7 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
             number=reward.sequence,
             at=as_datetime(reward.timestamp),
             value=reward.value,
+            metric=reward.metric,
             key=reward.key,
             late=reward.late,
         )

@@ -1,7 +1,8 @@
-"""Handlers of rewards, activations and batches."""
+"""Handlers of rewards, metrics, activations and batches."""
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -17,7 +18,7 @@ from glbandits.service.http.v1.decision_handlers import decided, decision_reques
 from glbandits.service.runtime.loops.learning_loop import Loop
 
 LARGEST_BATCH = 1000
-"""Decisions and rewards in a batch, at most."""
+"""Decisions, rewards and numbers of metrics in a batch, at most."""
 
 Content = TypeVar("Content")
 
@@ -27,25 +28,33 @@ async def reward(site: Site, request: Request, sent: schemas.EventRewardRequest)
     return await _rewarded(site, site.service.loop(loop_name(request)), sent)
 
 
+async def metrics(site: Site, request: Request, sent: schemas.MetricsRequest) -> schemas.MetricsReply:
+    """Store numbers of metrics for a decision."""
+    return await _measured(site, site.service.loop(loop_name(request)), sent)
+
+
 async def activate(site: Site, request: Request, sent: schemas.ActivateRequest) -> schemas.Rewarded:
     """Activate a deferred decision, so that it is learned."""
     return _response(sent.event_id, await site.service.activate(loop_name(request), sent.event_id))
 
 
 async def batch(site: Site, request: Request, sent: schemas.BatchRequest) -> schemas.BatchReply:
-    """Make several decisions and store several rewards, each with an outcome of its own."""
-    size, loop = len(sent.decide) + len(sent.reward), site.service.loop(loop_name(request))
+    """Make several decisions, and store several rewards and metrics, each with an outcome of its own."""
+    loop = site.service.loop(loop_name(request))
+    size = len(sent.decide) + len(sent.reward) + sum(len(item.metrics) for item in sent.metrics)
     if size > LARGEST_BATCH:
         raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several batches")
-    if sent.reward:
+    if sent.reward or sent.metrics:
         site.authenticator.check_scope(request, "reward")
     decisions = [_decided(site, loop, item) for item in sent.decide]
     rewards = [_rewarded(site, loop, item) for item in sent.reward]
+    measured = [_measured(site, loop, item) for item in sent.metrics]
     # The tasks start in this order, so the log has the decisions before the rewards.
-    results = await asyncio.gather(*decisions, *rewards, return_exceptions=True)
+    results = iter(await asyncio.gather(*decisions, *rewards, *measured, return_exceptions=True))
     return schemas.BatchReply(
-        decide=[_outcome(schemas.DecideOutcome, "decided", item, request) for item in results[: len(decisions)]],
-        reward=[_outcome(schemas.RewardOutcome, "rewarded", item, request) for item in results[len(decisions) :]],
+        decide=[_outcome(schemas.DecideOutcome, "decided", item, request) for item in islice(results, len(decisions))],
+        reward=[_outcome(schemas.RewardOutcome, "rewarded", item, request) for item in islice(results, len(rewards))],
+        metrics=[_outcome(schemas.MetricsOutcome, "measured", item, request) for item in results],
     )
 
 
@@ -75,13 +84,26 @@ async def _rewarded(site: Site, loop: Loop, sent: schemas.EventRewardRequest) ->
             find_link(loop.published.bandit.policy.link).check_reward(sent.value)
     except InvalidInput as error:
         refusal = str(error)
-    slot, advice = (
-        ("", "; for a ranking, send a position") if position is None else (str(position), f" at position {position}")
-    )
+    slot, advice = _slot(position)
     status = await site.service.reward(
         loop.name, sent.event_id, sent.value, slot=slot, key=sent.key, cascade=sent.cascade, refusal=refusal
     )
     return _response(sent.event_id, status, advice)
+
+
+async def _measured(site: Site, loop: Loop, sent: schemas.MetricsRequest) -> schemas.MetricsReply:
+    slot, advice = _slot(sent.position)
+    statuses = await site.service.metrics(loop.name, sent.event_id, sent.metrics, slot=slot, key=sent.key)
+    if EventStatus.UNKNOWN in statuses.values():
+        raise unknown_event(sent.event_id, advice)
+    return schemas.MetricsReply(event_id=sent.event_id, statuses=statuses)
+
+
+def _slot(position: int | None) -> tuple[str, str]:
+    """Return the slot of a position, and the end of the error if the log has no such decision."""
+    if position is None:
+        return "", "; for a ranking, send a position"
+    return str(position), f" at position {position}"
 
 
 def _response(event_id: str, status: EventStatus, advice: str = "") -> schemas.Rewarded:

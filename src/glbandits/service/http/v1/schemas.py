@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from glbandits.service.domain.contribution import Contribution
-from glbandits.service.domain.events import Aggregation, EventStatus, Mode
+from glbandits.service.domain.events import Aggregation, EventStatus, Group, Mode
+from glbandits.service.domain.experiment import MOST_METRICS
 from glbandits.service.server_settings import LoopName
 
 LONGEST_ID = 256
@@ -20,6 +21,8 @@ MOST_POSITIONS = 50
 """Positions of a ranking, at most. The log has the features of all arms once for each position."""
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+Key: TypeAlias = Annotated[str, Meta(max_length=LONGEST_ID)]
+Position: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class ApiStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -50,6 +53,12 @@ class DecideRequest(ApiStruct, frozen=True, kw_only=True):
     """Indices of arms that must not be chosen."""
     deferred: bool = False
     """Whether the decision is learned only if it is activated."""
+    unit: Id | None = None
+    """The user or session for which the decision is made. Its group in a loop with a control group depends on it, and
+    its numbers of metrics count together. The log has a salted hash of it."""
+    sticky: bool = False
+    """Whether the unit gets the same arm again for the same set of arms, for the setting `stickyFor` of the loop. Needs
+    `unit`."""
 
 
 class Decided(ApiStruct, frozen=True, kw_only=True):
@@ -97,12 +106,12 @@ class EventRewardRequest(ApiStruct, frozen=True, kw_only=True):
 
     event_id: Id
     value: float
-    position: Annotated[int, Meta(ge=0)] | None = None
+    position: Position | None = None
     """The position in a ranking, 0 for the first one. None if the event is not a ranking."""
     cascade: bool = False
     """Whether the user looked at the positions from the first one on, and at none below this one. Those below are then
     not learned. Those above get the default reward, like all positions without a reward."""
-    key: Annotated[str, Meta(max_length=LONGEST_ID)] = ""
+    key: Key = ""
     """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
 
 
@@ -114,6 +123,26 @@ class Rewarded(ApiStruct, frozen=True, kw_only=True):
     """Late ones are in the log, but are not learned."""
 
 
+class MetricsRequest(ApiStruct, frozen=True, kw_only=True):
+    """Numbers of metrics for a decision, or for a position of a ranking."""
+
+    event_id: Id
+    metrics: Annotated[dict[str, float], Meta(min_length=1, max_length=MOST_METRICS)]
+    """A number for each name. The setting `metrics` of the loop must have these names."""
+    position: Position | None = None
+    """The position in a ranking, 0 for the first one. None if the event is not a ranking."""
+    key: Key = ""
+    """A decision has one number for each metric and key: a second one is a duplicate. Send another key for one more."""
+
+
+class MetricsReply(ApiStruct, frozen=True, kw_only=True):
+    """The status of the number of each metric."""
+
+    event_id: str
+    statuses: dict[str, EventStatus]
+    """Late ones, after the window of the metric, are in the log, but do not count."""
+
+
 class ActivateRequest(ApiStruct, frozen=True, kw_only=True):
     """The message that a deferred decision was used."""
 
@@ -121,13 +150,14 @@ class ActivateRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class BatchRequest(ApiStruct, frozen=True, kw_only=True):
-    """Decisions and rewards.
+    """Decisions, rewards and numbers of metrics.
 
-    Decisions are made first, so a reward may be of a decision in the same batch.
+    Decisions are made first, so rewards and metrics may be of a decision in the same batch.
     """
 
     decide: list[DecideRequest] = []
     reward: list[EventRewardRequest] = []
+    metrics: list[MetricsRequest] = []
 
 
 class ItemProblem(ApiStruct, frozen=True, kw_only=True):
@@ -153,20 +183,30 @@ class RewardOutcome(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
     problem: ItemProblem | None = None
 
 
+class MetricsOutcome(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """The statuses of numbers of metrics, or the problem."""
+
+    measured: MetricsReply | None = None
+    problem: ItemProblem | None = None
+
+
 class BatchReply(ApiStruct, frozen=True, kw_only=True):
     """The outcome of each item, in the order of the request."""
 
     decide: list[DecideOutcome]
     reward: list[RewardOutcome]
+    metrics: list[MetricsOutcome]
 
 
 class EventReward(ApiStruct, frozen=True, kw_only=True):
-    """A reward in the log."""
+    """A reward or a number of a metric in the log."""
 
     number: int
     at: datetime
     value: float | None
     """None: the position was not observed."""
+    metric: str
+    """The name of the metric; empty for a reward."""
     key: str
     late: bool
 
@@ -190,6 +230,10 @@ class EventRecord(ApiStruct, frozen=True, kw_only=True):
     model_version: str
     mode: Mode
     deferred: bool
+    unit: str
+    group: Group | None
+    fallback: bool
+    repeats: str
     activated_at: datetime | None
     rewards: list[EventReward]
     wait: float
@@ -257,6 +301,7 @@ class Counts(ApiStruct, frozen=True, kw_only=True):
     decisions: dict[EventStatus, int]
     rewards: dict[EventStatus, int]
     activations: dict[EventStatus, int]
+    metrics: dict[EventStatus, int]
 
 
 class Relearning(ApiStruct, frozen=True, kw_only=True):

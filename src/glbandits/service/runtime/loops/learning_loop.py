@@ -1,7 +1,6 @@
 """A loop: its decisions, its model, and learning from the log."""
 
 import logging
-import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,14 +11,14 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.maths.links import Link, find_link
-from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
-from glbandits.service.domain.decision_learning import LearningOutcome, has_width_of_model, learn_batch
+from glbandits.maths.links import find_link
+from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
+from glbandits.service.domain.decision_making import DecisionMaker
 from glbandits.service.domain.errors import LeaseLost
-from glbandits.service.domain.events import Aggregation, Decision, DecisionRequest, Mode, SettledDecision
+from glbandits.service.domain.events import Decision, DecisionRequest, SettledDecision
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
-from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fits
-from glbandits.service.domain.request_features import arms_of, encoder_of, width_of
+from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, fits
+from glbandits.service.domain.request_features import encoder_of
 from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
@@ -29,20 +28,21 @@ from glbandits.service.runtime.loops.loop_documents import (
     INVALIDATING,
     Invalidating,
     LoopDocuments,
-    Unreadable,
     read_invalidating,
 )
 from glbandits.service.runtime.loops.loop_statistics import LoopStatistics
-from glbandits.service.runtime.replay.relearning import BATCH, settled_batches
+from glbandits.service.runtime.loops.model_replacement import (
+    MORE_THAN_LOG,
+    Replacement,
+    continued,
+    model_for,
+    started,
+)
+from glbandits.service.runtime.loops.unreadable_models import UnreadableModels
+from glbandits.service.runtime.replay.relearning import BATCH
 from glbandits.service.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
-
-PROGRESS_SECONDS = 2.0
-"""Seconds after which the progress of relearning is saved."""
-CHECKED_DECISIONS = 20
-"""The newest learned decisions, which a new model must be able to read too."""
-MORE_THAN_LOG = "its log does not have all that it has learned (old decisions are deleted, or it comes from a file)"
 
 
 class Loop:
@@ -76,12 +76,13 @@ class Loop:
         self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._stop, self._hashings = Lock(), stop or Event(), dict[int, Hashing]()
         self._window_since = 0
-        self._unreadable: Unreadable | None = None
-        self._relearning: PublishedModel | None = None
-        """The model of a changed configuration, as far as it has learned the log."""
-        self._progress_saved = -math.inf
+        self._unreadable = UnreadableModels(name)
+        self._replacement = Replacement(name, store, self._documents, monotonic)
         self.salt = self._documents.salt()
         self._read(None)
+        self._maker = DecisionMaker(self.published)
+        self.in_fallback = False
+        """Whether a guardrail has stopped the loop, so that it shows the baseline."""
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
         self.statistics = LoopStatistics(store, name, self.published.learned_through)
@@ -96,8 +97,8 @@ class Loop:
         if saved.model is not None:
             self._adopt(*saved.model)
         if saved.unreadable is not None:
-            self._note_unreadable(saved.unreadable)
-        self._check_caught_up()
+            self._unreadable.note(saved.unreadable, self.published.learned_through)
+        self._unreadable.check_caught_up(self.published.learned_through)
         return saved.model is not None
 
     def _adopt(self, snapshot: Snapshot, bandit: Bandit) -> None:
@@ -114,37 +115,9 @@ class Loop:
         self._saved_through = snapshot.learned_through
         self._invalidating = read_invalidating(self._store, self.name, snapshot.epoch)
 
-    def _note_unreadable(self, unreadable: Unreadable) -> None:
-        """Remember a model that cannot be loaded until the loop has learned as much, and log the first one."""
-        if self._unreadable is None:
-            log.error(
-                "Loop %s: %s. The loop continues from the model that has learned the decisions up to %d, and learns "
-                "the rest of the log again.",
-                self.name,
-                unreadable.what,
-                self.published.learned_through,
-            )
-        self._unreadable = unreadable
-
-    def _check_caught_up(self) -> None:
-        if self._unreadable is not None and self.published.learned_through >= self._unreadable.learned_through:
-            log.info("Loop %s has learned the log again up to decision %d.", self.name, self.published.learned_through)
-            self._unreadable = None
-
     def warnings(self) -> list[str]:
         """Return a sentence for each problem that the operator should know and that does not stop decisions."""
-        model, unreadable, found = self.published, self._unreadable, []
-        if unreadable is not None:
-            found.append(
-                f"loop {self.name}: {unreadable.what}. The loop decides with an older model, and has learned the log "
-                f"up to decision {model.learned_through} of {unreadable.learned_through}"
-            )
-        if model.invalidating:
-            found.append(
-                f"loop {self.name}: {model.invalidating} decisions were set aside, because learning them would have "
-                "made the model invalid"
-            )
-        return found
+        return self._unreadable.warnings(self.published)
 
     def refresh(self) -> None:
         """Adopt a newer configuration or model that another process has saved."""
@@ -164,39 +137,15 @@ class Loop:
         self.statistics.catch_up(learned_through, self._clock())
 
     def decide(self, request: DecisionRequest) -> Decision:
-        """Choose an action. Does not write the decision: the caller must append it to the store."""
-        configuration, model = self.configuration, self.published
-        width = width_of(request, model.encoder)
-        if width != model.bandit.dim:
-            raise InvalidInput(
-                f"an action must have {model.bandit.dim} features, the width of the loop; got {width:g}. Send as many, "
-                "or configure the loop for another width"
-            )
-        arms = arms_of(request, model.encoder)
-        allowed = allowed_indices(len(request.actions), request.excluded)
-        seed = seed_of(self.salt, request.event_id, request.slot)
-        choice = decide(model.bandit, arms, allowed, configuration.exploration, seed, request.values, request.costs)
-        online = configuration.mode is Mode.ONLINE
-        baseline = int(allowed[0]) if request.baseline is None else request.baseline
-        probabilities = tuple(choice.probabilities.tolist())
-        fields = msgspec.structs.asdict(request) | {"reward_range": configuration.reward_range or request.reward_range}
-        return Decision(
-            **fields,
-            loop=self.name,
-            timestamp=self._clock(),
-            chosen=choice.chosen,
-            shown=choice.chosen if online else baseline,
-            probability=probabilities[choice.chosen] if online else 1.0,
-            probabilities=probabilities,
-            epoch=model.epoch,
-            learned_through=model.learned_through,
-            mode=configuration.mode,
-            reward_window=configuration.reward_window,
-            default_reward=configuration.default_reward,
-            aggregation=configuration.aggregation,
-            exploration=configuration.exploration,
-            seed=seed,
-        )
+        """Choose an action. Does not write the decision: the caller must append it to the store.
+
+        The decision has a hash of the unit. Whether the unit gets an earlier action again is up to the caller.
+        """
+        maker = self._maker
+        if maker.model is not self.published:
+            self._maker = maker = DecisionMaker(self.published)
+        now, stopped = self._clock(), self.in_fallback
+        return maker.make(request, self.configuration, self.name, self.salt, now, fallback=stopped)
 
     def learn(self) -> int:
         """Learn every settled decision, publish the model and save it.
@@ -212,7 +161,7 @@ class Loop:
                 learned += len(batch)
                 self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
-                self._check_caught_up()
+                self._unreadable.check_caught_up(self.published.learned_through)
             self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
 
@@ -302,53 +251,10 @@ class Loop:
             while True:
                 self._refresh()
                 changed = change(self.configuration)
-                if self._commit(self._model_for(changed, reset_model), configuration=changed):
+                aggregation = self.configuration.aggregation
+                model = model_for(changed, self.published, self._store, self.name, aggregation, reset_model=reset_model)
+                if self._commit(model, configuration=changed):
                     return changed
-
-    def _model_for(self, configuration: LoopConfig, reset_model: bool) -> PublishedModel | None:
-        """Return the model with which a changed configuration starts; None if the present one goes on deciding."""
-        present = self.published
-        if not reset_model and fits(present.bandit, configuration):
-            return None
-        check_exact(configuration)
-        restarted = present.restarted(configuration)
-        if reset_model or present.learned_through == present.relearn_after:  # the present one has learned nothing
-            return restarted
-        self._check_relearnable(restarted)
-        return None
-
-    def _check_relearnable(self, new: PublishedModel) -> None:
-        """Raise InvalidInput if a model cannot learn what the present one has learned."""
-        present = self.published
-        logged = self._store.search(self.name, "", CHECKED_DECISIONS, before=present.learned_through + 1)
-        lost = [
-            each
-            for each in logged
-            if has_width_of_model(each.decision, present.bandit, present.encoder)
-            and not has_width_of_model(each.decision, new.bandit, new.encoder)
-        ]
-        if present.relearn_after is None:
-            why = MORE_THAN_LOG
-        elif lost or (present.bandit.features is not None and new.bandit.features is None):
-            why = f"its decisions have {present.bandit.dim} features, and these settings need {new.bandit.dim}"
-        elif outside := self._rewards_outside(find_link(new.bandit.policy.link)):
-            why = outside
-        else:
-            return
-        raise InvalidInput(
-            f'the model of loop {self.name} cannot be learned again: {why}. Send "resetModel": true to start a model '
-            "that has learned nothing"
-        )
-
-    def _rewards_outside(self, link: Link) -> str:
-        """Return how the rewards of the log leave the range of a link; empty if they do not, or if they are summed."""
-        bounds = self._store.reward_bounds(self.name)
-        if bounds is None or self.configuration.aggregation is Aggregation.SUM:
-            return ""
-        if link.lowest_reward <= bounds[0] and bounds[1] <= link.highest_reward:
-            return ""
-        learned = f"{link.lowest_reward:g} to {link.highest_reward:g}"
-        return f"its rewards go from {bounds[0]:g} to {bounds[1]:g}, and the link {link.name} learns {learned}"
 
     @property
     def is_relearning(self) -> bool:
@@ -371,21 +277,16 @@ class Loop:
         with self._lock:
             if not self.is_relearning:
                 return
-            new, present = self._relearning, self.published
-            if new is None or new.epoch != present.epoch or not fits(new.bandit, self.configuration):
-                log.info("Loop %s learns its log again, because its settings were changed.", self.name)
-                new, self._progress_saved = self._started(after=present.relearn_after or 0), -math.inf
-            self._relearning = new = self._continued(new)
+            present = self.published
+            new = self._replacement.step(present, self.configuration)
             if new.learned_through < present.learned_through:
-                if self._monotonic() - self._progress_saved > PROGRESS_SECONDS:
-                    self._documents.save_progress(new.learned_through)
-                    self._progress_saved = self._monotonic()
-            elif self._commit(new._replace(evidence=present.evidence)):
+                return
+            if self._commit(new._replace(evidence=present.evidence)):
                 log.info(
                     "Loop %s has learned its log again up to decision %d (%d decisions set aside). Epoch %d starts.",
                     *(self.name, new.learned_through, new.set_aside, self.published.epoch),
                 )
-                self._relearning = None
+                self._replacement.model = None
             else:  # another process has changed the configuration or the model
                 self._refresh()
 
@@ -404,26 +305,12 @@ class Loop:
                         "learn what is left of the log",
                         field="reset_model",
                     )
-                new = self._started(after=0)
+                new = started(self.published, self.configuration, after=0)
                 while new.learned_through < self.published.learned_through:
-                    new = self._continued(new)
+                    new = continued(new, self._store, self.name, self.published.learned_through)
                     progress(new.learned_through)
                 if self._commit(new._replace(evidence=self.published.evidence)):
                     return
-
-    def _started(self, after: int) -> PublishedModel:
-        """Return a model of the configuration that has learned nothing, and is to learn the decisions after `after`."""
-        new = self.published.restarted(self.configuration)
-        return new._replace(learned_through=after, relearn_after=after, set_aside=0, invalidating=0)
-
-    def _continued(self, new: PublishedModel) -> PublishedModel:
-        """Let a model learn the next batch of the decisions that the present model has learned."""
-        last = self.published.learned_through
-        batch = next(settled_batches(self._store, self.name, new.learned_through, last), [])
-        if not batch:
-            return new._replace(learned_through=last)
-        bandit, outcomes = learn_batch(new.bandit, batch, new.encoder)
-        return new.after(bandit, outcomes)._replace(learned_through=batch[-1].sequence)
 
     def import_model(self, content: bytes) -> None:
         """Replace the model by one from a model file.
