@@ -21,16 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import BetGrid, ConfidenceSequence
+from glbandits.maths.online_statistics.confidence_sequence import LARGEST_LOSS, BetGrid, ConfidenceSequence
 
 BLOCK = 32
 """The number of units that are added at once. Predictions and looks change after whole blocks only."""
 STATE_VERSION = 1.0
 """The first number of a state. Increase it with every change of the constants below or of the order of a state."""
-BETS: Floats = np.ldexp(1.0, -np.arange(12))
+BETS: Floats = np.ldexp(2.0, -np.arange(12))
 """The bets, as multiples of h (1 - h) of the first unit."""
-_SHARES = np.exp(-np.square(np.arange(12) - 2.3) / 2.0) + 0.01
+_SHARES = np.exp(-np.square(np.arange(12) - 3.3) / 2.0) + 0.01
 LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
+LARGEST_BET = LARGEST_LOSS / 2.0
+"""With a larger bet, a mean of -1 where 1 was expected would lose more than `LARGEST_LOSS`."""
 ODDS_RATIOS: Floats = np.array([0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0])
 """Alternatives to the declared odds of control against treatment."""
 PRIOR_UNITS = 10.0
@@ -65,7 +67,7 @@ class GroupDifference:
     """The difference between the means of treatment and control, for values between 0 and 1."""
 
     def __init__(self) -> None:
-        self._scale = 0.0
+        self._scale = 1.0  # h (1 - h) of the first unit, once there is one
         self._groups: Floats = np.zeros((2, 3))  # control, treatment: units, sum of values, sum of their squares
         self._regression = _Regression()
         self._log_ratios: Floats = np.zeros(len(ODDS_RATIOS))
@@ -206,14 +208,15 @@ class _Regression:
         with_values = np.where(varies, self.numbers[7:9] / scale, 0.0)
         diagonal = total + PRIOR_UNITS
         slopes = (diagonal * with_values - both * with_values[::-1]) / (diagonal**2 - both**2)
-        return np.clip(level + scaled[:, 0] * slopes[0] + scaled[:, 1] * slopes[1], 0.0, 1.0)
+        predicted: Floats = level + scaled[:, 0] * slopes[0] + scaled[:, 1] * slopes[1]
+        return np.clip(predicted, 0.0, 1.0)
 
 
 _PRODUCTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 
 
 def _grid(scale: float) -> BetGrid:
-    return BetGrid(BETS * (scale or 1.0), LOG_SHARES)
+    return BetGrid(np.minimum(BETS * scale, LARGEST_BET), LOG_SHARES)
 
 
 def _group_mean(units: float, total: float, squares: float) -> GroupMean:

@@ -209,7 +209,7 @@ class LoopGuardrails:
         found = [f"the guardrail of {name} acts. {alarm.sentence}" for name, alarm in state.alarms().items()]
         found += [WRONG_RATIO] if state.wrong_ratio else []
         found += [_fallback_text(state.fallback)] if state.fallback else []
-        return [f"loop {self._name}: {sentence}" for sentence in found]
+        return [f"loop {self._name}: {sentence.removesuffix('.')}" for sentence in found]
 
     def report(self, configuration: LoopConfig) -> Guardrails:
         """Return the saved state as it is sent. Reads the store."""
