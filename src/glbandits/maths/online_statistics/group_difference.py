@@ -67,11 +67,11 @@ class GroupDifference:
     """The difference between the means of treatment and control, for values between 0 and 1."""
 
     def __init__(self) -> None:
-        self._scale = 1.0  # h (1 - h) of the first unit, once there is one
+        self._first_share = 0.5  # until there is a unit
         self._groups: Floats = np.zeros((2, 3))  # control, treatment: units, sum of values, sum of their squares
         self._regression = _Regression()
         self._log_ratios: Floats = np.zeros(len(ODDS_RATIOS))
-        self._sequence = ConfidenceSequence(-1.0, _grid(self._scale))
+        self._sequence = ConfidenceSequence(-1.0, bet_grid(self._first_share))
 
     @classmethod
     def from_state(cls, state: Sequence[float]) -> "GroupDifference":
@@ -80,17 +80,17 @@ class GroupDifference:
         if len(state) != len(new.state()) or state[0] != STATE_VERSION:
             raise ValueError("this state of a comparison is of another version")
         parts = np.split(np.array(state, dtype=np.float64), np.cumsum([1, 1, 6, REGRESSION_NUMBERS, len(ODDS_RATIOS)]))
-        new._scale = float(state[1])
+        new._first_share = float(state[1])
         new._groups = parts[2].reshape(2, 3)
         new._regression = _Regression(parts[3])
         new._log_ratios = parts[4]
-        new._sequence = ConfidenceSequence.from_state(-1.0, parts[5].tolist(), _grid(new._scale))
+        new._sequence = ConfidenceSequence.from_state(-1.0, parts[5].tolist(), bet_grid(new._first_share))
         return new
 
     def state(self) -> tuple[float, ...]:
         """The numbers from which `from_state` restores the comparison, always equally many."""
         arrays = (self._groups.ravel(), self._regression.numbers, self._log_ratios)
-        return (STATE_VERSION, self._scale, *np.concatenate(arrays).tolist(), *self._sequence.state())
+        return (STATE_VERSION, self._first_share, *np.concatenate(arrays).tolist(), *self._sequence.state())
 
     @property
     def units(self) -> int:
@@ -150,8 +150,8 @@ class GroupDifference:
     def _add_block(self, rows: UnitRows) -> None:
         treated, share, values, covariates = rows
         if not self.units:
-            self._scale = float(share[0] * (1.0 - share[0]))
-            self._sequence = ConfidenceSequence(-1.0, _grid(self._scale))
+            self._first_share = float(share[0])
+            self._sequence = ConfidenceSequence(-1.0, bet_grid(self._first_share))
         units, total, _ = self._groups.sum(axis=0)
         predicted = self._regression.predict(covariates, (total + 0.5) / (units + 1.0))
         self._sequence.add(
@@ -215,8 +215,9 @@ class _Regression:
 _PRODUCTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 
 
-def _grid(scale: float) -> BetGrid:
-    return BetGrid(np.minimum(BETS * scale, LARGEST_BET), LOG_SHARES)
+def bet_grid(share: float) -> BetGrid:
+    """Return the bets of a comparison whose first unit is in control with probability `share`."""
+    return BetGrid(np.minimum(BETS * (share * (1.0 - share)), LARGEST_BET), LOG_SHARES)
 
 
 def _group_mean(units: float, total: float, squares: float) -> GroupMean:
