@@ -12,7 +12,8 @@ from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import DecisionRequest, Event, EventStatus, LoggedDecision, Receipt
 from glbandits.service.domain.request_features import DENSE
-from glbandits.service.runtime.service import DEFAULT_LOOP, DecisionResult, Service
+from glbandits.service.runtime.decision_writer import DecisionResult
+from glbandits.service.runtime.service import DEFAULT_LOOP, Service
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.helpers import run
 

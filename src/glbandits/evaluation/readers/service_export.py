@@ -5,6 +5,7 @@ that another feature map can encode them.
 """
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -42,6 +43,17 @@ FIELDS: tuple[str, ...] = ("context", "action_fields")
 """The columns with the fields of the request and of its actions as JSON."""
 PAYOFFS: tuple[str, ...] = ("values", "costs")
 """The columns with the values and costs of the actions."""
+GROUPS: tuple[str, ...] = ("mode", "group", "fallback", "repeats")
+"""The columns that say whether the shown action was drawn."""
+UNDRAWN = (
+    pl.when("fallback")
+    .then(pl.lit("in fallback"))
+    .when((pl.col("group") == "control") & (pl.col("mode") == "Online"))
+    .then(pl.lit("of the control group"))
+    .when(pl.col("repeats") != "")
+    .then(pl.lit("repeats of sticky units"))
+)
+"""Why the shown action was not drawn by the policy of the loop; null if it was, and in modes other than Online."""
 PAIRS = 2**15
 """Number of pairs of row and arm that a feature map encodes together."""
 LISTED_COLUMNS = 10
@@ -67,6 +79,9 @@ def read_export(
     payoffs: bool = True,
 ) -> "ServiceExport":
     """Read the log that `glb export` wrote to a folder. The log may be larger than memory.
+
+    Events whose action was not drawn are left out, and a warning says how many: those of the control group, in
+    fallback, and repeats of sticky units.
 
     Args:
         folder: the folder of the export.
@@ -107,13 +122,21 @@ def read_export(
             dim = given.dim
         else:
             dim = sparse_width or table.select(pl.col("features").list.first().list.len().first()).collect().item()
+        all_rows = table.select(pl.len()).collect().item()
+        has_groups = {*GROUPS} <= {*table.collect_schema().names()}
+        undrawn = _undrawn_rankings(table) if has_groups else None
+        if undrawn is not None:
+            _warn_of_undrawn(table, undrawn)
+            table = table.filter(_is_drawn(undrawn))
         payoff_columns = PAYOFFS if payoffs and _has_payoffs(table) else ()
         arms = pl.col("actions")
         names = table.select(arms.explode().unique()).collect(engine="streaming").to_series().to_list()
         binary = binary_rewards(pl.col("reward").cast(pl.Float64)).alias("binary")
         max_arms, rows, is_binary = table.select(arms.list.len().max(), pl.len().alias("rows"), binary).collect().row(0)
-    if rows != manifest.rows:
-        raise _damaged(f"it has {rows:,} rows, and its manifest says {manifest.rows:,}")
+    if all_rows != manifest.rows:
+        raise _damaged(f"it has {all_rows:,} rows, and its manifest says {manifest.rows:,}")
+    if not rows:
+        raise InvalidInput(f"{folder} has no decision whose action was drawn. Export the log again when there are some")
     if None in names or dim is None:
         raise _damaged("a decision has no actions or features")
     return ServiceExport(
@@ -128,6 +151,7 @@ def read_export(
         sparse=columns is SPARSE or dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
         feature_columns=columns,
         payoff_columns=payoff_columns,
+        undrawn=undrawn,
         running=running,
     )
 
@@ -158,6 +182,8 @@ class ServiceExport(DisplayedLog):
     """The columns from which features are computed: DENSE, SPARSE or FIELDS."""
     payoff_columns: tuple[str, ...]
     """PAYOFFS; or () if no decision has values. Then estimates are rewards."""
+    undrawn: pl.Series | None
+    """Ids of the events with several slots of which one was not drawn; None if the export does not say it."""
     running: RunningPolicy | None
     """What decides in the loop; None in an export of another program."""
     arm_names: ClassVar[None] = None
@@ -170,10 +196,13 @@ class ServiceExport(DisplayedLog):
         size = block_size(size, self.max_arms, SPARSE_FEATURES if self.sparse else self.dim)
         columns = ["event_id", "actions", "arm", "propensity", "probabilities", "reward", *self.feature_columns]
         columns += self.payoff_columns
+        columns += () if self.undrawn is None else GROUPS
         columns += [] if self.cluster is None or self.cluster in columns else [self.cluster]
         for file in self.files:
             with convert_polars_errors():
                 table = pl.read_parquet(file, columns=columns)
+                if self.undrawn is not None:
+                    table = table.filter(_is_drawn(self.undrawn))
             yield from map(self._logged, table.iter_slices(size))
 
     def _logged(self, table: pl.DataFrame) -> LoggedData:
@@ -247,6 +276,31 @@ class ServiceExport(DisplayedLog):
 
 def _files(folder: Path, manifest: Manifest) -> tuple[Path, ...]:
     return tuple(folder / file.name for file in manifest.files)
+
+
+def _undrawn_rankings(table: pl.LazyFrame) -> pl.Series:
+    """Return the ids of events with several slots of which one was not drawn."""
+    rankings = table.filter(UNDRAWN.is_not_null() & (pl.col("slot") != ""))
+    return rankings.select(pl.col("event_id").unique()).collect(engine="streaming").to_series()
+
+
+def _is_drawn(undrawn: pl.Series) -> pl.Expr:
+    """Return whether the action of a row was drawn, and those of the other slots of its event."""
+    return UNDRAWN.is_null() & ~pl.col("event_id").is_in(undrawn.implode())
+
+
+def _warn_of_undrawn(table: pl.LazyFrame, undrawn: pl.Series) -> None:
+    """Warn if decisions are left out, with the reasons."""
+    why = pl.when(~_is_drawn(undrawn)).then(UNDRAWN.fill_null("of the same rankings")).alias("why")
+    counted = dict(table.group_by(why).len().collect(engine="streaming").rows())
+    rows, _ = sum(counted.values()), counted.pop(None, 0)
+    if counted:
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(counted.items()))
+        warnings.warn(
+            f"{sum(counted.values()):,} of {rows:,} decisions are left out, because the loop did not draw "
+            f"their actions: {listed}",
+            stacklevel=3,
+        )
 
 
 def _damaged(what: str) -> InvalidInput:

@@ -2,7 +2,8 @@
 
 The baseline is the action to show without a model (`baseline_of`). Its mean reward is estimated by self-normalised
 inverse propensity weights: a decision that showed the baseline has the weight 1 / probability, others have 0. Standard
-errors are those of the delta method.
+errors are those of the delta method. Means of rewards are those of the loop: decisions of the control group and repeats
+of sticky units do not count for them.
 """
 
 import math
@@ -44,7 +45,8 @@ class DecisionTotals:
 
     decisions: int = 0
     explored: int = 0
-    """Decisions in which the drawn action was not the most likely one."""
+    """Decisions in which the drawn action was not the most likely one. Repeats and decisions of the control group
+    do not count."""
     agreed: int = 0
     """Decisions in which the drawn action was the baseline."""
     with_values: int = 0
@@ -52,8 +54,10 @@ class DecisionTotals:
     learned: int = 0
     missing: int = 0
     """Learned decisions that got the default reward, because no reward came in time."""
+    compared: int = 0
+    """Learned decisions that count for the means of rewards."""
     baseline_shown: int = 0
-    """Learned decisions that showed the baseline."""
+    """Compared decisions that showed the baseline."""
     r: float = 0.0
     rr: float = 0.0
     w: float = 0.0
@@ -61,7 +65,7 @@ class DecisionTotals:
     ww: float = 0.0
     wwr: float = 0.0
     wwrr: float = 0.0
-    """Sums over learned decisions of products of the reward r and the weight w: `wwr` is the sum of w^2 r. The weight
+    """Sums over compared decisions of products of the reward r and the weight w: `wwr` is the sum of w^2 r. The weight
     is 1 / probability if the baseline was shown, else 0."""
     actions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Decisions by the id of the shown action."""
@@ -87,11 +91,11 @@ class DecisionTotals:
 
     @property
     def reward(self) -> MeanWithError | None:
-        """The mean reward of the learned decisions."""
-        if not self.learned:
+        """The mean reward of the compared decisions."""
+        if not self.compared:
             return None
-        mean = self.r / self.learned
-        return MeanWithError(mean, _root(self.rr - self.r * mean) / self.learned)
+        mean = self.r / self.compared
+        return MeanWithError(mean, _root(self.rr - self.r * mean) / self.compared)
 
     @property
     def baseline(self) -> MeanWithError | None:
@@ -125,9 +129,10 @@ SUMS = tuple(field.name for field in fields(DecisionTotals) if field.name not in
 def totals_of(settled: SettledDecision) -> DecisionTotals:
     """Return the totals of one settled decision, learned or not."""
     decision, baseline = settled.decision, baseline_of(settled.decision)
+    is_compared = decision.is_drawn or decision.is_stopped
     totals = DecisionTotals(
         decisions=1,
-        explored=decision.probabilities[decision.chosen] < max(decision.probabilities),
+        explored=is_compared and decision.probabilities[decision.chosen] < max(decision.probabilities),
         agreed=decision.chosen == baseline,
         with_values=decision.values is not None,
     )
@@ -139,7 +144,9 @@ def totals_of(settled: SettledDecision) -> DecisionTotals:
     if r is None:
         return totals
     totals.learned, totals.missing = 1, int(not settled.rewards)
-    totals.r, totals.rr = r, r * r
+    if not is_compared:
+        return totals
+    totals.compared, totals.r, totals.rr = 1, r, r * r
     if decision.shown == baseline:
         w = 1.0 / decision.probability
         wr = w * r

@@ -116,6 +116,8 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
     """None if the loop had no control group."""
     control_share: float = 0.0
     """The probability with which a new unit was assigned to control."""
+    control_show: str = "baseline"
+    """What control got, see `Control.show`."""
     fallback: bool = False
     """Whether a guardrail had stopped the loop, so that the baseline was shown."""
     repeats: str = ""
@@ -125,10 +127,22 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
     `probabilities`. None without a control group, and if they are not finite."""
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether all units got the baseline: in fallback, and in modes other than Online."""
+        return self.fallback or self.mode is not Mode.ONLINE
+
+    @property
     def is_drawn(self) -> bool:
         """Whether the shown action was drawn from `probabilities` for this decision."""
-        online = self.mode is Mode.ONLINE and not self.fallback and not self.repeats
-        return online and self.group is not Group.CONTROL
+        return not self.is_stopped and not self.repeats and self.group is not Group.CONTROL
+
+    def probability_of(self, index: int) -> float:
+        """Return the probability with which an action was shown to units of this group."""
+        if self.is_stopped or (self.group is Group.CONTROL and self.control_show != "uniform"):
+            return float(index == self.shown)
+        if self.group is not Group.CONTROL:
+            return self.probabilities[index]
+        return 0.0 if index in self.excluded else self.probability
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):

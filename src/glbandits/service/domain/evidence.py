@@ -136,7 +136,10 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, present=None, upcoming=None, decisions_of_model=0)
 
     def extended_by(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "LoopEvidence":
-        """Return the evidence with a batch of further decisions. Decisions that are not learned do not count.
+        """Return the evidence with a batch of further decisions.
+
+        Decisions that are not learned do not count, and neither do those whose action was not drawn: of the control
+        group, in fallback, and repeats.
 
         Args:
             batch: the next decisions in the order of the log.
@@ -150,6 +153,8 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
                 continue
             if decision.mode is not Mode.ONLINE:
                 evidence = replace(evidence, apprentice=evidence.apprentice + 1)
+            elif not decision.is_drawn:
+                continue
             elif not math.isfinite(limits[1] - limits[0]):
                 evidence = replace(evidence, unlimited=evidence.unlimited + 1)
             else:

@@ -155,9 +155,7 @@ def _row(
     # An excluded action is no arm of the row, because another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
     allowed.sort(key=lambda index: index != baseline)
-    # Modes other than Online always show the baseline.
-    online = decision.mode is Mode.ONLINE
-    probabilities = [decision.probabilities[i] if online else float(i == decision.shown) for i in allowed]
+    probabilities = [decision.probability_of(i) for i in allowed]
     fields = fields_of(decision) if with_fields else None
     columns = {
         "number": settled.sequence,
@@ -165,6 +163,11 @@ def _row(
         "slot": decision.slot,
         "at": decision.timestamp,
         "mode": decision.mode.value,
+        "unit": decision.unit,
+        "group": decision.group,
+        "control_share": decision.control_share,
+        "fallback": decision.fallback,
+        "repeats": decision.repeats,
         "model": decision.learned_through,
         "actions": [decision.actions[i] for i in allowed],
         "values": decision.values and [decision.values[i] for i in allowed],
@@ -188,7 +191,7 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
     import polars as pl
 
     # The first row shows the types of the other columns.
-    kinds: dict[str, Any] = {"context": pl.String, "action_fields": pl.List(pl.String)}
+    kinds: dict[str, Any] = {"context": pl.String, "action_fields": pl.List(pl.String), "group": pl.String}
     kinds |= dict.fromkeys(("propensity", "reward"), pl.Float64) | dict.fromkeys(
         ("values", "costs"), pl.List(pl.Float64)
     )

@@ -8,28 +8,19 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
-from glbandits.service.domain.event_rules import opens_event
-from glbandits.service.domain.events import (
-    Activation,
-    Decision,
-    DecisionRequest,
-    EventStatus,
-    LoggedDecision,
-    Receipt,
-    Reward,
-)
+from glbandits.service.domain.events import Activation, DecisionRequest, EventStatus, Receipt, Reward
 from glbandits.service.domain.experiment import check_numbers
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros, check_exact
 from glbandits.service.domain.request_features import row_of
-from glbandits.service.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
+from glbandits.service.runtime.batch_writer import QUEUE_BYTES, BatchWriter
+from glbandits.service.runtime.decision_writer import DecisionResult, DecisionWriter
 from glbandits.service.runtime.failure_log import FailureLog
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import IDENTITY
@@ -38,8 +29,6 @@ from glbandits.service.storage.event_store import EventStore
 log = logging.getLogger(__name__)
 
 DEFAULT_LOOP = "default"
-DECISION_TIMEOUT = 0.25
-"""Seconds that a decision waits for its commit. After that it is returned as degraded, and still written."""
 REWARD_TIMEOUT = 10.0
 """Seconds that a reward waits for its commit. After that it is refused, and not written."""
 LEARNER_TICK = 0.05
@@ -48,21 +37,11 @@ LOOPS_EVERY = 0.25
 """Seconds between two looks of a process for loops that another process has created or deleted."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for a configuration of another process: not every store has notifications."""
-REQUEST_FIELDS = ("slot", "slots", "request", "encoding", "actions", "values", "costs", "excluded", "baseline", "unit")
-"""Fields of a decision that must be the same when a client sends the same event again."""
 
 
 def microseconds() -> int:
     """Return the microseconds since 1970."""
     return time.time_ns() // 1000
-
-
-class DecisionResult(NamedTuple):
-    """A decision, and whether it is durable."""
-
-    decision: Decision
-    degraded: bool
-    """Whether the store has not confirmed the decision in time, so that a crash now might lose it."""
 
 
 class Service:
@@ -106,13 +85,19 @@ class Service:
         names = dict.fromkeys([*self._named, *store.names_with(IDENTITY)])
         self.loops = {name: self._open_loop(name, self.first_configuration) for name in names}
         """By name. Replaced, not changed, when loops are created and deleted."""
-        self.learning_failures = self.degraded = 0
+        self._decisions = DecisionWriter(store, self.writer)
+        self.learning_failures = 0
         self._failures = FailureLog(log)
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
 
     def start(self) -> None:
         """Start the learner thread."""
         self._learner.start()
+
+    @property
+    def degraded(self) -> int:
+        """Decisions that were returned before they were durable."""
+        return self._decisions.degraded
 
     @property
     def learning_failed(self) -> str | None:
@@ -195,19 +180,8 @@ class Service:
             waited: the longest time that another slot of the event has waited, in seconds. If the store was slow for
                 it, this slot does not wait again.
         """
-        decision = self.loop(loop_name).decide(request)
-        try:
-            receipt = await self.writer.submit(decision, DECISION_TIMEOUT if waited < DECISION_TIMEOUT else 0.0)
-        except TimeoutError:
-            return await self._degraded_result(decision, waited)
-        if receipt.status is EventStatus.DUPLICATE:
-            logged = await asyncio.to_thread(self._logged, decision)
-            if logged is None:
-                raise StoreError(
-                    f"event {decision.event_id!r} was decided before, and has just been deleted; send it again"
-                )
-            decision = _same_decision(logged.decision, decision)
-        return DecisionResult(decision, degraded=False)
+        loop = self.loop(loop_name)
+        return await self._decisions.write(loop.decide(request), loop.configuration.sticky_for, waited)
 
     async def decide_slots(self, loop_name: str, requests: Sequence[DecisionRequest]) -> list[DecisionResult]:
         """Choose an action for each slot of an event, in this order. Actions of earlier slots are excluded.
@@ -225,30 +199,6 @@ class Service:
             results.append(await self.decide(loop_name, slot, waited=waited))
             waited = max(waited, time.monotonic() - began)
         return results
-
-    async def _degraded_result(self, decision: Decision, waited: float) -> DecisionResult:
-        """Return a degraded decision, because the store is slow.
-
-        If the event was decided before, return that decision.
-        """
-        # Before the store is read, because the decision may be written in between.
-        first = self.writer.pending_decision(decision.loop, decision.event_id, decision.slot)
-        logged = None
-        is_readable = self.writer.state is not WriterState.RETRYING and waited < 2 * DECISION_TIMEOUT
-        if is_readable:  # reading from a store that fails would only cost time
-            with suppress(TimeoutError, StoreError):
-                logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
-        if logged is not None:
-            return DecisionResult(_same_decision(logged.decision, decision), degraded=False)
-        result = DecisionResult(_same_decision(first or decision, decision), degraded=True)
-        self.degraded += 1
-        return result
-
-    def _logged(self, decision: Decision) -> LoggedDecision | None:
-        """Return the logged decision of this name; of an event with other slots, any of its decisions."""
-        logged = self.store.decisions_of(decision.loop, decision.event_id)
-        same = (each for each in logged if each.decision.slot == decision.slot)
-        return next(same, logged[0] if logged and opens_event(decision) else None)
 
     async def reward(
         self,
@@ -377,21 +327,3 @@ def warm_up(loop: Loop) -> None:
 def _activity(loop_name: str) -> str:
     """Return the name of learning a loop in the log of failures."""
     return f"learning of loop {loop_name}"
-
-
-def _same_decision(first: Decision, repeated: Decision) -> Decision:
-    """Return the first decision of an event.
-
-    Raises InvalidInput if the repeated request differs.
-    """
-    if any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
-        raise InvalidInput(
-            f"event {repeated.event_id!r} was decided before with other actions, features, payoffs, slots or "
-            "another unit; use another event id"
-        )
-    if first.deferred != repeated.deferred:
-        raise InvalidInput(
-            f"event {repeated.event_id!r} was decided before with deferred={str(first.deferred).lower()}; send the "
-            "same value, or use another event id"
-        )
-    return first

@@ -228,7 +228,7 @@ class EventStore(DocumentStore):
             f" AS number FROM decisions WHERE unit IN {_marks(firsts)} AND {IS_REPEATED}) AS r WHERE number < %s"
         )
         with self._reading() as connection:
-            unit_of = dict(self._execute(connection, later, *firsts, limit)) if firsts else {}
+            unit_of = dict[int, int](self._execute(connection, later, *firsts, limit)) if firsts else {}
         unit_of |= {first: first for first in firsts}
         sequences = sorted(unit_of)
         for start in range(0, len(sequences), READ_AT_ONCE):

@@ -40,6 +40,7 @@ function sentence(statistics, status) {
   const when = `${WINDOWS[statistics.window]} ${timeText(Date.parse(last.at) + 1000 * statistics.width)}`;
   const over = `over ${decisions(statistics.decisions)} ${when}`;
   if (!statistics.learned) return `Nothing was learned ${over}, because the mode is ${status.mode} or no deferred decision was activated.`;
+  if (!statistics.compared) return `Only decisions of the control group and repeats were learned ${over}.`;
   if (verdict === "silent") return `Every decision got the default reward, ${over}. Check that rewards are sent within ${duration(statistics.wait)}.`;
   if (verdict === "apprentice") {
     return `The baseline is always shown. Its reward is ${estimate(statistics.reward)}, ${over}. The model would have shown the same action in ${percent(statistics.agreed / statistics.decisions)} of them.`;

@@ -73,7 +73,7 @@ function renderFacts(statistics, status) {
     ["Decisions", count(statistics.decisions), `${count(statistics.learned)} learned`],
     ["No reward in time", percent(statistics.missing / statistics.learned), `${count(statistics.missing)} got the default reward`],
     ["Exploration", percent(statistics.explored / statistics.decisions), "not the most likely action"],
-    ["Baseline shown", percent(statistics.baselineShown / statistics.learned), `effective sample size ${count(Math.round(statistics.baselineWorth))}`],
+    ["Baseline shown", percent(statistics.baselineShown / statistics.compared), `effective sample size ${count(Math.round(statistics.baselineWorth))}`],
     ["Reward delay", statistics.delays ? duration(statistics.delays.median) : "–", statistics.delays ? `99 % within ${duration(statistics.delays.p99)}` : "no reward yet"],
     ["Model", status.modelVersion, `${status.policy}, width ${status.width}${status.sparse ? ", sparse" : ""}`],
     ["Mode", status.mode, `reward window ${duration(statistics.wait)}`],

@@ -84,6 +84,7 @@ class Statistics(ApiStruct, frozen=True, kw_only=True):
     with_values: int
     learned: int
     """Without decisions of the mode LoggingOnly and deferred ones that were not activated."""
+    compared: int
     missing: int
     explored: int
     agreed: int

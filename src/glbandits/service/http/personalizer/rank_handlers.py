@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.event_rules import new_event_id
-from glbandits.service.domain.events import Decision, DecisionRequest, EventStatus, Mode
+from glbandits.service.domain.events import Decision, DecisionRequest, EventStatus
 from glbandits.service.domain.request_features import (
     JSON,
     RequestEncoder,
@@ -175,11 +175,9 @@ def _check_slots(sent: MultiSlotRankRequest, encoder: RequestEncoder) -> None:
 def ranking_of(decision: Decision) -> list[RankedAction]:
     """Return the shown action, then the others by probability.
 
-    Excluded actions keep their index in the request. In modes that always show the baseline, its probability is 1.
+    Excluded actions keep their index in the request. If the baseline is always shown, its probability is 1.
     """
-    probabilities: Sequence[float] = decision.probabilities
-    if decision.mode is not Mode.ONLINE:
-        probabilities = [float(index == decision.shown) for index in range(len(decision.actions))]
+    probabilities = [decision.probability_of(index) for index in range(len(decision.actions))]
     order = sorted(range(len(probabilities)), key=lambda index: (index != decision.shown, -probabilities[index]))
     if decision.excluded:
         following = iter([index for index in order if index not in decision.excluded])

@@ -30,8 +30,8 @@ from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.schemas import LONGEST_ID, Decided, DecideRequest, Ranked, RankingRequest
+from glbandits.service.runtime.decision_writer import DecisionResult
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.service import DecisionResult
 from glbandits.service.server_settings import Settings
 
 FLOAT32 = np.dtype("<f4")

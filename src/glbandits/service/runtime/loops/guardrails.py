@@ -5,6 +5,7 @@ the units are counted again, with the same result. Other processes read what it 
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from threading import Event, Lock
 
@@ -78,10 +79,15 @@ class LoopGuardrails:
     """
 
     def __init__(
-        self, loop_name: str, store: EventStore, clock: Callable[[], int], monotonic: Callable[[], float], stop: Event
+        self,
+        loop_name: str,
+        store: EventStore,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+        stop: Event | None = None,
     ) -> None:
         self._name, self._store, self._clock = loop_name, store, clock
-        self._counter = UnitCounter(loop_name, store, monotonic, stop)
+        self._counter = UnitCounter(loop_name, store, monotonic, stop or Event())
         self._lock, self._version = Lock(), 0
         self.state = GuardrailState()
         """The saved state."""
@@ -219,7 +225,8 @@ class LoopGuardrails:
         }
         stopped = state.fallback.metric if state.fallback else None
         reports = [
-            own.report(name, stopped=name == stopped, waiting=waiting[own.after]) for name, own in metrics.items()
+            own.report(name, stopped=name == stopped, waiting=waiting[own.after] + len(own.open_block))
+            for name, own in metrics.items()
         ]
         return Guardrails(
             loop=self._name,

@@ -13,13 +13,13 @@ from glbandits.common.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
+from glbandits.service.domain.decision_making import DecisionMaker
 from glbandits.service.domain.errors import LeaseLost
 from glbandits.service.domain.events import Decision, DecisionRequest, SettledDecision
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, fits
 from glbandits.service.domain.request_features import encoder_of
 from glbandits.service.domain.reward_aggregation import proposed_range
-from glbandits.service.runtime.loops.decision_maker import make_decision
 from glbandits.service.runtime.loops.guardrails import LoopGuardrails
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
@@ -82,6 +82,7 @@ class Loop:
         self.guardrails = LoopGuardrails(name, store, clock, monotonic, self._stop)
         self.salt = self._documents.salt()
         self._read(None)
+        self._maker = DecisionMaker(self.published)
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
         self.statistics = LoopStatistics(store, name, self.published.learned_through)
@@ -137,8 +138,15 @@ class Loop:
         self.statistics.catch_up(learned_through, self._clock())
 
     def decide(self, request: DecisionRequest) -> Decision:
-        """Choose an action. Does not write the decision: the caller must append it to the store."""
-        return make_decision(request, self.name, self.configuration, self.published, self.salt, self._clock())
+        """Choose an action. Does not write the decision: the caller must append it to the store.
+
+        The decision has a hash of the unit. Whether the unit gets an earlier action again is up to the caller.
+        """
+        maker = self._maker
+        if maker.model is not self.published:
+            self._maker = maker = DecisionMaker(self.published)
+        now, stopped = self._clock(), self.guardrails.fallback
+        return maker.make(request, self.configuration, self.name, self.salt, now, fallback=stopped)
 
     def learn(self) -> int:
         """Learn every settled decision, publish the model and save it.

@@ -5,23 +5,35 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from glbandits.bandit import Bandit
 from glbandits.common.errors import ModelFileError
 from glbandits.features import Hashing
-from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.service.domain.decision_learning import LearningOutcome
-from glbandits.service.domain.decision_totals import baseline_of
-from glbandits.service.domain.events import Decision, Mode, SettledDecision
-from glbandits.service.domain.model_snapshots import Identity, load_snapshot, loadable_snapshot
-from glbandits.service.domain.request_features import RequestEncoder, arms_of, encoder_of
+from glbandits.service.domain.decision_making import DecisionMaker, Terms
+from glbandits.service.domain.events import Decision, SettledDecision
+from glbandits.service.domain.model_snapshots import Identity, PublishedModel, load_snapshot, loadable_snapshot
+from glbandits.service.domain.request_features import encoder_of
+from glbandits.service.domain.sticky_units import can_repeat, repeat_of
 from glbandits.service.runtime.loops.loop_documents import BASE, IDENTITY, read_invalidating
+from glbandits.service.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.service.runtime.replay.relearning import relearn, settled_batches
 from glbandits.service.storage.document_store import Document, SavedModel
 from glbandits.service.storage.event_store import EventStore
 
 CACHED_MODELS = 64
 """Models that are cached, for decisions of a process whose model was not the newest."""
+COMPARED = {
+    "seed": "the seed",
+    "group": "the group",
+    "probabilities": "probabilities",
+    "chosen": "the drawn action",
+    "shown": "the shown action",
+    "probability": "its probability",
+    "predicted": "the predicted rewards",
+}
+"""The fields of decisions that are compared, with their names in messages."""
 MAX_MESSAGES = 20
 """Differences that are reported in words; the others are only counted."""
 
@@ -32,7 +44,8 @@ class VerificationResult(msgspec.Struct, kw_only=True):
     decisions: int = 0
     """Decisions that were repeated."""
     unchecked: int = 0
-    """Decisions that could not be repeated, because a part of the log was deleted, or a base cannot be loaded."""
+    """Decisions that could not be repeated, because a part of the log was deleted, or a base cannot be loaded. Also
+    sticky ones whose draw is not in the log."""
     learned: int = 0
     """Decisions that were learned again."""
     set_aside: int = 0
@@ -74,8 +87,12 @@ def verify(store: EventStore, loop_name: str, progress: Callable[[int], None] | 
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
     models, complete = _Models(store, loop_name, bases, result), True
     for batch in settled_batches(store, loop_name, 0, last):
-        checked = [settled for settled in batch if models.can_decide(settled.decision)] if complete else []
-        differences = [message for settled in checked if (message := _difference(settled, models, salt))]
+        checked, differences = list[SettledDecision](), list[str]()
+        for settled in batch if complete else ():
+            draw = _repeated_draw(store, settled.decision)
+            if models.can_decide(settled.decision) and (draw is None) != bool(settled.decision.repeats):
+                checked.append(settled)
+                differences += filter(None, [_difference(settled, models, salt, draw)])
         complete = complete and models.log_is_complete()
         if not complete:  # the models may lack decisions that were deleted
             checked, differences = [], []
@@ -89,27 +106,33 @@ def verify(store: EventStore, loop_name: str, progress: Callable[[int], None] | 
     return result
 
 
-def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
-    """Return how a repeated decision differs from the log; empty if it does not."""
-    decision = settled.decision
-    bandit = models.at(decision.epoch, decision.learned_through)
-    arms, allowed = arms_of(decision, models.encoder(bandit)), allowed_indices(len(decision.actions), decision.excluded)
-    payoffs = decision.values, decision.costs
-    choice = decide(bandit, arms, allowed, decision.exploration, decision.seed, *payoffs)
-    online = decision.mode is Mode.ONLINE
-    shown = choice.chosen if online else baseline_of(decision)
-    for what, repeated, logged in (
-        ("the seed", seed_of(salt, decision.event_id, decision.slot), decision.seed),
-        ("probabilities", choice.probabilities.tolist(), list(decision.probabilities)),
-        ("the drawn action", choice.chosen, decision.chosen),
-        ("the shown action", shown, decision.shown),
-        ("its probability", float(choice.probabilities[shown]) if online else 1.0, decision.probability),
-    ):
-        if repeated != logged:
-            return (
-                f"decision {settled.sequence} ({decision.event_id}): replay has {what} {repeated}, the log has {logged}"
-            )
+def _repeated_draw(store: EventStore, decision: Decision) -> Decision | None:
+    """Return the draw that a decision repeats. None if it repeats none, or if the log no longer has it."""
+    logged = store.decision(decision.loop, decision.repeats, decision.slot) if decision.repeats else None
+    return None if logged is None else logged.decision
+
+
+def _difference(settled: SettledDecision, models: "_Models", salt: str, draw: Decision | None) -> str:
+    """Return how a repeated decision differs from the log; empty if it does not. `draw` is what it `repeats`."""
+    logged, which = settled.decision, f"decision {settled.sequence} ({settled.decision.event_id})"
+    if draw is not None and not (draw.unit == logged.unit and can_repeat(draw, logged, END_OF_TIME)):
+        return f"{which}: it repeats event {draw.event_id}, which has another unit, group or set of actions, or no draw"
+    maker = models.at(logged.epoch, logged.learned_through)
+    outcome = maker.decide(logged, logged.unit, Terms.of_decision(logged), salt)
+    repeated = replace(logged, **outcome._asdict())
+    if draw is not None:
+        repeated = repeat_of(draw, repeated)
+    if _are_close(repeated.predicted, logged.predicted):
+        repeated = replace(repeated, predicted=logged.predicted)
+    for name, what in COMPARED.items():
+        if getattr(repeated, name) != getattr(logged, name):
+            return f"{which}: replay has {what} {getattr(repeated, name)}, the log has {getattr(logged, name)}"
     return ""
+
+
+def _are_close(ours: tuple[float, float] | None, logged: tuple[float, float] | None) -> bool:
+    """Return whether predictions are equal except for rounding, which depends on the processor."""
+    return ours is not None and logged is not None and bool(np.allclose(ours, logged, rtol=1e-9, atol=1e-12))
 
 
 class _Models:
@@ -121,7 +144,7 @@ class _Models:
         self._store, self._loop_name, self._oldest, self._result = store, loop_name, bases[0].version, result
         snapshots = (loadable_snapshot(document.body) for document in bases)
         self._bases = {base.epoch: base for base in snapshots if base is not None}
-        self._recent: dict[tuple[int, int], Bandit] = {}
+        self._recent: dict[tuple[int, int], DecisionMaker] = {}
         self._hashings: dict[int, Hashing] = {}
         self._epoch: int | None = None
 
@@ -141,17 +164,13 @@ class _Models:
         """Return whether the store has all that is needed to repeat the decision."""
         return decision.epoch in self._bases
 
-    def encoder(self, model: Bandit) -> RequestEncoder:
-        """Return the encoder of requests for a model, with a cache of hashed features."""
-        return encoder_of(model, self._hashings)
-
-    def at(self, epoch: int, sequence: int) -> Bandit:
+    def at(self, epoch: int, sequence: int) -> DecisionMaker:
         """Return the model of an epoch that has learned the decisions up to a sequence number."""
         if (epoch, sequence) in self._recent:
             return self._recent[epoch, sequence]
         if epoch != self._epoch or sequence < self._sequence:
             self._start_epoch(epoch)
-        encoder = self.encoder(self._bandit)
+        encoder = encoder_of(self._bandit, self._hashings)
         span = (self._sequence, sequence)
         for learned, outcomes in relearn(
             self._store, self._loop_name, self._bandit, encoder, *span, invalidating=self._invalidating
@@ -163,7 +182,8 @@ class _Models:
         self._result.models += 1
         if len(self._recent) == CACHED_MODELS:
             del self._recent[next(iter(self._recent))]
-        return self._recent.setdefault((epoch, sequence), self._bandit)
+        maker = DecisionMaker(PublishedModel(epoch, sequence, self._bandit, encoder))
+        return self._recent.setdefault((epoch, sequence), maker)
 
     def difference_to(self, saved: SavedModel) -> str:
         """Return how a saved model differs from the one learned again; empty if it does not."""
@@ -173,7 +193,7 @@ class _Models:
             return f"the saved model {saved.sequence} cannot be loaded: {error}"
         if snapshot.epoch not in self._bases:
             return ""
-        relearned = self.at(snapshot.epoch, snapshot.learned_through)
+        relearned = self.at(snapshot.epoch, snapshot.learned_through).model.bandit
         if np.array_equal(relearned.state, saved_bandit.state):
             return ""
         return f"the saved model {snapshot.epoch}.{snapshot.learned_through} differs from the one learned again"

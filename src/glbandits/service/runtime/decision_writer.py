@@ -1,0 +1,132 @@
+"""Writes decisions: finds the draw that a sticky unit gets again, and the first decision of a repeated event."""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.event_rules import opens_event
+from glbandits.service.domain.events import Decision, EventStatus, LoggedDecision
+from glbandits.service.domain.loop_config import SECOND
+from glbandits.service.domain.sticky_units import repeat_of
+from glbandits.service.runtime.batch_writer import BatchWriter, WriterState
+from glbandits.service.runtime.sticky_draws import StickyDraws
+from glbandits.service.storage.event_store import EventStore
+
+DECISION_TIMEOUT = 0.25
+"""Seconds that a decision waits for its commit. After that it is returned as degraded, and still written."""
+REQUEST_FIELDS = ("slot", "slots", "request", "encoding", "actions", "values", "costs", "excluded", "baseline", "unit")
+"""Fields of a decision that must be the same when a client sends the same event again."""
+
+
+class DecisionResult(NamedTuple):
+    """A decision, and whether it is durable."""
+
+    decision: Decision
+    degraded: bool
+    """Whether the store has not confirmed the decision in time, so that a crash now might lose it."""
+
+
+class DecisionWriter:
+    """Writes the decisions of all loops. All methods belong to one event loop.
+
+    Args:
+        store: where earlier decisions are read.
+        writer: writes events to the store.
+    """
+
+    def __init__(self, store: EventStore, writer: BatchWriter) -> None:
+        self._store, self._writer, self._draws = store, writer, StickyDraws(store)
+        self.degraded = 0
+        """Decisions that were returned before they were durable."""
+
+    async def write(self, decision: Decision, sticky_for: float, waited: float) -> DecisionResult:
+        """Write a decision, and return it; or the first one, if its event was decided before.
+
+        A sticky unit gets the action of its last draw again if that was at most `sticky_for` seconds ago. `waited` is
+        the longest time that another slot of the event has waited. Raises InvalidInput if the first request differs.
+        """
+        draw, began = None, time.monotonic()
+        if decision.sticky and not decision.is_stopped:
+            draw = await self._earlier_draw(decision, round(sticky_for * SECOND))
+            if draw is not None and draw.event_id != decision.event_id:
+                decision = repeat_of(draw, decision)
+            waited = max(waited, time.monotonic() - began)
+        receipt = self._writer.submit(decision, DECISION_TIMEOUT if waited < DECISION_TIMEOUT else 0.0)
+        if draw is None:
+            self._draws.note(decision)
+        try:
+            is_duplicate = (await receipt).status is EventStatus.DUPLICATE
+        except TimeoutError:
+            return await self._degraded_result(decision, waited)
+        except Exception:
+            self._draws.remove(decision)
+            raise
+        if is_duplicate:
+            self._draws.remove(decision)
+            logged = await asyncio.to_thread(self._logged, decision)
+            if logged is None:
+                raise StoreError(
+                    f"event {decision.event_id!r} was decided before, and has just been deleted; send it again"
+                )
+            decision = _same_decision(logged.decision, decision)
+        return DecisionResult(decision, degraded=False)
+
+    async def _earlier_draw(self, decision: Decision, sticky_for: int) -> Decision | None:
+        """Return the draw that the decision repeats, or the first decision of the same event.
+
+        None if there is neither, or if the store does not answer in time.
+        """
+        draw, read = self._draws.recent(decision, sticky_for), None
+        if draw is None and self._writer.state is not WriterState.RETRYING:
+            with suppress(TimeoutError, StoreError):
+                reading = asyncio.to_thread(self._draws.read, decision, sticky_for)
+                read = await asyncio.wait_for(reading, DECISION_TIMEOUT)
+            draw = self._draws.recent(decision, sticky_for)  # of a request that was faster
+            if draw is None and read is not None and read.event_id != decision.event_id:
+                self._draws.add(read)
+        return draw or read
+
+    async def _degraded_result(self, decision: Decision, waited: float) -> DecisionResult:
+        """Return a degraded decision, because the store is slow.
+
+        If the event was decided before, return that decision.
+        """
+        # Before the store is read, because the decision may be written in between.
+        first = self._writer.pending_decision(decision.loop, decision.event_id, decision.slot)
+        logged = None
+        is_readable = self._writer.state is not WriterState.RETRYING and waited < 2 * DECISION_TIMEOUT
+        if is_readable:  # reading from a store that fails would only cost time
+            with suppress(TimeoutError, StoreError):
+                logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
+        if logged is not None:
+            return DecisionResult(_same_decision(logged.decision, decision), degraded=False)
+        result = DecisionResult(_same_decision(first or decision, decision), degraded=True)
+        self.degraded += 1
+        return result
+
+    def _logged(self, decision: Decision) -> LoggedDecision | None:
+        """Return the logged decision of this name; of an event with other slots, any of its decisions."""
+        logged = self._store.decisions_of(decision.loop, decision.event_id)
+        same = (each for each in logged if each.decision.slot == decision.slot)
+        return next(same, logged[0] if logged and opens_event(decision) else None)
+
+
+def _same_decision(first: Decision, repeated: Decision) -> Decision:
+    """Return the first decision of an event.
+
+    Raises InvalidInput if the repeated request differs.
+    """
+    if any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
+        raise InvalidInput(
+            f"event {repeated.event_id!r} was decided before with other actions, features, payoffs, slots or "
+            "another unit; use another event id"
+        )
+    if first.deferred != repeated.deferred:
+        raise InvalidInput(
+            f"event {repeated.event_id!r} was decided before with deferred={str(first.deferred).lower()}; send the "
+            "same value, or use another event id"
+        )
+    return first
