@@ -138,11 +138,11 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
 
     def probability_of(self, index: int) -> float:
         """Return the probability with which an action was shown to units of this group."""
-        if not self.is_stopped and self.group is not Group.CONTROL:
+        if self.is_stopped or (self.group is Group.CONTROL and self.control_show != "uniform"):
+            return float(index == self.shown)
+        if self.group is not Group.CONTROL:
             return self.probabilities[index]
-        # One action was certain, or all that were not excluded were equally likely.
-        is_possible = index == self.shown or (self.probability < 1.0 and index not in self.excluded)
-        return self.probability if is_possible else 0.0
+        return 0.0 if index in self.excluded else self.probability
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):

@@ -46,7 +46,9 @@ async def batch(site: Site, request: Request, sent: schemas.BatchRequest) -> sch
         raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several batches")
     if sent.reward or sent.metrics:
         site.authenticator.check_scope(request, "reward")
-    decisions = [_decided(site, loop, item) for item in sent.decide]
+    decisions = [asyncio.ensure_future(_decided(site, loop, item)) for item in sent.decide]
+    if decisions and (loop.configuration.sticky or any(item.sticky for item in sent.decide)):
+        await asyncio.wait(decisions)  # they read the store before they are written
     rewards = [_rewarded(site, loop, item) for item in sent.reward]
     measured = [_measured(site, loop, item) for item in sent.metrics]
     # The tasks start in this order, so the log has the decisions before the rewards.
