@@ -30,6 +30,7 @@ NAMES = (
     "coverage",
     "coverage_figures",
     "coverage_differences",
+    "guardrails",
     "sparse",
     "service",
     "production",

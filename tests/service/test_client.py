@@ -105,6 +105,13 @@ def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
         assert client.status().counts.rewards[EventStatus.ACCEPTED] >= 1
 
 
+def test_client_reads_the_guardrails_and_resumes(live: Live) -> None:
+    with live.client() as client:
+        assert client.guardrails().state == "off"
+        with pytest.raises(ServiceError, match="nothing to resume"):
+            client.resume()
+
+
 def test_float32_arrays_give_the_same_decision(live: Live) -> None:
     arms, event_id = np.array(ARMS), f"f {live.client_of.__name__}/ü"
     with live.client() as client:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from glbandits.service.domain.experiment import Control
 from glbandits.service.server_settings import PREFIX, read_settings
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
@@ -40,8 +41,10 @@ def labels_fixture(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[s
     """The labels of each metric in /metrics, with their values, after a decision and its reward."""
     labels: dict[str, dict[str, set[str]]] = {}
     with Site(tmp_path_factory.mktemp("site")) as site:
+        site.configure(control=Control(share=0.1), reward_range=(0.0, 1.0))
         event = site.decide()["eventId"]
         assert site.ask("POST", "/v1/reward", {"eventId": event, "value": 1}).status_code == 200
+        site.learn()
         for family in text_string_to_metric_families(site.ask("GET", "/metrics").text):
             for sample in family.samples:
                 for name, value in sample.labels.items():

@@ -39,6 +39,7 @@ COMMANDS = {
     "move": Entry("serve", "Move the store of a service to another database."),
     "paper": Entry("lab", "Reproduce the figures, tables and claims of the SGD-TS paper.", "experiments"),
     "policies": Entry("lab", "List all policies with their settings and defaults."),
+    "power": Entry("lab", "Tell how many units a guardrail needs to find a change."),
     "relearn": Entry("serve", "Learn the log of a loop again, and replace its model."),
     "replay": Entry("serve", "Repeat every decision of a service's log, and compare."),
     "serve": Entry("serve", "Run the Rank/Reward service."),

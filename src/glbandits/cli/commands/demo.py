@@ -9,11 +9,13 @@ import tempfile
 import threading
 import time
 import webbrowser
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import httpx2
 import typer
 from rich.console import Console
 
@@ -35,9 +37,29 @@ RANDOM_BEST = 1 / len(OFFERS)
 RANDOM_REWARD = RANDOM_BEST * FAVOURITE_CLICKS + (1 - RANDOM_BEST) * OTHER_CLICKS
 """The share of best offers and the mean reward of a shop that shows random offers."""
 CUSTOMERS_PER_SECOND = 50
+COMES_BACK, WAITING_ROOM = 1 / 3, 60
+"""Probability that a visit is by one of so many of the newest customers."""
+RETURNS, HARMED_RETURNS = 0.05, 0.9
+"""Probabilities that a customer returns what was clicked; the second one with --harm, for favourites."""
 RECENT = 300
 """Visits for which the progress bar shows the share of best offers."""
-REWARD_WINDOW = "1s"
+REWARD_WINDOW, UNIT_WINDOW = "1s", "3s"
+GUARDED: dict[str, Any] = {
+    "rewardRange": [0, 1],
+    "control": {"share": 0.2},
+    "metrics": {
+        "reward": {"range": [0, 1], "window": UNIT_WINDOW},
+        "returned": {
+            "range": [0, 1],
+            "good": "lower",
+            "combine": "sum",
+            "window": UNIT_WINDOW,
+            "margin": 0.05,
+            "action": "fallback",
+        },
+    },
+}
+"""Changed settings of the loop: a control group and guardrails. Customers are the units."""
 START_SECONDS, STOP_SECONDS = 120.0, 20.0
 
 
@@ -52,6 +74,14 @@ class DemoServer(NamedTuple):
     key: str
     """A key with all scopes."""
     read_key: str
+
+
+class Customer(NamedTuple):
+    """A customer, who may visit the shop several times."""
+
+    name: str
+    kind: str
+    device: str
 
 
 class Served(NamedTuple):
@@ -70,6 +100,9 @@ def demo_command(
     browser: Annotated[bool, typer.Option(help="Open the dashboard in the browser.")] = True,
     keep: Annotated[bool, typer.Option("--keep", help="Continue to serve after the simulation, until Ctrl-C.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the customers.")] = 0,
+    harm: Annotated[
+        bool, typer.Option("--harm", help="Customers return their favourites, so that a guardrail stops the loop.")
+    ] = False,
 ) -> None:
     """Run a server and a simulated shop that uses it, and show how the server learns."""
     console = Console(highlight=False)
@@ -79,12 +112,14 @@ def demo_command(
     with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder:
         path = store or Path(folder) / "demo.db"
         with _server(path, port, Path(folder) / "server.log") as server:
+            headers = {"Authorization": f"Bearer {server.key}"}
+            httpx2.patch(f"{server.address}/v1/configuration", json=GUARDED, headers=headers).raise_for_status()
             _introduce(console, server, browser)
-            visits: list[Served] = []
+            shop = Shop(seed, HARMED_RETURNS if harm else RETURNS)
             try:
-                _play(console, server, seconds, seed, visits)
+                _play(console, server, seconds, shop)
             finally:
-                _summarize(console, visits, store)
+                _summarize(console, shop, store)
             if keep:
                 console.print("\nThe server runs until you press Ctrl-C. Try:")
                 console.print(f"  {curl_line(server.address, server.key)}", markup=False, soft_wrap=True)
@@ -153,34 +188,69 @@ def _introduce(console: Console, server: DemoServer, browser: bool) -> None:
         webbrowser.open(dashboard)
 
 
-def _play(console: Console, server: DemoServer, seconds: float, seed: int, visits: list[Served]) -> None:
+class Shop:
+    """Customers who visit a shop, one after another.
+
+    Args:
+        seed: the seed of the customers.
+        returns: the probability that a clicked favourite is returned.
+    """
+
+    def __init__(self, seed: int, returns: float) -> None:
+        self.visits: list[Served] = []
+        self.verdict = "not compared yet"
+        """The last verdict of the server on treatment and control."""
+        self._random, self._returns = random.Random(seed), returns
+        self._newest: deque[Customer] = deque(maxlen=WAITING_ROOM)
+        self._customers = 0
+
+    def serve_customer(self, client: Client) -> None:
+        """Show a customer the offer that the server chooses. Send a reward of 1 for a click, else of 0, and returns."""
+        customer, flip = self._next_customer(), self._random.random
+        context = {"customer": customer.kind, "device": customer.device}
+        arms = [{"offer": offer} for offer in OFFERS]
+        decided = client.decide(arms, context=context, ids=OFFERS, unit=customer.name)
+        is_best = OFFERS[decided.arm] == FAVOURITES[customer.kind]
+        reward = float(flip() < (FAVOURITE_CLICKS if is_best else OTHER_CLICKS))
+        client.reward(decided.event_id, reward)
+        if reward and flip() < (self._returns if is_best else RETURNS):
+            client.metrics(decided.event_id, {"returned": 1})
+        self.visits.append(Served(is_best, reward))
+
+    def _next_customer(self) -> Customer:
+        if self._newest and self._random.random() < COMES_BACK:
+            return self._random.choice(self._newest)
+        kind, device = self._random.choice(list(FAVOURITES)), self._random.choice(["phone", "desktop"])
+        self._customers += 1
+        self._newest.append(Customer(f"customer-{self._customers}", kind, device))
+        return self._newest[-1]
+
+
+def _play(console: Console, server: DemoServer, seconds: float, shop: Shop) -> None:
     """Let customers come at a constant rate, or as fast as the server answers if that is slower."""
-    begin, customers = time.monotonic(), random.Random(seed)
+    begin, visits, is_stopped = time.monotonic(), shop.visits, False
     with Client(server.address, server.key) as client, work_bar(console) as bar:
         while (elapsed := time.monotonic() - begin) < seconds:
-            visits.append(_serve_customer(client, customers))
+            shop.serve_customer(client)
             recent = visits[-RECENT:]
             bar(f"best offer in {_best_share(recent):.0%} of the last {len(recent)} decisions", elapsed, seconds)
+            if len(visits) % CUSTOMERS_PER_SECOND == 0:
+                guardrails = client.guardrails()
+                shop.verdict = guardrails.sentence
+                if guardrails.state == "fallback" and not is_stopped:
+                    is_stopped = True
+                    console.print(f"After {elapsed:.0f} s: {shop.verdict}\n", markup=False, soft_wrap=True)
             time.sleep(max(0.0, begin + len(visits) / CUSTOMERS_PER_SECOND - time.monotonic()))
 
 
-def _serve_customer(client: Client, customers: random.Random) -> Served:
-    """Show a customer the offer that the server chooses, and send a reward of 1 for a click, else of 0."""
-    kind = customers.choice(list(FAVOURITES))
-    context = {"customer": kind, "device": customers.choice(["phone", "desktop"])}
-    decided = client.decide([{"offer": offer} for offer in OFFERS], context=context, ids=OFFERS)
-    is_best = OFFERS[decided.arm] == FAVOURITES[kind]
-    reward = float(customers.random() < (FAVOURITE_CLICKS if is_best else OTHER_CLICKS))
-    client.reward(decided.event_id, reward)
-    return Served(is_best, reward)
-
-
-def _summarize(console: Console, visits: list[Served], store: Path | None) -> None:
+def _summarize(console: Console, shop: Shop, store: Path | None) -> None:
+    visits = shop.visits
     tenth, reward = max(1, len(visits) // 10), sum(visit.reward for visit in visits) / max(1, len(visits))
     first, last = (f"{_best_share(part):.0%}" for part in (visits[:tenth], visits[-tenth:]))
     lines = [
         f"{len(visits)} decisions, reward {reward:.2f} on average (random play {RANDOM_REWARD:.2f})",
         f"Best offer: {first} of the first tenth, {last} of the last tenth (random play {RANDOM_BEST:.0%})",
+        f"Treatment and control: {shop.verdict}",
         "",
         "Next:",
         "  glb serve --reward-window 5s   # your own server; it prints a curl command",

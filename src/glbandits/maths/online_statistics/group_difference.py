@@ -21,16 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import BetGrid, ConfidenceSequence
+from glbandits.maths.online_statistics.confidence_sequence import LARGEST_LOSS, BetGrid, ConfidenceSequence
 
 BLOCK = 32
 """The number of units that are added at once. Predictions and looks change after whole blocks only."""
 STATE_VERSION = 1.0
 """The first number of a state. Increase it with every change of the constants below or of the order of a state."""
-BETS: Floats = np.ldexp(1.0, -np.arange(12))
+BETS: Floats = np.ldexp(2.0, -np.arange(12))
 """The bets, as multiples of h (1 - h) of the first unit."""
-_SHARES = np.exp(-np.square(np.arange(12) - 2.3) / 2.0) + 0.01
+_SHARES = np.exp(-np.square(np.arange(12) - 3.3) / 2.0) + 0.01
 LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
+LARGEST_BET = LARGEST_LOSS / 2.0
+"""With a larger bet, a mean of -1 where 1 was expected would lose more than `LARGEST_LOSS`."""
 ODDS_RATIOS: Floats = np.array([0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0])
 """Alternatives to the declared odds of control against treatment."""
 PRIOR_UNITS = 10.0
@@ -65,11 +67,11 @@ class GroupDifference:
     """The difference between the means of treatment and control, for values between 0 and 1."""
 
     def __init__(self) -> None:
-        self._scale = 0.0
+        self._first_share = 0.5  # until there is a unit
         self._groups: Floats = np.zeros((2, 3))  # control, treatment: units, sum of values, sum of their squares
         self._regression = _Regression()
         self._log_ratios: Floats = np.zeros(len(ODDS_RATIOS))
-        self._sequence = ConfidenceSequence(-1.0, _grid(self._scale))
+        self._sequence = ConfidenceSequence(-1.0, bet_grid(self._first_share))
 
     @classmethod
     def from_state(cls, state: Sequence[float]) -> "GroupDifference":
@@ -78,17 +80,17 @@ class GroupDifference:
         if len(state) != len(new.state()) or state[0] != STATE_VERSION:
             raise ValueError("this state of a comparison is of another version")
         parts = np.split(np.array(state, dtype=np.float64), np.cumsum([1, 1, 6, REGRESSION_NUMBERS, len(ODDS_RATIOS)]))
-        new._scale = float(state[1])
+        new._first_share = float(state[1])
         new._groups = parts[2].reshape(2, 3)
         new._regression = _Regression(parts[3])
         new._log_ratios = parts[4]
-        new._sequence = ConfidenceSequence.from_state(-1.0, parts[5].tolist(), _grid(new._scale))
+        new._sequence = ConfidenceSequence.from_state(-1.0, parts[5].tolist(), bet_grid(new._first_share))
         return new
 
     def state(self) -> tuple[float, ...]:
         """The numbers from which `from_state` restores the comparison, always equally many."""
         arrays = (self._groups.ravel(), self._regression.numbers, self._log_ratios)
-        return (STATE_VERSION, self._scale, *np.concatenate(arrays).tolist(), *self._sequence.state())
+        return (STATE_VERSION, self._first_share, *np.concatenate(arrays).tolist(), *self._sequence.state())
 
     @property
     def units(self) -> int:
@@ -148,8 +150,8 @@ class GroupDifference:
     def _add_block(self, rows: UnitRows) -> None:
         treated, share, values, covariates = rows
         if not self.units:
-            self._scale = float(share[0] * (1.0 - share[0]))
-            self._sequence = ConfidenceSequence(-1.0, _grid(self._scale))
+            self._first_share = float(share[0])
+            self._sequence = ConfidenceSequence(-1.0, bet_grid(self._first_share))
         units, total, _ = self._groups.sum(axis=0)
         predicted = self._regression.predict(covariates, (total + 0.5) / (units + 1.0))
         self._sequence.add(
@@ -206,14 +208,16 @@ class _Regression:
         with_values = np.where(varies, self.numbers[7:9] / scale, 0.0)
         diagonal = total + PRIOR_UNITS
         slopes = (diagonal * with_values - both * with_values[::-1]) / (diagonal**2 - both**2)
-        return np.clip(level + scaled[:, 0] * slopes[0] + scaled[:, 1] * slopes[1], 0.0, 1.0)
+        predicted: Floats = level + scaled[:, 0] * slopes[0] + scaled[:, 1] * slopes[1]
+        return np.clip(predicted, 0.0, 1.0)
 
 
 _PRODUCTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 
 
-def _grid(scale: float) -> BetGrid:
-    return BetGrid(BETS * (scale or 1.0), LOG_SHARES)
+def bet_grid(share: float) -> BetGrid:
+    """Return the bets of a comparison whose first unit is in control with probability `share`."""
+    return BetGrid(np.minimum(BETS * (share * (1.0 - share)), LARGEST_BET), LOG_SHARES)
 
 
 def _group_mean(units: float, total: float, squares: float) -> GroupMean:

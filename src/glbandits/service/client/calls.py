@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 
 from glbandits.common.errors import GlbanditsError, InvalidInput, check_int, value_text
 from glbandits.service.domain.event_rules import new_event_id
+from glbandits.service.domain.guardrail_report import Guardrails
 from glbandits.service.http.v1.schemas import (
     ActivateRequest,
     BatchReply,
@@ -207,6 +208,16 @@ def explanation(event_id: str, limit: int) -> Call[Explanation]:
 def status() -> Call[Status]:
     """Return the call of `Client.status`."""
     return Call("/status", Status)
+
+
+def guardrails() -> Call[Guardrails]:
+    """Return the call of `Client.guardrails`."""
+    return Call("/guardrails", Guardrails)
+
+
+def resume() -> Call[Guardrails]:
+    """Return the call of `Client.resume`."""
+    return Call("/guardrails/resume", Guardrails, b"")
 
 
 def decide_request(

@@ -11,6 +11,7 @@ import httpx2
 
 from glbandits.service.client import calls
 from glbandits.service.client.calls import Arms, BatchReward, Call, DecideOptions, Destination, Pause
+from glbandits.service.domain.guardrail_report import Guardrails
 from glbandits.service.http.v1.schemas import (
     BatchReply,
     Decided,
@@ -138,6 +139,14 @@ class Client:
         """Return the status of the loop. Needs a key with the scope read."""
         return self._send(calls.status())
 
+    def guardrails(self) -> Guardrails:
+        """Return the comparison of treatment with control. Needs a key with the scope read."""
+        return self._send(calls.guardrails())
+
+    def resume(self) -> Guardrails:
+        """End the fallback of the loop. Needs a key with the scope admin."""
+        return self._send(calls.resume())
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -210,6 +219,14 @@ class AsyncClient:
     async def status(self) -> Status:
         """Return the status of the loop. Needs a key with the scope read."""
         return await self._send(calls.status())
+
+    async def guardrails(self) -> Guardrails:
+        """Return the comparison of treatment with control. Needs a key with the scope read."""
+        return await self._send(calls.guardrails())
+
+    async def resume(self) -> Guardrails:
+        """End the fallback of the loop. Needs a key with the scope admin."""
+        return await self._send(calls.resume())
 
     async def close(self) -> None:
         """Close the connections."""

@@ -38,7 +38,7 @@ class GuardrailAction(StrEnum):
     """The metric is only compared."""
     ALERT = "alert"
     FALLBACK = "fallback"
-    """The loop shows the baseline until a person ends that, see `Loop.resume`."""
+    """The loop shows the baseline until a person ends that, see `LoopGuardrails.resume`."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -137,6 +137,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             check_setting(name, getattr(self, name))
         self._check_reward_range()
         check_metrics(self.metrics)
+        self._check_windows()
         policy = self.build_policy()
         self._check_sparse(policy) if self.is_sparse else self._check_size()
 
@@ -153,6 +154,14 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
                 f"default_reward must be in reward_range {self.reward_range}; got {self.default_reward}",
                 field="default_reward",
             )
+
+    def _check_windows(self) -> None:
+        for name, metric in self.metrics.items():
+            if 0 < self.retention_days * DAY < metric.seconds:
+                raise InvalidInput(
+                    f"the window of metric {name!r} must be at most retention_days, after which decisions are deleted; "
+                    f"got {metric.window} and {self.retention_days} days"
+                )
 
     @property
     def is_sparse(self) -> bool:

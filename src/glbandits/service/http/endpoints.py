@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from glbandits.service.domain.guardrail_report import Guardrails
 from glbandits.service.http import health
 from glbandits.service.http.api_page import api_page
 from glbandits.service.http.auth import OPEN
@@ -28,7 +29,13 @@ from glbandits.service.http.personalizer.contract import (
     personalizer_response,
 )
 from glbandits.service.http.site import Site
-from glbandits.service.http.v1 import configuration_handlers, decision_handlers, loop_handlers, reward_handlers
+from glbandits.service.http.v1 import (
+    configuration_handlers,
+    decision_handlers,
+    guardrail_handlers,
+    loop_handlers,
+    reward_handlers,
+)
 from glbandits.service.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
@@ -59,6 +66,7 @@ WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDO
 
 LOOP, SENT = configuration_handlers.LoopConfiguration, dict[str, Any]
 LOGGED = f"/v1/events/{EVENT}"
+GUARDRAILS, RESUME = guardrail_handlers.guardrails, guardrail_handlers.resume
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
@@ -79,6 +87,10 @@ V1 = (
     Endpoint("POST", "/v1/loops", ADMIN, loop_handlers.create_loop, v1.NewLoop, v1.Status, 201, per_loop=False),
     Endpoint("DELETE", "/v1/loops/{loop}", ADMIN, loop_handlers.delete_loop, status=204, per_loop=False),
     Endpoint("GET", "/v1/loops/{loop}", READ, loop_handlers.status, None, v1.Status, per_loop=False),
+    Endpoint("GET", "/v1/guardrails", READ, GUARDRAILS, None, Guardrails),
+    Endpoint("POST", "/v1/guardrails/resume", ADMIN, RESUME, None, Guardrails),
+    Endpoint("GET", "/v1/loops/{loop}/guardrails", READ, GUARDRAILS, None, Guardrails, per_loop=False),
+    Endpoint("POST", "/v1/loops/{loop}/guardrails/resume", ADMIN, RESUME, None, Guardrails, per_loop=False),
 )
 
 SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract

@@ -40,6 +40,7 @@ class ServiceMetrics(Collector):
         info.add_metric((__version__, self._process), 1)
         yield info
         yield from self._of_models()
+        yield from self._of_guardrails()
         yield from self._of_writer()
 
     def _of_log(self) -> Iterator[Metric]:
@@ -61,6 +62,18 @@ class ServiceMetrics(Collector):
             for family, value in zip(families, (*of_model, outliers.rewards, outliers.values), strict=True):
                 family.add_metric((name, self._process), value)
         yield from families
+
+    def _of_guardrails(self) -> Iterator[Metric]:
+        alarm = GaugeMetricFamily("glb_guardrail_alarm", "Whether a guardrail has acted.", labels=("loop", "metric"))
+        fallback = GaugeMetricFamily("glb_fallback", "Whether a guardrail has stopped the loop.", labels=("loop",))
+        units = GaugeMetricFamily("glb_units", "Units that are counted, by group.", labels=("loop", "group"))
+        for name, loop in self._service.loops.items():
+            fallback.add_metric((name,), loop.guardrails.fallback)
+            for metric, comparison in loop.guardrails.state.metrics.items():
+                alarm.add_metric((name, metric), comparison.alarm is not None)
+            for group, size in loop.guardrails.state.sizes().items():
+                units.add_metric((name, group), size)
+        yield from (alarm, fallback, units)
 
     def _of_writer(self) -> Iterator[Metric]:
         service, counts, label = self._service, self._service.writer.counts, (self._process,)

@@ -271,7 +271,8 @@ class Service:
             for name, loop in self.loops.items():
                 now = time.monotonic()
                 # The present configuration counts: its interval may have become shorter since the last update.
-                is_due = changed or now >= updated[name] + loop.configuration.model_update
+                is_late = now >= updated[name] + loop.configuration.model_update
+                is_due = changed or is_late or loop.guardrails.is_behind
                 if is_due or now >= looked[name] + LOOK_SECONDS or loop.is_relearning:
                     self._learn_loop(_activity(name), loop, is_due=is_due)
                     looked[name] = time.monotonic()

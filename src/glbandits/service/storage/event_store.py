@@ -4,7 +4,7 @@ Every store must pass the tests in tests/service/storage/event_store/.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
@@ -208,18 +208,34 @@ class EventStore(DocumentStore):
             rows = self._execute(connection, query, loop_name, after, check_int("limit", limit, at_least=1))
             return [UnitStart(first, since) for first, since in rows]
 
-    def decisions_of_units(self, firsts: Sequence[int]) -> dict[int, list[LoggedDecision]]:
-        """Return the decisions of each unit, in the order of the log. `firsts` are those of `units_after`."""
-        unit_of = {first: first for first in firsts}
+    def count_units(self, loop_name: str, after: int, decisions: int) -> int:
+        """Return the number of units that began in the next `decisions` decisions after a sequence number."""
+        query = (
+            "SELECT count(*) FROM (SELECT sequence, unit FROM decisions WHERE loop_name = %s AND sequence > %s"
+            " ORDER BY sequence LIMIT %s) AS later WHERE unit = sequence"
+        )
         with self._reading() as connection:
-            for start in range(0, len(firsts), READ_AT_ONCE):
-                part = firsts[start : start + READ_AT_ONCE]
-                later = f"SELECT sequence, unit FROM decisions WHERE unit IN {_marks(part)} AND {IS_REPEATED}"
-                unit_of.update(self._execute(connection, later, *part))
-            decisions = dict[int, list[LoggedDecision]]({first: [] for first in firsts})
-            for logged in self._look_up(connection, sorted(unit_of)):
-                decisions[unit_of[logged.sequence]].append(logged)
-        return decisions
+            ((count,),) = self._execute(connection, query, loop_name, after, decisions)
+        return int(count)
+
+    def decisions_of_units(self, firsts: Sequence[int], limit: int) -> Iterator[tuple[int, LoggedDecision]]:
+        """Yield the first `limit` decisions of each unit, with the sequence number of the first one of the unit.
+
+        They come in the order of the log, and a part is in memory at a time. `firsts` are those of `units_after`.
+        """
+        later = (
+            "SELECT sequence, unit FROM (SELECT sequence, unit, row_number() OVER (PARTITION BY unit ORDER BY sequence)"
+            f" AS number FROM decisions WHERE unit IN {_marks(firsts)} AND {IS_REPEATED}) AS r WHERE number < %s"
+        )
+        with self._reading() as connection:
+            unit_of = dict[int, int](self._execute(connection, later, *firsts, limit)) if firsts else {}
+        unit_of |= {first: first for first in firsts}
+        sequences = sorted(unit_of)
+        for start in range(0, len(sequences), READ_AT_ONCE):
+            with self._reading() as connection:
+                part = self._look_up(connection, sequences[start : start + READ_AT_ONCE])
+            for logged in part:
+                yield unit_of[logged.sequence], logged
 
     def latest_of_unit(self, loop_name: str, unit: str, limit: int) -> list[LoggedDecision]:
         """Return the newest decisions of a unit, the newest first, at most `limit`. `unit` is its hash.

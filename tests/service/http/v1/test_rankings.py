@@ -15,9 +15,9 @@ from glbandits.common.arrays import Floats
 from glbandits.evaluation import LoggedData, SlateColumns, evaluate_slates, read_export, read_slates
 from glbandits.service.domain.events import EventStatus, Mode
 from glbandits.service.export.loop_export import export_loop
+from glbandits.service.runtime.decision_writer import DECISION_TIMEOUT
 from glbandits.service.runtime.loops.loop_statistics import Window
 from glbandits.service.runtime.replay.replay_verification import verify
-from glbandits.service.runtime.service import DECISION_TIMEOUT
 from glbandits.service.storage.event_store import EventStore
 from tests.service.helpers import fail_at
 from tests.service.http.v1.v1_site import ARMS, Site

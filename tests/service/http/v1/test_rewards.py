@@ -108,7 +108,7 @@ class TestFailures:
         assert reply.json()["code"] == type(error).__name__
 
     def test_a_slow_store_degrades_decisions(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("glbandits.service.runtime.service.DECISION_TIMEOUT", 0.01)
+        monkeypatch.setattr("glbandits.service.runtime.decision_writer.DECISION_TIMEOUT", 0.01)
         hold = asyncio.Event()
         append = site.service.store.append
 

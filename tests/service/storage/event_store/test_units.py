@@ -18,9 +18,10 @@ ACCEPTED, DUPLICATE, LATE = EventStatus.ACCEPTED, EventStatus.DUPLICATE, EventSt
 def events_of_units(store: EventStore, loop_name: str = "shop") -> dict[str, list[str]]:
     """The events of each unit, by the first one."""
     starts = store.units_after(loop_name, 0, 1_000)
-    units = store.decisions_of_units([start.first for start in starts])
-    names = [[logged.decision.event_id for logged in units[start.first]] for start in starts]
-    return {events[0]: events for events in names}
+    units: dict[int, list[str]] = {}
+    for first, logged in store.decisions_of_units([start.first for start in starts], 1_000):
+        units.setdefault(first, []).append(logged.decision.event_id)
+    return {events[0]: events for events in units.values()}
 
 
 @pytest.mark.parametrize("in_one_batch", [False, True])
@@ -39,7 +40,15 @@ def test_decisions_of_a_unit_belong_together(store: EventStore, in_one_batch: bo
     assert store.units_after("shop", 0, 10) == [UnitStart(1, 5), UnitStart(2, 6), UnitStart(4, 8), UnitStart(5, 9)]
     assert store.units_after("shop", 1, 2) == [UnitStart(2, 6), UnitStart(4, 8)]
     assert events_of_units(store) == {"a": ["a", "c", "f"], "b": ["b"], "d": ["d"], "e": ["e"]}
-    assert store.decisions_of_units([]) == {}
+    assert list(store.decisions_of_units([], 1)) == []
+    first_two = store.decisions_of_units([1, 2, 4], 2)
+    assert [(first, logged.decision.event_id) for first, logged in first_two] == [
+        (1, "a"),
+        (2, "b"),
+        (1, "c"),
+        (4, "d"),
+    ]
+    assert [store.count_units("shop", after, 3) for after in (0, 1, 2, 6)] == [2, 2, 2, 0]
     assert store.latest_of_unit("shop", "new", 1) == []
     with pytest.raises(InvalidInput, match="limit must be"):
         store.units_after("shop", 0, 0)
@@ -186,7 +195,8 @@ def test_queries_of_units_use_indexes(store: EventStore) -> None:
     store._execute = explained  # type: ignore[assignment, method-assign]
     try:
         store.units_after("shop", 3, 10)
-        store.decisions_of_units([1, 2])
+        list(store.decisions_of_units([1, 2], 3))
+        store.count_units("shop", 3, 10)
         store.latest_of_unit("shop", "1", 3)
     finally:
         store._execute = execute  # type: ignore[method-assign]

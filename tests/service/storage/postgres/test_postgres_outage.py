@@ -12,7 +12,8 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import DecisionRequest, Event, EventStatus, Receipt
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.runtime.batch_writer import WriterState
-from glbandits.service.runtime.service import DEFAULT_LOOP, DecisionResult, Service
+from glbandits.service.runtime.decision_writer import DecisionResult
+from glbandits.service.runtime.service import DEFAULT_LOOP, Service
 from glbandits.service.storage.postgres_store import PostgresStore
 from tests.service.helpers import activation, decision, reward, wait_until
 from tests.service.storage.postgres.cutting_proxy import Cut, CuttingProxy

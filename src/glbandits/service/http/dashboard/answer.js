@@ -10,10 +10,10 @@ const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up t
 /** The judgement for the headline: of the present model if it has an answer, else of past decisions. */
 const leading = ({ past, present }) => (["better", "worse", "silent"].includes(present.verdict) ? present : past);
 
-function renderAnswer(statistics, status) {
-  const { past, present } = statistics;
-  byId("answer").dataset.verdict = leading(statistics).verdict;
-  setText("headline", headline(statistics, status));
+function renderAnswer(statistics, status, { state }) {
+  const { past, present } = statistics, isStopped = state === "fallback";
+  byId("answer").dataset.verdict = isStopped ? "stopped" : leading(statistics).verdict;
+  setText("headline", isStopped ? "Stopped by a guardrail" : headline(statistics, status));
   setText("sentence", sentence(statistics, status));
   setText("remark", remarks(statistics, status).join(" "));
   byId("judgements").hidden = past.decisions === 0;
@@ -68,7 +68,7 @@ const limits = ({ proposedRewardRange: range }) => range && `[${range.join(", ")
 
 function remarks(statistics, status) {
   const { past, unlimited } = statistics, range = limits(status);
-  const texts = status.warnings.map((warning) => `${warning[0].toUpperCase()}${warning.slice(1)}.`);
+  const texts = status.warnings.map((warning) => `${capital(warning)}.`);
   if (status.relearning) texts.push(status.relearning.sentence);
   if (range && leading(statistics).verdict !== "unlimited") texts.push(`Rewards of this loop have no limits. Set rewardRange, for example to ${range}.`);
   if (past.unsupported) texts.push(`In ${percent(past.unsupported / past.decisions)} of the decisions the baseline had probability 0, so its reward there is unknown. More exploration helps.`);

@@ -9,8 +9,8 @@ class TimeChart {
    * @param ticks returns [value, text] of each tick of the axis.
    * @param along returns the position of a value on the axis: for a logarithmic axis its logarithm.
    */
-  constructor(id, { height = 220, label, scale, ticks, along = (value) => value }) {
-    this.figure = byId(id);
+  constructor(figure, { height = 220, label, scale, ticks, along = (value) => value }) {
+    this.figure = figure;
     this.plot = this.figure.querySelector(".plot");
     Object.assign(this, { height, label, scale, ticks, along, points: [], pointer: null });
     const follow = (pointer) => { this.pointer = pointer; this.draw(); };
@@ -19,8 +19,9 @@ class TimeChart {
     new ResizeObserver(() => this.draw()).observe(this.plot);
   }
 
-  show(points, width) {
-    Object.assign(this, { points, width });
+  /** Show points that stand for so many milliseconds each. Lines are broken at longer gaps. */
+  show(points, width, longest = 2.5 * width) {
+    Object.assign(this, { points, width, longest });
     this.draw();
   }
 
@@ -48,7 +49,7 @@ class TimeChart {
   grid(ticks, times, room) {
     const right = room - RIGHT, bottom = this.height - BOTTOM;
     const rows = ticks.flatMap(([value, text]) => [
-      line("grid", LEFT, right, this.y(value), this.y(value)),
+      line(value === 0 ? "axis" : "grid", LEFT, right, this.y(value), this.y(value)),
       shape("text", { x: LEFT - 8, y: this.y(value) + 4, "text-anchor": "end" }, text),
     ]);
     const columns = times.map(([at, text]) => {
@@ -60,13 +61,16 @@ class TimeChart {
 }
 
 /**
- * Lines with bands. Each series: {name, style, value(point), half(point), text(point)}, where half is half the height of the band.
- * Nothing is drawn where value is null.
+ * Lines with bands. Each series: {name, style, value(point), band(point), text(point)}, where band has the lower and the upper end.
+ * Nothing is drawn where value is null, and for a series without style, which is only in the table.
+ * Points have a number of `counted`, such as decisions.
  */
 class LineChart extends TimeChart {
-  constructor(id, options) {
-    super(id, options);
+  constructor(figure, options) {
+    super(figure, options);
     this.series = options.series;
+    this.drawn = this.series.filter(({ style }) => style);
+    this.counted = options.counted ?? "decision";
     this.legend = element("ul", { class: "legend" });
     this.plot.before(this.legend);
     this.table = element("div", { class: "scroll" });
@@ -76,38 +80,40 @@ class LineChart extends TimeChart {
   }
 
   range() {
-    const known = this.series.flatMap((item) => this.points.map((point) => [item.value(point), item.half?.(point) ?? 0]))
-      .filter(([value]) => value !== null);
+    const known = this.drawn.flatMap(({ value, band }) => this.points.filter((point) => value(point) !== null)
+      .map((point) => [value(point), ...(band?.(point) ?? [value(point), value(point)])]));
     if (!known.length) return [0, 1];
-    const halves = known.map(([, half]) => half).sort((a, b) => a - b);
-    const most = 2 * halves[Math.floor(halves.length / 2)]; // so that a bucket with few decisions does not flatten the others
-    const ends = known.flatMap(([value, half]) => [value - Math.min(half, most), value + Math.min(half, most)]);
-    return [Math.min(...ends), Math.max(...ends)];
+    const lengths = known.map(([, low, high]) => high - low).filter((length) => length > 0).sort((a, b) => a - b);
+    const most = lengths[Math.floor(lengths.length / 2)] ?? 0; // so that a bucket with few decisions does not flatten the others
+    return [Math.min(...known.map(([value, low]) => Math.max(low, value - most))), Math.max(...known.map(([value, , high]) => Math.min(high, value + most)))];
   }
 
   marks() {
-    return this.series.flatMap((item) => this.runs(item).flatMap((run) => this.drawRun(item, run)));
+    return this.drawn.flatMap((item) => this.runs(item).flatMap((run) => this.drawRun(item, run)));
   }
 
   /** Groups of consecutive points. The line is broken where buckets are missing. */
   runs({ value }) {
     const runs = [];
-    let before = -Infinity;
+    let before;
     for (const point of this.points.filter((point) => value(point) !== null)) {
-      if (point.at - before > 2.5 * this.width) runs.push([]);
+      if (!runs.length || point.at - before > this.longest) runs.push([]);
       runs.at(-1).push(point);
       before = point.at;
     }
     return runs;
   }
 
-  drawRun({ style, dashed, value, half }, run) {
-    if (run.length === 1) return [shape("circle", { class: `spot ${style}`, cx: this.middle(run[0]), cy: this.y(value(run[0])), r: 3.5 })];
+  drawRun({ style, dashed, value, band }, run) {
+    if (run.length === 1) {
+      const x = this.middle(run[0]), whiskers = band ? [line(`whisker ${style}`, x, x, ...band(run[0]).map(this.y))] : [];
+      return [...whiskers, shape("circle", { class: `spot ${style}`, cx: x, cy: this.y(value(run[0])), r: 3.5 })];
+    }
     const path = (points, height) => points.map((point) => `${this.middle(point).toFixed(1)} ${this.y(height(point)).toFixed(1)}`).join("L");
     const drawn = [shape("path", { class: `line ${style} ${dashed ? "dashed" : ""}`, d: `M${path(run, value)}` })];
-    if (half) {
-      const above = path(run, (point) => value(point) + half(point));
-      const below = path([...run].reverse(), (point) => value(point) - half(point));
+    if (band) {
+      const above = path(run, (point) => band(point)[1]);
+      const below = path([...run].reverse(), (point) => band(point)[0]);
       drawn.unshift(shape("path", { class: `band ${style}`, d: `M${above}L${below}Z` }));
     }
     return drawn;
@@ -116,13 +122,13 @@ class LineChart extends TimeChart {
   /** Show names and values at the pointer, or of the newest point; and of all points if the table is open. */
   showValues() {
     const { current, series } = this, when = (point) => timeText(point.at, this.width < 60000);
-    const text = (item, point) => (item.value(point) === null ? "–" : item.text(point));
+    const text = (item, point) => (item.value(point) === null ? "–" : item.text(point)), counts = `${this.counted}s`;
     this.legend.replaceChildren(
-      ...series.map((item) => element("li", {}, element("span", { class: `mark ${item.style}` }), `${item.name} `, element("b", {}, text(item, current)))),
-      element("li", { class: "when" }, `${when(current)}, ${decisions(current.decisions)}`));
+      ...this.drawn.map((item) => element("li", {}, element("span", { class: `mark ${item.style}` }), `${item.name} `, element("b", {}, text(item, current)))),
+      element("li", { class: "when" }, `${when(current)}, ${plural(current[counts], this.counted)}`));
     if (!this.details.open) return;
-    const rows = [...this.points].reverse().map((point) => [when(point), count(point.decisions), ...series.map((item) => text(item, point))]);
-    this.table.replaceChildren(table(["From", "Decisions", ...series.map((item) => item.name)], rows));
+    const rows = [...this.points].reverse().map((point) => [when(point), count(point[counts]), ...series.map((item) => text(item, point))]);
+    this.table.replaceChildren(table(["From", capital(counts), ...series.map((item) => item.name)], rows));
   }
 }
 

@@ -28,6 +28,9 @@ function table(head, rows) {
 /** A text that is cut off where there is no room, with the whole text as its title. */
 const clipped = (text) => element("span", { class: "clip", title: text }, text);
 
+/** The items of a list of names and texts. */
+const pairs = (texts) => Object.entries(texts).map(([name, text]) => element("div", {}, element("dt", {}, name), element("dd", {}, text)));
+
 function bar(share, style) {
   const inside = element("i", { class: style });
   inside.style.width = `${100 * share}%`;
@@ -36,6 +39,7 @@ function bar(share, style) {
 
 const count = (number) => number.toLocaleString("en");
 const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const decisions = (number) => plural(number, "decision");
 const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %` : "–");
 
@@ -43,7 +47,7 @@ const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(sh
 const decimals = (half) => (half > 0 ? Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 3);
 
 function plain(number, digits) {
-  if (Math.abs(number) >= 1e6) return number.toExponential(2);
+  if (Math.abs(number) >= 1e6 || (digits >= 6 && number && Math.abs(number) < 1e-4)) return number.toExponential(1).replaceAll("-", "−");
   return number.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−");
 }
 
@@ -82,6 +86,12 @@ function dayText(milliseconds) {
 function multiples(low, high, step) {
   const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
+}
+
+/** The ends of an axis for a range of values. */
+function spread(low, high) {
+  const margin = 0.08 * (high - low) || 0.5;
+  return [low - margin, high + margin];
 }
 
 /** About so many round numbers between two numbers. */

@@ -28,12 +28,13 @@ byId("more").addEventListener("click", () => searchEvents({ before: nextBefore }
 
 /** A line for an event, which opens to its details. */
 function eventDetails(event) {
-  const rewards = event.rewards.length ? `reward ${event.rewards.map(({ value }) => (value === null ? "not observed" : plain(value, 3) * 1)).join(", ")}` : "no reward";
+  const values = event.rewards.filter(({ metric }) => !metric).map(({ value }) => (value === null ? "not observed" : plain(value, 3) * 1));
+  const what = [values.length ? `reward ${values.join(", ")}` : "no reward", event.group === "control" && "control", event.fallback && "fallback", event.repeats && "again"];
   const details = element("details", { class: "event" },
     element("summary", {},
       element("span", { class: "id" }, event.slot ? `${event.eventId} / ${event.slot}` : event.eventId),
       clipped(event.actions[event.shown]),
-      element("span", { class: "what" }, rewards),
+      element("span", { class: "what" }, what.filter(Boolean).join(", ")),
       element("span", { class: "what when" }, timeText(Date.parse(event.at), true))));
   details.addEventListener("toggle", () => details.append(...eventParts(event)), { once: true });
   return details;
@@ -44,13 +45,15 @@ function eventParts(event) {
     "Sequence number": count(event.number), Model: event.modelVersion, Mode: event.mode, Probability: percent(event.probability),
     "Reward window": duration(event.wait), "Default reward": `${event.defaultReward}`, Aggregation: event.aggregation,
     Exploration: percent(event.exploration), Seed: event.seed,
+    ...(event.group && { Group: event.group }), ...(event.fallback && { Fallback: "a guardrail had stopped the loop" }),
+    ...(event.repeats && { "Again, from": event.repeats }), ...(event.unit && { "Hash of the unit": event.unit }),
     ...(event.deferred && { Activated: event.activatedAt === null ? "no" : timeText(Date.parse(event.activatedAt), true) }),
   };
   const features = element("details", {}, element("summary", {}, "Features"), element("pre", {}, JSON.stringify(event.features, null, 1)));
   return [
-    element("dl", { class: "pairs" }, ...Object.entries(known).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
+    element("dl", { class: "pairs" }, ...pairs(known)),
     element("h3", {}, "Actions"), element("div", { class: "scroll" }, actionTable(event)), whySection(event),
-    element("h3", {}, "Rewards"), rewardTable(event), features,
+    element("h3", {}, "Rewards and metrics"), rewardTable(event), features,
   ];
 }
 
@@ -67,9 +70,9 @@ function actionTable(event) {
 }
 
 function rewardTable(event) {
-  if (!event.rewards.length) return element("p", { class: "muted" }, "No reward yet.");
-  const rows = event.rewards.map(({ at, value, key, late }) => [
-    timeText(Date.parse(at), true), duration((Date.parse(at) - Date.parse(event.at)) / 1000), value === null ? "not observed" : `${value}`, clipped(key), late ? "late" : "in time",
+  if (!event.rewards.length) return element("p", { class: "muted" }, "None yet.");
+  const rows = event.rewards.map(({ at, metric, value, key, late }) => [
+    clipped(metric || "reward"), timeText(Date.parse(at), true), duration((Date.parse(at) - Date.parse(event.at)) / 1000), value === null ? "not observed" : `${value}`, clipped(key), late ? "late" : "in time",
   ]);
-  return element("div", { class: "scroll" }, table(["At", "After", "Value", "Key", ""], rows));
+  return element("div", { class: "scroll" }, table(["Name", "At", "After", "Value", "Key", ""], rows));
 }

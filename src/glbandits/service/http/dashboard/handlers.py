@@ -20,7 +20,7 @@ from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.loops.loop_statistics import Window
 
-STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "why.js", "events.js", "answer.js", "page.js")
+STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "why.js", "events.js", "answer.js", "guardrails.js", "page.js")
 WINDOWS = {window.value: window for window in Window}
 MAX_ACTIONS = 20
 """Actions that are listed by id; the others are summed."""

@@ -28,35 +28,33 @@ async function fetchJson(address) {
 
 const fetchLoop = (path) => fetchJson(HERE + path);
 const share = (point) => point.explored / point.decisions;
-const estimated = (key) => ({ value: (point) => point[key]?.value ?? null, half: (point) => Z95 * (point[key]?.error ?? 0), text: (point) => estimate(point[key]) });
+const around = (value, error) => [value - Z95 * error, value + Z95 * error];
+const estimated = (key) => ({ value: (point) => point[key]?.value ?? null, band: (point) => around(point[key].value, point[key].error), text: (point) => estimate(point[key]) });
 const delayed = (key) => ({ value: (point) => point.delays?.[key] ?? null, text: (point) => duration(point.delays[key]) });
 const charts = {
-  rewards: new LineChart("rewards", {
+  rewards: new LineChart(byId("rewards"), {
     height: 260,
     label: (points) => `Rewards of shown actions and of the baseline over time, ${points.length} points, also in the table below`,
     series: [
       { name: "Shown", style: "model", ...estimated("reward") },
       { name: "Baseline (estimated)", style: "baseline", dashed: true, ...estimated("baseline") },
     ],
-    scale: (low, high) => {
-      const margin = 0.08 * (high - low) || 0.5;
-      return [low - margin, high + margin];
-    },
+    scale: spread,
     ticks: (low, high) => roundNumbers(low, high, 5),
   }),
-  actions: new ShareChart("actions", {
+  actions: new ShareChart(byId("actions"), {
     height: 240,
     label: () => "Shares of actions over time; the list has the shares of the whole window",
     scale: () => [0, 1],
     ticks: () => [0, 0.25, 0.5, 0.75, 1].map((value) => [value, `${100 * value} %`]),
   }),
-  exploration: new LineChart("exploration", {
+  exploration: new LineChart(byId("exploration"), {
     label: (points) => `Share of exploring decisions over time, ${points.length} points, also in the table below`,
-    series: [{ name: "Explored", style: "model", value: share, half: (point) => Z95 * Math.sqrt(share(point) * (1 - share(point)) / point.decisions), text: (point) => percent(share(point)) }],
+    series: [{ name: "Explored", style: "model", value: share, band: (point) => around(share(point), Math.sqrt(share(point) * (1 - share(point)) / point.decisions)), text: (point) => percent(share(point)) }],
     scale: (low, high) => [0, Math.min(1, Math.max(0.1, 1.15 * high))],
     ticks: (low, high) => roundNumbers(low, high, 5).map(([value]) => [value, `${Math.round(100 * value)} %`]),
   }),
-  delay: new LineChart("delay", {
+  delay: new LineChart(byId("delay"), {
     label: (points) => `Delay of rewards over time, ${points.length} points, also in the table below`,
     series: [{ name: "Median", style: "model", ...delayed("median") }, { name: "90 % within", style: "baseline", dashed: true, ...delayed("p90") }],
     scale: (low, high) => [Math.max(0.001, low) / 2, Math.max(0.002, high) * 2],
@@ -103,13 +101,14 @@ function renderActions(statistics, points) {
     ...statistics.actions.map((action, index) => row(action.id, action.decisions, styles[index])), ...(others ? [row("all others", others, "rest")] : []));
 }
 
-function renderAll(statistics, status) {
+function renderAll(statistics, status, guardrails) {
   const points = statistics.points.map((point) => ({ ...point, at: Date.parse(point.at) }));
-  renderAnswer(statistics, status);
+  renderAnswer(statistics, status, guardrails);
+  renderGuardrails(guardrails);
   renderFacts(statistics, status);
   for (const name of ["rewards", "exploration", "delay"]) charts[name].show(points, 1000 * statistics.width);
   renderActions(statistics, points);
-  const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...STATUSES.map((name) => count(status.counts[kind][name]))]);
+  const rows = ["decisions", "rewards", "metrics", "activations"].map((kind) => [capital(kind), ...STATUSES.map((name) => count(status.counts[kind][name]))]);
   byId("statuses").replaceChildren(table(["", "Accepted", "Late", "Duplicate", "Unknown", "Out of range"], rows));
 }
 
@@ -136,11 +135,12 @@ async function refresh() {
   if (sessionStorage.getItem(KEY) === null) return askForKey("");
   const range = document.querySelector("[name=window]:checked").value;
   try {
-    const [statistics, status] = await Promise.all([fetchLoop(`/v1/statistics?window=${range}`), fetchLoop("/v1/status")]);
+    const paths = [`/v1/statistics?window=${range}`, "/v1/status", "/v1/guardrails"];
+    const [statistics, status, guardrails] = await Promise.all(paths.map(fetchLoop));
     if (current !== latestRefresh) return;
     byId("key-form").hidden = byId("notice").hidden = true;
     byId("board").hidden = false;
-    renderAll(statistics, status);
+    renderAll(statistics, status, guardrails);
     showConnection("live", `live, ${timeText(Date.parse(statistics.at), true)}`);
     if (!loaded) {
       loaded = true;

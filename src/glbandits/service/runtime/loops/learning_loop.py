@@ -20,6 +20,7 @@ from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, fits
 from glbandits.service.domain.request_features import encoder_of
 from glbandits.service.domain.reward_aggregation import proposed_range
+from glbandits.service.runtime.loops.guardrails import LoopGuardrails
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.service.runtime.loops.loop_documents import (
@@ -78,11 +79,10 @@ class Loop:
         self._window_since = 0
         self._unreadable = UnreadableModels(name)
         self._replacement = Replacement(name, store, self._documents, monotonic)
+        self.guardrails = LoopGuardrails(name, store, clock, monotonic, self._stop)
         self.salt = self._documents.salt()
         self._read(None)
         self._maker = DecisionMaker(self.published)
-        self.in_fallback = False
-        """Whether a guardrail has stopped the loop, so that it shows the baseline."""
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
         self.statistics = LoopStatistics(store, name, self.published.learned_through)
@@ -117,10 +117,11 @@ class Loop:
 
     def warnings(self) -> list[str]:
         """Return a sentence for each problem that the operator should know and that does not stop decisions."""
-        return self._unreadable.warnings(self.published)
+        return [*self._unreadable.warnings(self.published), *self.guardrails.warnings()]
 
     def refresh(self) -> None:
-        """Adopt a newer configuration or model that another process has saved."""
+        """Adopt a newer configuration, model or fallback that another process has saved."""
+        self.guardrails.refresh()
         with self._lock:
             self._refresh()
             self.statistics.count_history(self._clock())
@@ -144,14 +145,11 @@ class Loop:
         maker = self._maker
         if maker.model is not self.published:
             self._maker = maker = DecisionMaker(self.published)
-        now, stopped = self._clock(), self.in_fallback
+        now, stopped = self._clock(), self.guardrails.fallback
         return maker.make(request, self.configuration, self.name, self.salt, now, fallback=stopped)
 
     def learn(self) -> int:
-        """Learn every settled decision, publish the model and save it.
-
-        Returns the number of decisions.
-        """
+        """Learn every settled decision, save the model and look at the guardrails. Returns the number of decisions."""
         with self._lock:
             self._refresh()
             now, learned = self._clock(), 0
@@ -162,6 +160,7 @@ class Loop:
                 self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
                 self._unreadable.check_caught_up(self.published.learned_through)
+            self.guardrails.look(self.configuration, self.published.learned_through)
             self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
 

@@ -1,0 +1,71 @@
+"""`glb power`: the units that a guardrail needs, and refused problems."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.in_process import glb
+
+
+def test_table_has_units_and_days_for_each_share(tmp_path: Path) -> None:
+    run = glb(
+        *("power", "--rate", "0.05", "--change", "-20%", "--share", "0.15", "--units-per-day", "1000"), folder=tmp_path
+    )
+    cells = [line.replace("*", "").replace(",", "").split() for line in run.stdout.splitlines() if line[0] == "0"]
+    rows = {share: [float(number) for number in numbers] for share, *numbers in cells}
+    assert list(rows) == ["0.05", "0.1", "0.15", "0.2", "0.5"]
+    half, most, half_days, most_days = rows["0.1"]
+    assert 24_000 <= half <= 31_000
+    assert 55_000 <= most <= 75_000
+    assert (half_days, most_days) == pytest.approx((half / 1000.0, most / 1000.0), rel=0.1)
+
+
+def test_metric_in_a_range_needs_the_same_on_any_scale(tmp_path: Path) -> None:
+    def table(*numbers: str) -> str:
+        names = ("--mean", "--deviation", "--change", "--margin")
+        given = [text for pair in zip(names, numbers, strict=False) for text in pair]
+        return glb("power", *given, "--range", *numbers[4:], folder=tmp_path).stdout
+
+    first = table("0.4", "0.2", "-20%", "0", "0", "1")
+    assert "too many" not in first
+    assert first == table("40", "20", "-8", "0", "0", "100") != table("0.4", "0.2", "-20%", "1%", "0", "1")
+
+
+@pytest.mark.parametrize("problem", ["--mean 0.5 --deviation 1e-6", "--rate 1", "--mean 0.5 --deviation 0.49"])
+def test_extreme_problems_have_a_table(problem: str, tmp_path: Path) -> None:
+    run = glb("power", *problem.split(), "--change", "-0.3", "--share", "0.01", folder=tmp_path)
+    assert run.returncode == 0
+    assert "too many" not in run.stdout
+
+
+def test_tiny_change_ends(tmp_path: Path) -> None:
+    assert "too many" in glb("power", "--rate", "0.05", "--change", "1e-9", folder=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("--change -1%", "either --rate"),
+        ("--change -1% --rate 0.1 --mean 3", "either --rate"),
+        ("--change -200% --rate 0.1", "between 0 and 1"),
+        ("--change 0 --rate 0.1", "smaller than the change"),
+        ("--change -1% --margin 2% --rate 0.1", "smaller than the change"),
+        ("--change -1% --margin -2% --rate 0.1", "at least 0"),
+        ("--change much --rate 0.1", "percentage"),
+        ("--change nan --rate 0.1", "percentage"),
+        ("--change -1% --rate 5", "must be between"),
+        ("--change -1% --rate 0.1 --share 0.7", "share must be"),
+        ("--change -1% --rate 0.1 --units-per-day 0", "units_per_day must be"),
+        ("--change -1% --mean 3", "must be between"),
+        ("--change -1% --mean 0.3", "deviation must be"),
+        ("--change -1 --mean 3 --deviation 9 --range 0 10", "deviation below"),
+        ("--change -5 --mean 3 --deviation 1 --range 0 10", "after the change"),
+        ("--change -5 --mean 3 --deviation 1 --range 10 0", "smaller to a larger"),
+        ("--change -5 --mean inf --deviation 1", "mean must be"),
+    ],
+)
+def test_nonsense_is_refused(options: str, reason: str, tmp_path: Path) -> None:
+    run = glb("power", *options.split(), folder=tmp_path)
+    assert run.returncode == 2
+    assert reason in run.stderr
+    assert len(run.stderr.splitlines()) <= 2
