@@ -18,6 +18,7 @@ from glbandits.service.domain.experiment import Control
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.runtime import sticky_draws
+from glbandits.service.runtime.loops.guardrails import Fallback, GuardrailState
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.runtime.service import DEFAULT_LOOP, Service
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -184,9 +185,9 @@ def test_an_excluded_action_is_drawn_anew_and_the_older_draw_comes_back(world: W
 
 def test_fallback_and_other_modes_repeat_nothing(world: World) -> None:
     drawn = world.decide("0", ACTIONS, excluded=(0,))
-    world.loop.in_fallback = True
+    world.loop.guardrails.state = GuardrailState(fallback=Fallback(1, "ms", "stopped by a test"))
     assert [(each.shown, each.repeats) for each in (world.decide("1"), world.decide("2"))] == [(0, "")] * 2
-    world.loop.in_fallback = False
+    world.loop.guardrails.state = GuardrailState()
     again = world.decide("3")
     assert (again.repeats, again.shown) == ("0", drawn.shown)
     world.configure(mode=Mode.APPRENTICE)
