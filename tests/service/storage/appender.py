@@ -14,20 +14,21 @@ import threading
 import time
 
 from glbandits.service.domain.errors import StoreError
-from glbandits.service.domain.events import Reward
 from glbandits.service.runtime.batch_writer import BatchWriter
 from glbandits.service.storage import sqlite_store
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_store
-from tests.service.helpers import decision
+from tests.service.helpers import decision, metric, reward
 
 SENDERS = 4
 IN_FLIGHT = 8
+UNITS = 20
+"""Units that the tasks of a process share."""
 TIMEOUT = 60.0
 
 
 async def append_for_ever(address: str) -> None:
-    """Append decisions and their rewards from several tasks."""
+    """Append decisions, their rewards and their metrics from several tasks."""
     store = open_store(address, durability="process")
     threading.Thread(target=_tidy, args=(store,), daemon=True).start()
     writer = BatchWriter(store)
@@ -43,11 +44,12 @@ def _tidy(store: EventStore) -> None:
 async def _send(writer: BatchWriter, sender: int) -> None:
     for turn in itertools.count():
         names = [f"{os.getpid()}-{sender}-{turn}-{i}" for i in range(IN_FLIGHT)]
-        submitted = [(f"d {name}", writer.submit(decision(name, request=bytes(500)), TIMEOUT)) for name in names]
+        made = [decision(name, request=bytes(500), unit=f"{os.getpid()}-{turn % UNITS}") for name in names]
+        submitted = [(f"d {each.event_id}", writer.submit(each, TIMEOUT)) for each in made]
         try:
             for name in names:
-                reward = Reward(loop="shop", event_id=name, timestamp=1, value=1.0)
-                submitted.append((f"r {name}", writer.submit(reward, TIMEOUT)))
+                submitted.append((f"r {name}", writer.submit(reward(name), TIMEOUT)))
+                submitted += [(f"m {name}", writer.submit(metric(name, "ms"), TIMEOUT)) for _ in range(2)]
         except StoreError:  # the store is away: the decisions wait, the rewards are refused
             await asyncio.sleep(0.1)
         for line, receipt in submitted:
@@ -56,7 +58,7 @@ async def _send(writer: BatchWriter, sender: int) -> None:
             except StoreError as error:
                 if "unknown" in str(error):
                     continue
-                line = f"refused {line[2:]}"
+                line = f"refused-{line}"
             # One short write to a pipe arrives whole or not at all.
             os.write(1, f"{line}\n".encode())
 

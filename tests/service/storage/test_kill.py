@@ -118,8 +118,15 @@ def check(address: str, lines: list[str]) -> None:
         for line in lines:
             kind, name = line.split()
             assert name in page, f"{name} was acknowledged and is lost"
-            expected = {"d": {0, 1}, "r": {1}, "refused": {0}}[kind]
-            assert len(page[name].rewards) in expected, f"{line.strip()}: {len(page[name].rewards)} rewards"
+            expected = {"d": {0, 1}, "r": {1}, "m": {1}, "refused-r": {0}, "refused-m": {0, 1}}[kind]
+            metric = "ms" if kind.endswith("m") else ""
+            count = sum(reward.metric == metric for reward in page[name].rewards)
+            assert count in expected, f"{line.strip()}: {count} numbers"
+        starts = store.units_after("shop", 0, 10**6)
+        units = store.decisions_of_units([start.first for start in starts]).values()
+        assert sum(map(len, units)) == len(page)
+        assert len({logged.decision.unit for logged in page.values()}) == len(starts)
+        assert all(len({logged.decision.unit for logged in unit}) == 1 for unit in units)
         store.delete_log("shop")
 
 

@@ -17,6 +17,7 @@ from glbandits.service.storage.event_store import EventStore
 from tests.service.http.servers.server_process import ACTIONS, ask
 
 WIDTH = 16
+METRIC = "spent"
 GONE = (OSError, http.client.HTTPException)
 """Raised by requests to a server that was killed."""
 LONGEST_PAUSE = 0.05
@@ -41,13 +42,13 @@ class Api(Protocol):
     """A client of one server. Methods raise one of `GONE` if the server was killed, and `Refused` at a 503."""
 
     has_keys: bool
-    """Whether a reward may be sent again."""
+    """Whether a reward may be sent again, and whether the API has metrics."""
 
     def decide(self, event_id: str) -> Shown | None:
         """Return the decision, or None if it is degraded."""
 
     def reward(self, event_id: str, value: float) -> None:
-        """Return when the reward is durable."""
+        """Return when the reward is durable, and the same number as a metric, if the API has metrics."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -64,13 +65,14 @@ class NativeApi:
     def decide(self, event_id: str) -> Shown | None:
         arms = np.random.default_rng(list(event_id.encode())).normal(size=(4, WIDTH))
         try:
-            decided = self._client.decide(arms, event_id=event_id)
+            decided = self._client.decide(arms, event_id=event_id, unit=f"user {event_id[-2:]}")
         except ServiceError as error:
             raise _translated(error) from error
         return None if decided.degraded else Shown(decided.id, decided.probability)
 
     def reward(self, event_id: str, value: float) -> None:
         try:
+            self._client.metrics(event_id, {METRIC: value, "other": 1.0})
             rewarded = self._client.reward(event_id, value, key=f"reward of {event_id}")
         except ServiceError as error:
             raise _translated(error) from error
@@ -134,7 +136,7 @@ class Sender:
     nobody could tell whether they count twice.
     """
 
-    def __init__(self, events: Events, api: Callable[[str, str], Api], seed: int) -> None:
+    def __init__(self, events: Events, api: type[NativeApi] | type[PersonalizerApi], seed: int) -> None:
         self._events, self._api, self._random = events, api, random.Random(seed)
         self._checked = self.degraded = self.refused = self.repeated = 0
         self.decisions: dict[str, Shown] = {}
@@ -193,10 +195,13 @@ class Sender:
         logged = store.decision("default", event)
         if logged is None:
             return "the decision is lost" if shown is not None else ""
-        decision, values = logged.decision, [reward.value for reward in logged.rewards]
+        decision, values = logged.decision, [reward.value for reward in logged.rewards if not reward.metric]
+        numbers = [reward.value for reward in logged.rewards if reward.metric == METRIC]
         if shown not in (None, Shown(decision.actions[decision.shown], decision.probability)):
             return f"{shown} was acknowledged, the store has {decision}"
-        if sum(not reward.late for reward in logged.rewards) > 1:
+        if len(numbers) > 1 or (self._api.has_keys and rewarded not in (None, *numbers)):
+            return f"the number {rewarded} was acknowledged, the store has {numbers}"
+        if sum(not reward.late and not reward.metric for reward in logged.rewards) > 1:
             return f"one reward was sent, {values} count"
         return f"reward {rewarded} was acknowledged, the store has {values}" if rewarded not in (None, *values) else ""
 

@@ -90,12 +90,13 @@ def first_key_of(started: Sequence[Ranker]) -> str:
 
 def configure(started: Sequence[Ranker], key: str, configuration: dict[str, Any]) -> float:
     """Change the configuration at the first ranker. Returns the seconds until all rankers had it."""
-    assert started[0].server.ask("PATCH", "/v1/configuration", configuration, key).status == 200
-    began = time.monotonic()
+    reply = started[0].server.ask("PATCH", "/v1/configuration", configuration, key)
+    assert reply.status == 200, reply
+    wanted, began = {name: reply.json[name] for name in configuration}, time.monotonic()
 
     def configured(ranker: Ranker) -> bool:
         current: dict[str, Any] = ranker.server.ask("GET", "/v1/configuration", key=key).json
-        return configuration.items() <= current.items()
+        return wanted.items() <= current.items()
 
     wait_until(lambda: all(map(configured, started)))
     return time.monotonic() - began

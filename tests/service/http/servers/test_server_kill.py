@@ -14,7 +14,7 @@ import pytest
 from glbandits.service.runtime.replay.replay_verification import VerificationResult, verify
 from glbandits.service.storage.open_store import open_store
 from tests.service.helpers import wait_until
-from tests.service.http.servers.acknowledged_load import WIDTH, Load, distinct
+from tests.service.http.servers.acknowledged_load import METRIC, WIDTH, Load, distinct
 from tests.service.http.servers.rankers import Ranker, configure, first_key_of, rankers, start_all
 from tests.service.storage.postgres.postgres_server import PostgresServer
 
@@ -22,7 +22,13 @@ pytestmark = pytest.mark.system
 
 log = logging.getLogger(__name__)
 
-CONFIGURATION = {"rewardWait": 0.5, "modelUpdate": 0.1, "width": WIDTH}
+CONFIGURATION = {
+    "rewardWait": 0.5,
+    "modelUpdate": 0.1,
+    "width": WIDTH,
+    "control": {"share": 0.3},
+    "metrics": {METRIC: {"range": [0, 1], "window": "1s"}, "other": {"range": [0, 1], "window": "1h"}},
+}
 LONGEST_LIFE, LONGEST_OUTAGE, LONGEST_START = 1.0, 1.0, 2.0
 """Seconds before a kill, until the killed process is started again, and until a starting server is killed."""
 STARTS_KILLED_EVERY = 5

@@ -149,10 +149,7 @@ class Loop:
         return maker.make(request, self.configuration, self.name, self.salt, now, fallback=stopped)
 
     def learn(self) -> int:
-        """Learn every settled decision, publish the model and save it.
-
-        Returns the number of decisions.
-        """
+        """Learn every settled decision, save the model and look at the guardrails. Returns the number of decisions."""
         with self._lock:
             self._refresh()
             now, learned = self._clock(), 0
