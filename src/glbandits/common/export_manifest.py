@@ -30,6 +30,15 @@ class RunningPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest and the largest reward; None if unbounded."""
 
 
+class ComparedMetric(msgspec.Struct, frozen=True):
+    """A metric by which the loop compares treatment with control."""
+
+    settings: dict[str, Any]
+    """Range, direction, combination, window, default, margin and action, as in the settings of the loop."""
+    units: int
+    """Units that the loop has counted. If the export has fewer, the others were deleted from the log."""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The list of exported files. It is written last, so an export with a manifest is complete."""
 
@@ -47,6 +56,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     feature_map: dict[str, Any] | None = None
     """The feature map of the present model, as `FeatureMap.document` returns it; None if fields are hashed."""
     running: RunningPolicy | None = None
+    units: ExportedFile | None = None
+    """The file with the units of treatment and control; None if the loop has not counted any."""
+    metrics: dict[str, ComparedMetric] = {}
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -1,7 +1,9 @@
 """PolicyComparison: the result of `compare_policies`, and its settings."""
 
 from dataclasses import dataclass
+from typing import Any
 
+from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
@@ -98,6 +100,17 @@ class EvaluatedPolicy:
         return f"the effective sample size of the learning curve is only {rows}: it is unreliable"
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupComparison:
+    """Treatment against control, in the log of a loop with a control group."""
+
+    table: DataTable
+    sentences: tuple[str, ...]
+    """The verdict by each metric."""
+    record: tuple[dict[str, Any], ...]
+    """The same as the service reports it, for each metric."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PolicyComparison(Displayed):
     """The evaluations of several candidates on one log."""
@@ -122,6 +135,8 @@ class PolicyComparison(Displayed):
     """Name of the reward; None if there is only one."""
     other_rewards: tuple["PolicyComparison", ...] = ()
     """The same candidates, which learned the first reward, evaluated by other rewards."""
+    groups: GroupComparison | None = None
+    """None if the log has no control group."""
 
     @property
     def unit(self) -> str:

@@ -3,8 +3,11 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from glbandits.service.domain.experiment import Control, MetricSettings
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -34,6 +37,28 @@ def gain_over_log(folder: Path, *options: str) -> float:
     record = json.loads((folder / "found/evaluation.json").read_text(encoding="utf-8"))
     running = {policy["policy"]: policy for policy in record["policies"]}["optimist:half_life=100000.0"]
     return float(running["estimates"][0]["more_than_log"])
+
+
+def test_control_group_is_compared_as_the_service_does(tmp_path: Path) -> None:
+    store, clock = SqliteStore(tmp_path / "events.sqlite"), Clock()
+    metrics = {"reward": MetricSettings(range=(0.0, 1.0), window=1.0, margin=0.02)}
+    settings = {"control": Control(share=0.3, by="event"), "metrics": metrics}
+    loop = Loop("default", store, clock, first_configuration=LoopConfig(width=4, reward_wait=1.0, **settings))
+    play(loop, store, clock, 200)
+    clock.wait(60)
+    loop.learn()
+    (live,) = loop.guardrails.report(loop.configuration).metrics
+    store.close()
+    assert glb("export", "log", "--store", "events.sqlite", folder=tmp_path).returncode == 0
+    for source in ("events.sqlite", "log"):
+        run = glb("evaluate", source, "--out", f"{source}-out", "--estimator", "snips", folder=tmp_path)
+        assert run.returncode == 0, run.stderr
+        assert live.sentence in run.stdout
+        record = json.loads((tmp_path / f"{source}-out/evaluation.json").read_text(encoding="utf-8"))
+        assert record["guardrails"] == [json.loads(msgspec.json.encode(replace(live, waiting=0)))]
+        page = (tmp_path / f"{source}-out/evaluation.html").read_text(encoding="utf-8")
+        assert live.sentence in page
+    assert live.treatment.units + live.control.units == 192
 
 
 def test_empty_store_is_one_sentence(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSetti
 from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table, support_lines
+from glbandits.service.export.unit_comparison import compare_groups
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""
@@ -196,8 +197,13 @@ def evaluate_command(
             engine=engine,
             progress=bar,
         )
+    if isinstance(opened, ServiceExport):
+        comparison = replace(comparison, groups=compare_groups(opened.folder))
     for each in (comparison, *comparison.other_rewards):
         _print(console, each)
+    if comparison.groups is not None:
+        print_table(console, comparison.groups.table)
+        console.print("\n".join(comparison.groups.sentences), soft_wrap=True, markup=False, highlight=False)
     prepare_out_folder(out)
     page, record = write_evaluation_report(comparison, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)

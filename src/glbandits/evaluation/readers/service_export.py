@@ -191,6 +191,11 @@ class ServiceExport(DisplayedLog):
     def __len__(self) -> int:
         return self.rows
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the export."""
+        return self.files[0].parent
+
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """Yield all rows in order, in blocks of at most `size` rows."""
         size = block_size(size, self.max_arms, SPARSE_FEATURES if self.sparse else self.dim)

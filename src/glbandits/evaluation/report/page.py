@@ -9,12 +9,12 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.text_format import join_words
 from glbandits.common.version import __version__
 from glbandits.evaluation import ArmSupport, Promotion
-from glbandits.evaluation.comparison_result import PolicyComparison
+from glbandits.evaluation.comparison_result import GroupComparison, PolicyComparison
 from glbandits.evaluation.report import charts, tables
 from glbandits.evaluation.report.record import write_record
 
 PAGE, RECORD = "evaluation.html", "evaluation.json"
-TITLE = "Off-policy evaluation"
+TITLE, GROUPS_TITLE = "Off-policy evaluation", "Treatment against control"
 
 
 def write_evaluation_report(comparison: PolicyComparison, folder: Path, command: str) -> tuple[Path, Path]:
@@ -38,6 +38,7 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
             Section(f"reward-{index}", f"Reward {other.reward}", _other_reward(comparison, other, styles, index))
             for index, other in enumerate(comparison.other_rewards, 2)
         ),
+        *([] if comparison.groups is None else [Section("groups", GROUPS_TITLE, _groups(comparison.groups))]),
         Section("support", "Support of the estimates", _support(comparison, styles)),
         Section("arms", "Arms", _arms(comparison, styles)),
         Section("time", "Estimates over the rows", _estimates_over_rows(comparison, styles)),
@@ -102,6 +103,10 @@ def _differences(comparison: PolicyComparison) -> str:
         f"correlated, so two policies may differ although the intervals of their mean {comparison.unit}s overlap."
     )
     return f"{paragraph(about)}\n{tables.differences_table(comparison).to_html()}"
+
+
+def _groups(groups: GroupComparison) -> str:
+    return "\n".join([groups.table.to_html(), *map(paragraph, groups.sentences)])
 
 
 def _notes(comparison: PolicyComparison) -> list[str]:

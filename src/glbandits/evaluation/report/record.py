@@ -48,6 +48,7 @@ def as_record(comparison: PolicyComparison, command: str) -> JsonObject:
         "policies": [_policy(policy) for policy in comparison.policies],
         "unit": comparison.unit,
         "reward": comparison.reward,
+        "guardrails": [] if comparison.groups is None else comparison.groups.record,
         "other_rewards": [as_record(other, command) for other in comparison.other_rewards],
     }
 

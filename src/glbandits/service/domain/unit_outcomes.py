@@ -72,9 +72,10 @@ class UnitLog:
         if self._assigned is None:
             return None
         treated, share, predicted = self._assigned
-        return UnitOutcome(treated, share, settings.scaled(self._number(name, settings)), predicted)
+        return UnitOutcome(treated, share, settings.scaled(self.number(name, settings)), predicted)
 
-    def _number(self, name: str, settings: MetricSettings) -> float:
+    def number(self, name: str, settings: MetricSettings) -> float:
+        """Return the number of the unit in the unit of the metric; it may be outside the range."""
         closes = self.closes_at(settings)
         if name == REWARD:  # in the order of the log, also if a clock has stepped back
             made = sorted((sequence, reward) for at, sequence, reward in self._decisions if at <= closes)

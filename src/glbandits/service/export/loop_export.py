@@ -1,7 +1,6 @@
 """Export the decisions of a loop, with their features, to Parquet files: for off-policy evaluation and other tools."""
 
-from collections.abc import Callable, Collection
-from hashlib import sha256
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +32,7 @@ from glbandits.service.domain.request_features import (
     width_of,
 )
 from glbandits.service.domain.reward_aggregation import reward_of
+from glbandits.service.export.unit_export import export_units, write_frame
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION, IDENTITY, latest_base
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.event_store import EventStore
@@ -111,6 +111,7 @@ def export_loop(
     if part:
         files.append(_write_rows(folder, part))
     written = sum(file.rows for file in files)
+    units, metrics = export_units(store, loop, folder)
     manifest = Manifest(
         loop=loop,
         rows=written,
@@ -121,9 +122,12 @@ def export_loop(
         sparse_width=encoder.width if encoder.sparse else None,
         feature_map=encoder.features.document() if isinstance(encoder, RequestMap) else None,
         running=_running_policy(store, loop),
+        units=units,
+        metrics=metrics,
     )
     content = msgspec.json.format(msgspec.json.encode(manifest))
-    _write_atomically(folder / MANIFEST, lambda path: path.write_bytes(content))
+    with atomic_path(folder / MANIFEST) as temporary:
+        temporary.write_bytes(content)
     return manifest
 
 
@@ -182,9 +186,7 @@ def _row(
 
 
 def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
-    path, frame = folder / f"decisions-{rows[0].columns['number']:015d}.parquet", _frame(rows)
-    digest = _write_atomically(path, lambda temporary: frame.write_parquet(temporary, compression="zstd"))
-    return ExportedFile(path.name, len(rows), digest)
+    return write_frame(folder / f"decisions-{rows[0].columns['number']:015d}.parquet", _frame(rows))
 
 
 def _frame(rows: list[_Row]) -> "pl.DataFrame":
@@ -217,10 +219,3 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
     )
     lists = arms.group_by("row", maintain_order=True).agg("probabilities", pl.col("features").cast(pl.List(pl.Float64)))
     return plain.with_columns(lists["probabilities"], lists["features"])
-
-
-def _write_atomically(path: Path, write: Callable[[Path], Any]) -> str:
-    """Write a file atomically; return the SHA-256 of its content."""
-    with atomic_path(path) as temporary:
-        write(temporary)
-        return sha256(temporary.read_bytes()).hexdigest()

@@ -252,7 +252,7 @@ def test_a_metric_that_only_compares_raises_no_alarm(store: SqliteStore) -> None
     guarded.look()
     report = guarded.guardrails.report(guarded.configuration)
     assert report.metrics[1].state == "ok"
-    assert report.sentence == "No guardrail has acted."
+    assert report.sentence == f"No guardrail has acted. {report.metrics[0].sentence}"
 
 
 @pytest.mark.parametrize(

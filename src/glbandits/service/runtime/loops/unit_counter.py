@@ -105,13 +105,16 @@ class UnitCounter:
         starts = self._store.units_after(self._loop_name, scan.through, PAGE)
         self._scans[metric.after] = Scan(max(last, scan.through), None) if not starts else Scan(scan.through, starts[0])
         ready = list(takewhile(is_ready, starts))
-        self._read([start for start in ready if start.first not in units], units)
+        units.update(read_units(self._store, [start for start in ready if start.first not in units]))
         page = [units[start.first] for start in ready]
         if name == REWARD:
             page = list(takewhile(lambda unit: unit.last_decision(metric.settings) <= learned_through, page))
         return page
 
-    def _read(self, starts: Sequence[UnitStart], units: dict[int, UnitLog]) -> None:
-        units.update((start.first, UnitLog(start)) for start in starts)
-        for first, logged in self._store.decisions_of_units([start.first for start in starts], UNIT_DECISIONS):
-            units[first].add(logged)
+
+def read_units(store: EventStore, starts: Sequence[UnitStart]) -> dict[int, UnitLog]:
+    """Return what the log has of some units, by the sequence numbers of their first decisions."""
+    units = {start.first: UnitLog(start) for start in starts}
+    for first, logged in store.decisions_of_units(list(units), UNIT_DECISIONS):
+        units[first].add(logged)
+    return units
