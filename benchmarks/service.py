@@ -22,9 +22,11 @@ TURNS = int(os.environ.get("GLB_BENCHMARK_TURNS", "6"))
 "median" is the median of its ratios to the bare reply of the same turn. One more turn warms up first."""
 EVENTS = 200
 """Number of decisions that receive rewards."""
-BARE, JSON, RANK = "bare uvicorn reply", "decision, JSON", "Personalizer rank"
+BARE, JSON, GUARDED, RANK = "bare uvicorn reply", "decision, JSON", "decision, guarded loop", "Personalizer rank"
 WANTED = {JSON: 7.0}
 """Limit of CPU per request relative to the bare reply, with SQLite, durability process and one process."""
+GUARDED_LIMIT = 1.25
+"""Limit of CPU of a decision with a unit in a loop with a control group and two metrics, relative to one without."""
 HOSTS, RANKER_CONNECTIONS = ("127.0.0.1", "127.0.0.2"), 64
 """Of the two rankers. Target: 2,000 durable decisions per second together."""
 
@@ -64,7 +66,12 @@ def report() -> None:
 
 def _compare(title: str, store: str, durability: str, processes: int, database: int | None = None) -> None:
     key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
-    options = [f"--store={store}", "--loops=default,dense", f"--durability={durability}", f"--processes={processes}"]
+    options = [
+        f"--store={store}",
+        "--loops=default,dense,guarded",
+        f"--durability={durability}",
+        f"--processes={processes}",
+    ]
     with (
         running(*UVICORN, "benchmarks.service_baselines:bare", workers) as empty,
         running(*UVICORN, "benchmarks.service_baselines:app", workers) as fastapi,
@@ -84,6 +91,8 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
         cpu = f"{best.cpu * 1e6:6.0f}  {best.cpu / min(turns[BARE][1:]).cpu:11.2f}  {np.median(ratios[1:]):13.2f}"
         rest = f"{best.database * 1e6:11.0f}  {best.rate:10.0f}  {best.p50 * 1e3:6.2f}  {best.p99 * 1e3:6.2f}"
         print(f"  {name:30s}  {cpu}  {rest}", flush=True)
+    ratios = [own.cpu / plain.cpu for own, plain in zip(turns[GUARDED][1:], turns[JSON][1:], strict=True)]
+    print(f"  {GUARDED}: {np.median(ratios):.2f} of the CPU of {JSON} (median; limit {GUARDED_LIMIT})")
     print(f"  limits for SQLite, durability process, 1 process: {WANTED}\n")
 
 
@@ -111,12 +120,14 @@ def cases_of(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
     described = [_described(arms) for arms in vectors]
     _teach(ours, vectors, described)
     numbers, objects = [as_json({"arms": arms}) for arms in vectors], [as_json(question) for question in described]
+    of_units = [as_json({"arms": arms, "unit": f"user-{UNIQUE.decode()}"}) for arms in vectors]
     floats = [np.array(arms, "<f4").tobytes() for arms in vectors]
     rewards = [as_json({"eventId": f"event-{i}", "value": i % 2, "key": UNIQUE.decode()}) for i in range(EVENTS)]
     decide, key, octets = "/loops/dense/v1/decide", ours.key, "application/octet-stream"
     return [
         Case(BARE, bare, [post("/", body) for body in numbers]),
         Case(JSON, ours, [post(decide, body, key) for body in numbers]),
+        Case(GUARDED, ours, [post("/loops/guarded/v1/decide", body, key) for body in of_units]),
         Case("decision, float32", ours, [post(f"{decide}?arms={ACTIONS}", body, key, octets) for body in floats]),
         Case(RANK, ours, [post("/personalizer/v1.0/rank", body, key) for body in objects]),
         Case("reward", ours, [post("/loops/dense/v1/reward", body, key) for body in rewards]),
@@ -142,17 +153,20 @@ def as_json(content: Any) -> bytes:
 
 def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> None:
     """Let both loops learn some rewards, then make the decisions that receive rewards."""
-    rank, dense = "/personalizer/v1.0", "/loops/dense/v1"
-    for path, settings in (("/v1", {}), (dense, {"width": FEATURES})):
+    rank, dense, guarded = "/personalizer/v1.0", "/loops/dense/v1", "/loops/guarded/v1"
+    metrics = {name: {"range": [0, 1000], "good": "lower"} for name in ("latency_ms", "returned")}
+    guards = {"width": FEATURES, "rewardRange": [0, 1], "control": {"share": 0.1}, "metrics": metrics}
+    for path, settings in (("/v1", {}), (dense, {"width": FEATURES}), (guarded, guards)):
         server.call("PATCH", f"{path}/configuration", settings | {"rewardWait": 1.0, "modelUpdate": 0.05})
     time.sleep(2)  # all processes have the configuration
     for i in range(EVENTS):
         server.call("POST", f"{rank}/rank", described[i % 64] | {"eventId": f"learned-{i}"})
         server.call("POST", f"{rank}/events/learned-{i}/reward", {"value": i % 2})
-        server.call("POST", f"{dense}/decide", {"eventId": f"learned-{i}", "arms": vectors[i % 64]})
-        server.call("POST", f"{dense}/reward", {"eventId": f"learned-{i}", "value": i % 2})
+        for path in (dense, guarded):
+            server.call("POST", f"{path}/decide", {"eventId": f"learned-{i}", "arms": vectors[i % 64]})
+            server.call("POST", f"{path}/reward", {"eventId": f"learned-{i}", "value": i % 2})
     time.sleep(2)  # the decisions are learned
-    for path in ("/v1", dense):
+    for path in ("/v1", dense, guarded):
         server.call("PATCH", f"{path}/configuration", {"rewardWait": 3600.0, "modelUpdate": 1.0})
     time.sleep(2)  # all processes have the configuration
     for i in range(EVENTS):
@@ -161,7 +175,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
 
 def _report_rankers(store: str, database: int) -> None:
     """Print the durable decisions per second of one ranker and of two."""
-    command, key = [*GLB, f"--store={store}", "--loops=default,dense"], new_key(store)
+    command, key = [*GLB, f"--store={store}", "--loops=default,dense,guarded"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
         for name, _, requests in [case for case in cases_of(first, first, first) if case.name in WANTED]:
             degraded, turns = _degraded(first, second), dict[int, list[Measured]]({1: [], 2: []})

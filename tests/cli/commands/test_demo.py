@@ -10,10 +10,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
 
+from glbandits.cli.commands.demo import COMES_BACK, FAVOURITES, HARMED_RETURNS, RETURNS, Shop
 from tests.cli.in_process import Run, glb
 
 pytestmark = pytest.mark.system
@@ -68,9 +70,49 @@ def test_demo_shows_that_the_server_learns(tmp_path: Path) -> None:
     shares = re.search(r"Best offer: (\d+)% of the first tenth, (\d+)% of the last tenth", run.stdout)
     assert shares is not None, run.stdout
     assert int(shares[2]) >= int(shares[1]) + 25
+    assert re.search(r"^Treatment and control: ", run.stdout, re.MULTILINE)
+    assert "stopped" not in run.stdout
     assert not (tmp_path / "opened").exists()
     assert (tmp_path / "shop.db").exists()
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+class Counter:
+    """A client of a server that always shows favourites. It counts what the shop sends."""
+
+    def __init__(self) -> None:
+        self.units: list[str] = []
+        self.clicks = self.returned = 0
+
+    def decide(self, _arms: object, *, context: dict[str, str], ids: list[str], unit: str) -> SimpleNamespace:
+        self.units.append(unit)
+        return SimpleNamespace(arm=ids.index(FAVOURITES[context["customer"]]), event_id=unit)
+
+    def reward(self, _event_id: str, value: float) -> None:
+        self.clicks += int(value)
+
+    def metrics(self, _event_id: str, metrics: dict[str, float]) -> None:
+        self.returned += int(metrics["returned"])
+
+
+def test_customers_come_back_and_return_favourites() -> None:
+    """Counts are binomial: each is within 5 standard deviations with probability 0.999999."""
+    counts = {}
+    for returns in (RETURNS, HARMED_RETURNS):
+        client, shop = Counter(), Shop(seed=1, returns=returns)
+        for _ in range(2_000):
+            shop.serve_customer(client)  # type: ignore[arg-type]
+        assert abs(len(set(client.units)) - 2_000 * (1 - COMES_BACK)) < 110
+        counts[returns] = client.returned / client.clicks
+    assert counts[RETURNS] < 0.1
+    assert counts[HARMED_RETURNS] > 0.85
+
+
+@pytest.mark.slow
+def test_guardrail_stops_a_harmful_demo(tmp_path: Path) -> None:
+    run = demo_in_process("--harm", "--seed", "1", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"^After \d+ s: The guardrail of returned stopped the loop", run.stdout, re.MULTILINE)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

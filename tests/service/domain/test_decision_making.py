@@ -1,6 +1,7 @@
 """Decisions of loops with a control group: groups, what they get, fallback, predictions."""
 
 import math
+from collections import Counter
 from itertools import product
 from typing import Any
 
@@ -120,9 +121,8 @@ def test_control_may_get_a_random_action() -> None:
     assert {each.probability for each in control} == {0.5}
     assert {each.shown for each in control} == {0, 2}
     # independent of the draw of the model
-    pairs = [
-        sum((each.shown, each.chosen) == (shown, chosen) for each in control) for shown in (0, 2) for chosen in (0, 2)
-    ]
+    shown_and_chosen = Counter((each.shown, each.chosen) for each in control)
+    pairs = [shown_and_chosen[pair] for pair in product((0, 2), repeat=2)]
     drawn = np.array([sum(each.chosen == chosen for each in control) for chosen in (0, 2)] * 2)
     assert chisquare(pairs, drawn / 2 * sum(pairs) / (drawn.sum() / 2)).pvalue > 1e-3
     assert control[0].probability_of(0) == control[0].probability_of(2) == 0.5
@@ -173,7 +173,7 @@ def test_a_policy_without_estimate_predicts_nothing() -> None:
 
 
 def test_predictions_that_are_not_finite_are_left_out() -> None:
-    configuration = LoopConfig(width=1, control=Control(share=0.5), settings={"link": "poisson"})
+    configuration = LoopConfig(width=1, control=Control(share=0.5), settings={"link": "log"})
     bandit = fresh_model(configuration)
     for _ in range(20):
         bandit.learn([1.0], 50.0)

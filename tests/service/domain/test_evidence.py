@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from glbandits.service.domain.events import Aggregation, Mode, SettledDecision
+from glbandits.service.domain.events import Aggregation, Group, Mode, SettledDecision
 from glbandits.service.domain.evidence import LoopEvidence, Segment
 from glbandits.service.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
 from tests.service.domain.simulated_loops import log_evidence, predictions, settled, simulated
@@ -132,3 +132,12 @@ def test_decisions_without_support_are_counted() -> None:
 def test_actions_of_probability_0_are_left_out() -> None:
     evidence = LoopEvidence().extended_by([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
     assert evidence == LoopEvidence()
+
+
+@pytest.mark.parametrize("undrawn", [{"group": Group.CONTROL}, {"fallback": True}, {"repeats": "e0"}])
+def test_decisions_that_were_not_drawn_do_not_count(undrawn: dict[str, Any]) -> None:
+    rows = one_loop(700)
+    mixed = [each for row in rows for each in (row, replace(row, decision=replace(row.decision, **undrawn)))]
+    assert fed(mixed, 50) == fed(rows, 25)
+    treated = [replace(row, decision=replace(row.decision, group=Group.TREATMENT, control_share=0.1)) for row in rows]
+    assert fed(treated, 25) == fed(rows, 25)

@@ -14,11 +14,12 @@ SINCE = 1_000_000
 WINDOW = 10_000_000
 """Microseconds."""
 START = UnitStart(7, SINCE)
-ASSIGNED = {"group": Group.CONTROL, "control_share": 0.1}
+ASSIGNED: dict[str, Any] = {"group": Group.CONTROL, "control_share": 0.1}
 
 
 def settings(combine: Combination = Combination.MEAN, **changed: Any) -> MetricSettings:
-    return MetricSettings(**{"range": (0.0, 10.0), "combine": combine, "window": 10.0} | changed)
+    own: dict[str, Any] = {"range": (0.0, 10.0), "combine": combine, "window": 10.0}
+    return MetricSettings(**own | changed)
 
 
 def number(sequence: int, value: float, after: int = 0, *, late: bool = False, metric: str = "m") -> LoggedReward:

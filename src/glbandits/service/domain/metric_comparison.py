@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from glbandits.common.display.text_format import significant
 from glbandits.maths.online_statistics.group_difference import BLOCK, GroupDifference, GroupMean, UnitRows
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.experiment import GuardrailAction, MetricSettings
@@ -165,14 +166,14 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
     def _sentence(self, name: str, difference: GroupDifference, *, is_worse: bool = False) -> str:
         """Return the verdict. `is_worse`: whether the evidence says so, to the last digit."""
         means = [self._in_unit(group.mean) for group in (difference.treatment, difference.control)]
-        treatment, control = ("no number" if mean is None else f"{mean:.3g}" for mean in means)
+        treatment, control = ("no number" if mean is None else significant(mean) for mean in means)
         low, high = (bound * self._scale for bound in difference.interval())
         if low >= 0.0:
-            span = f"{low:.3g} to {high:.3g} higher"
+            span = f"{significant(low)} to {significant(high)} higher"
         elif high <= 0.0:
-            span = f"{-high:.3g} to {-low:.3g} lower"
+            span = f"{significant(abs(high))} to {significant(-low)} lower"
         else:
-            span = f"between {-low:.3g} lower and {high:.3g} higher"
+            span = f"between {significant(-low)} lower and {significant(high)} higher"
         harm = (low, high) if self.settings.good == "lower" else (-high, -low)
         verdict = self._verdict(harm, is_worse=is_worse)
         return f"{name} is {treatment} in treatment and {control} in control: {span}, {verdict}."

@@ -146,6 +146,15 @@ class TestUnits:
         reply = site.ask("POST", "/v1/decide", {"arms": ARMS, "unit": unit})
         assert reply.status_code == (200 if unit is None else 400)
 
+    def test_a_unit_is_any_text(self, site: Site) -> None:
+        for unit in ("\0", "\N{SNOWMAN}", "\U0010ffff", " "):
+            site.decide(unit=unit)
+        for text in (rb"\ud800", b"\xff"):
+            body = b'{"arms": [[1, 0], [0, 1]], "unit": "%s"}' % text
+            assert site.refusal("POST", "/v1/decide", body)[0] == 400
+            body = b'{"eventId": "e", "metrics": {"%s": 1}}' % text
+            assert site.refusal("POST", "/v1/metrics", body)[0] == 400
+
     def test_a_repeated_event_has_the_same_unit(self, site: Site) -> None:
         first = site.decide(eventId="e", unit="me")
         assert site.decide(eventId="e", unit="me") == first
@@ -163,7 +172,9 @@ class TestUnits:
         assert site.ask("POST", path.format("e", "me"), body, headers=headers).status_code == 200
         site.decide(eventId="f", unit="me")
         records = [site.ask("GET", f"/v1/events/{event_id}").json() for event_id in "ef"]
-        assert records[0]["unit"] == records[1]["unit"] != ""
+        assert records[0]["unit"] == records[1]["unit"]
+        assert len(records[0]["unit"]) == 32
+        assert "me" not in records[0].values()
         assert {name: records[0][name] for name in ("group", "fallback", "repeats")} == {
             "group": None,
             "fallback": False,

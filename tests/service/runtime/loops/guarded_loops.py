@@ -84,6 +84,9 @@ class GuardedLoop:
         while self.guardrails.is_behind:
             self.guardrails.look(self.configuration, learned_through)
 
+    def is_stopped(self) -> bool:
+        return self.guardrails.fallback
+
     def units_counted(self, name: str = "returned") -> int:
         """The units that are counted, also in a block that is not full."""
         comparison = self.guardrails.state.metrics[name]

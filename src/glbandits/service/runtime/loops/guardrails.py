@@ -254,9 +254,8 @@ def _verdict(state: GuardrailState, metrics: Sequence[MetricReport], *, is_off: 
         return WRONG_RATIO
     if alarms := [metric.name for metric in metrics if metric.state == "alarm"]:
         return f"In treatment {' and '.join(alarms)} got worse by more than the margin."
-    if all(metric.state == "early" for metric in metrics):
-        return "It is too early to compare treatment with control."
-    return "No guardrail has acted."
+    known = [metric.sentence for metric in metrics if metric.state != "early"]
+    return f"No guardrail has acted. {known[0]}" if known else "It is too early to compare treatment with control."
 
 
 def _sample_ratio(state: GuardrailState, share: float) -> SampleRatio:
