@@ -122,7 +122,7 @@ def test_control_may_get_a_random_action() -> None:
     assert {each.shown for each in control} == {0, 2}
     # independent of the draw of the model
     shown_and_chosen = Counter((each.shown, each.chosen) for each in control)
-    pairs = [shown_and_chosen[pair] for pair in product((0, 2), repeat=2)]
+    pairs = [shown_and_chosen[shown, chosen] for shown in (0, 2) for chosen in (0, 2)]
     drawn = np.array([sum(each.chosen == chosen for each in control) for chosen in (0, 2)] * 2)
     assert chisquare(pairs, drawn / 2 * sum(pairs) / (drawn.sum() / 2)).pvalue > 1e-3
     assert control[0].probability_of(0) == control[0].probability_of(2) == 0.5

@@ -79,7 +79,7 @@ class World:
 
     async def ask(self, event_id: str, actions: Sequence[str] = ACTIONS, **more: Any) -> Decision:
         features = np.eye(4)[: len(actions)]
-        asked = {"unit": "ann", "sticky": True} | more
+        asked: dict[str, Any] = {"unit": "ann", "sticky": True} | more
         request = DecisionRequest(
             event_id=event_id, request=features.tobytes(), encoding=DENSE, actions=tuple(actions), **asked
         )
@@ -89,7 +89,7 @@ class World:
         return self.runner.run(self.ask(event_id, actions, **more))
 
     def rank(self, event_id: str, positions: int, **more: Any) -> list[Decision]:
-        asked = {"event_id": event_id, "actions": ACTIONS, "unit": "ann", "sticky": True} | more
+        asked: dict[str, Any] = {"event_id": event_id, "actions": ACTIONS, "unit": "ann", "sticky": True} | more
         request, slots = np.eye(4).tobytes(), map(str, range(positions))
         requests = [DecisionRequest(slot=slot, request=request, encoding=DENSE, **asked) for slot in slots]
         return [result.decision for result in self.runner.run(self.service.decide_slots(DEFAULT_LOOP, requests))]

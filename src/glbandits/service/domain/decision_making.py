@@ -153,7 +153,7 @@ class DecisionMaker:
         if self._coefficients is None or isinstance(arms, SparseRows):
             # All coefficients of a sparse model would take longer than a prediction.
             with np.errstate(all="ignore"):
-                return self._bandit.predict(arms).tolist()
+                return list(map(float, self._bandit.predict(arms)))
         scores = np.dot(arms, self._coefficients.theta).tolist()  # without variances, unlike `Bandit.predict`
         intercept, mean = self._coefficients.intercept, self._link.mean
         return [score + intercept for score in scores] if self._is_linear else [mean(z + intercept) for z in scores]
