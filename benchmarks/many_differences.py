@@ -27,7 +27,7 @@ class ManyDifferences:
     """Add blocks of `BLOCK` units to many comparisons. The share of control is the same in all of them."""
 
     def __init__(self, loops: int) -> None:
-        self.units = 0
+        self.units, self.terms = 0, 0
         self._bets: Floats = BETS
         self._log_capital: Floats = np.zeros((2, loops, len(BETS)))
         self._terms, self._centres = np.zeros((2, loops)), np.zeros((2, loops))
@@ -39,10 +39,12 @@ class ManyDifferences:
         """Add a block: groups and values, (loops, `BLOCK`), and covariates, (loops, `BLOCK`, 2)."""
         if not self.units:
             self._bets = np.minimum(BETS * share * (1.0 - share), LARGEST_BET)
-        predicted = self._predicted(covariates)
-        weights = np.where(treated, 1.0 / (1.0 - share), -1.0 / share)
-        for side, sign in enumerate((1.0, -1.0)):
-            self._bet(side, sign, treated, share, values, predicted, weights)
+        else:
+            predicted = self._predicted(covariates)
+            weights = np.where(treated, 1.0 / (1.0 - share), -1.0 / share)
+            for side, sign in enumerate((1.0, -1.0)):
+                self._bet(side, sign, treated, share, values, predicted, weights)
+            self.terms += BLOCK
         self.units += BLOCK
         self._total += values.sum(axis=1)
         self._learn(np.where(treated, (share / (1.0 - share)) ** 2, 1.0), values, covariates)
@@ -51,7 +53,7 @@ class ManyDifferences:
 
     def log_evidence(self, value: Floats | float) -> Floats:
         """Evidence against a mean of at most `value` and of at least `value`, (2, loops)."""
-        excess = self._centres - self.units * np.array([[1.0], [-1.0]]) * value
+        excess = self._centres - self.terms * np.array([[1.0], [-1.0]]) * value
         result: Floats = np.logaddexp.reduce(
             LOG_SHARES + self._log_capital + self._bets * excess[:, :, np.newaxis], axis=2
         )
@@ -74,7 +76,7 @@ class ManyDifferences:
     ) -> None:
         term = sign * weights * (values - predicted)
         before = self._terms[side][:, np.newaxis] + np.cumsum(term, axis=1) - term
-        centre = np.clip(before / (PRIOR_ROWS + self.units + np.arange(BLOCK)), -1.0, 1.0)
+        centre = np.clip(before / (PRIOR_ROWS + self.terms + np.arange(BLOCK)), -1.0, 1.0)
         for index, bet in enumerate(self._bets):
             limit = LARGEST_LOSS / bet - 2.0
             of_bet = term
@@ -95,7 +97,7 @@ class ManyDifferences:
         self._centres[side] += centre.sum(axis=1)
 
     def _predicted(self, covariates: Floats | None) -> Floats:
-        mean = (self._total + 0.5) / (self.units + 1.0)
+        mean = self._total / self.units
         total = self._weight[:, np.newaxis]
         level = (total * self._means[:, 2:] + PRIOR_UNITS * mean[:, np.newaxis]) / (total + PRIOR_UNITS)
         if covariates is None:

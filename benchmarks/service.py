@@ -20,6 +20,7 @@ CONNECTIONS, SECONDS = 16, 1
 TURNS = int(os.environ.get("GLB_BENCHMARK_TURNS", "6"))
 """The cases take turns, because other work may use the machine. "Best" is the turn of a case with the least CPU,
 "median" is the median of its ratios to the bare reply of the same turn. One more turn warms up first."""
+LOOPS = "default,dense,guarded"
 EVENTS = 200
 """Number of decisions that receive rewards."""
 BARE, JSON, GUARDED, RANK = "bare uvicorn reply", "decision, JSON", "decision, guarded loop", "Personalizer rank"
@@ -68,7 +69,7 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
     key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
     options = [
         f"--store={store}",
-        "--loops=default,dense,guarded",
+        f"--loops={LOOPS}",
         f"--durability={durability}",
         f"--processes={processes}",
     ]
@@ -175,7 +176,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
 
 def _report_rankers(store: str, database: int) -> None:
     """Print the durable decisions per second of one ranker and of two."""
-    command, key = [*GLB, f"--store={store}", "--loops=default,dense,guarded"], new_key(store)
+    command, key = [*GLB, f"--store={store}", f"--loops={LOOPS}"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
         for name, _, requests in [case for case in cases_of(first, first, first) if case.name in WANTED]:
             degraded, turns = _degraded(first, second), dict[int, list[Measured]]({1: [], 2: []})

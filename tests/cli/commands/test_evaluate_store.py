@@ -42,8 +42,9 @@ def gain_over_log(folder: Path, *options: str) -> float:
 def test_control_group_is_compared_as_the_service_does(tmp_path: Path) -> None:
     store, clock = SqliteStore(tmp_path / "events.sqlite"), Clock()
     metrics = {"reward": MetricSettings(range=(0.0, 1.0), window=1.0, margin=0.02)}
-    settings = {"control": Control(share=0.3, by="event"), "metrics": metrics}
-    loop = Loop("default", store, clock, first_configuration=LoopConfig(width=4, reward_wait=1.0, **settings))
+    control = Control(share=0.3, by="event")
+    configuration = LoopConfig(width=4, reward_wait=1.0, control=control, metrics=metrics)
+    loop = Loop("default", store, clock, first_configuration=configuration)
     play(loop, store, clock, 200)
     clock.wait(60)
     loop.learn()

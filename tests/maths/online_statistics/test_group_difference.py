@@ -108,6 +108,14 @@ def test_estimate_without_covariates_is_the_difference_of_means() -> None:
     assert difference.mean == pytest.approx(difference.treatment.mean - difference.control.mean, abs=2e-3)
 
 
+def test_equal_values_have_no_difference() -> None:
+    rows = rows_of(5, 20, share=0.05)
+    assert compared(part_of(rows, 0, 1)).mean == 0.0
+    for value in (0.0, 1.0, 0.001):
+        difference = compared(rows._replace(values=np.full_like(rows.values, value)))
+        assert difference.mean == pytest.approx(0.0, abs=1e-12)
+
+
 def with_useful_covariate(rows: UnitRows, scale: float = 1.0, effect: float = 0.0) -> tuple[UnitRows, UnitRows]:
     """The same units with a covariate that tells most of their values, and without."""
     noise = np.random.default_rng(5).normal(size=len(rows.values))

@@ -7,6 +7,7 @@ import msgspec
 import polars as pl
 import pytest
 
+from glbandits.common.errors import InvalidInput
 from glbandits.common.export_manifest import Manifest, read_manifest
 from glbandits.service.domain.experiment import REWARD, Combination, MetricSettings
 from glbandits.service.export.loop_export import export_loop
@@ -105,3 +106,18 @@ def test_loop_without_counted_units_has_no_comparison(guarded: GuardedLoop, tmp_
     guarded.write([1.0] * 40)
     assert exported(guarded, tmp_path / "open").units is None
     assert compare_groups(tmp_path / "open") is None
+
+
+def test_damaged_units_are_refused(guarded: GuardedLoop, tmp_path: Path) -> None:
+    guarded.write([0.0, 1.0] * 32)
+    guarded.wait()
+    guarded.look()
+    exported(guarded, folder := tmp_path / "export")
+    table = pl.read_parquet(folder / UNITS)
+    for damaged in (table.head(5), table.drop("share")):
+        damaged.write_parquet(folder / UNITS)
+        with pytest.raises(InvalidInput):
+            compare_groups(folder)
+    (folder / UNITS).unlink()
+    with pytest.raises((InvalidInput, OSError)):
+        compare_groups(folder)

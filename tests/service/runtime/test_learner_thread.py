@@ -116,3 +116,15 @@ def test_a_failing_look_is_followed_by_an_update(
     monkeypatch.setattr(Loop, "has_newer_configuration", look)
     wait_until(lambda: len(looks) > 3)
     assert updates == ["learn", "learn"], "one more, so that the failure does not stay until the next update"
+
+
+def test_guardrails_do_not_wait_for_the_next_model(
+    started: Start, updates: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "LOOK_SECONDS", 0.0)
+    looks = list[int]()
+    loop = started()
+    wait_until(lambda: updates == ["learn"])
+    monkeypatch.setattr(loop.guardrails, "look", lambda _, learned_through: looks.append(learned_through))
+    wait_until(lambda: len(looks) > 2)
+    assert updates == ["learn"]

@@ -7,7 +7,8 @@ Unit i is in control with probability h_i, and its value is y_i. The term of `Co
 Its conditional mean is the expected difference of unit i between the groups, for any f_i that does not depend on the
 group of the unit, its value or later units. So the interval holds for any f. The variance of X_i is smallest if f_i
 predicts (1 - h_i) times the value in control plus h_i times that in treatment. f is a ridge regression of the values of
-earlier blocks on the covariates, in which a unit of treatment has the weight (h / (1 - h))^2.
+earlier blocks on the covariates, in which a unit of treatment has the weight (h / (1 - h))^2. The first block has no
+predictions, so it has no terms: without them, it would have the variance of thousands of units of a rare metric.
 
 The best constant bet is mean / variance of X. The variance is about v / (h (1 - h)), v the variance of the values, so
 the bets are multiples of h (1 - h) of the first unit.
@@ -95,7 +96,7 @@ class GroupDifference:
     @property
     def units(self) -> int:
         """The number of units in both groups."""
-        return self._sequence.rows
+        return int(self._groups[:, 0].sum())
 
     @property
     def treatment(self) -> GroupMean:
@@ -109,16 +110,18 @@ class GroupDifference:
 
     @property
     def mean(self) -> float:
-        """The estimate of the difference, treatment minus control; NaN before the first unit.
+        """The estimate of the difference, treatment minus control; NaN before the first unit, 0 after the first block.
 
         It differs from the difference of the two means by the control variate.
         """
-        return min(max(self._sequence.mean, -1.0), 1.0) if self.units else math.nan
+        if not self._sequence.rows:
+            return 0.0 if self.units else math.nan
+        return min(max(self._sequence.mean, -1.0), 1.0)
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Lower and upper bound of the difference.
 
-        With probability `level`, the intervals at all looks cover the mean difference of the units so far.
+        With probability `level`, all intervals cover the mean difference of the units after the first block.
         """
         low, high = sorted(self._sequence.interval(level))
         return low, high
@@ -149,19 +152,20 @@ class GroupDifference:
 
     def _add_block(self, rows: UnitRows) -> None:
         treated, share, values, covariates = rows
-        if not self.units:
+        units, total, _ = self._groups.sum(axis=0)
+        if not units:
             self._first_share = float(share[0])
             self._sequence = ConfidenceSequence(-1.0, bet_grid(self._first_share))
-        units, total, _ = self._groups.sum(axis=0)
-        predicted = self._regression.predict(covariates, (total + 0.5) / (units + 1.0))
-        self._sequence.add(
-            measure=np.tile([1.0, -1.0], (BLOCK, 1)),
-            reach=np.column_stack((1.0 / (1.0 - share), 1.0 / share)),
-            chosen=np.where(treated, 0, 1),
-            weights=np.where(treated, 1.0 / (1.0 - share), -1.0 / share),
-            rewards=values,
-            predicted=np.column_stack((predicted, predicted)),
-        )
+        else:
+            predicted = self._regression.predict(covariates, total / units)
+            self._sequence.add(
+                measure=np.tile([1.0, -1.0], (BLOCK, 1)),
+                reach=np.column_stack((1.0 / (1.0 - share), 1.0 / share)),
+                chosen=np.where(treated, 0, 1),
+                weights=np.where(treated, 1.0 / (1.0 - share), -1.0 / share),
+                rewards=values,
+                predicted=np.column_stack((predicted, predicted)),
+            )
         for group, members in enumerate((values[~treated], values[treated])):
             self._groups[group] += (len(members), members.sum(), np.square(members).sum())
         self._regression.add(np.where(treated, np.square(share / (1.0 - share)), 1.0), covariates, values)

@@ -5,14 +5,15 @@ that a replay computes the same outcome.
 """
 
 import math
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import asdict
 
-from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.links import find_link
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import Coefficients
 from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of, uniform_of
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Mode
@@ -71,6 +72,7 @@ class DecisionMaker:
     def __init__(self, model: PublishedModel) -> None:
         self.model, self._bandit, self._encoder = model, model.bandit, model.encoder
         self._link = find_link(model.bandit.policy.link)
+        self._is_linear = self._link.name == "identity"
         self._coefficients: Coefficients | None = None
 
     def make(
@@ -119,7 +121,7 @@ class DecisionMaker:
         baseline = int(allowed[0]) if request.baseline is None else request.baseline
         group, predicted = None, None
         if terms.control_share:
-            predicted = self._predicted(arms, choice.probabilities, baseline)
+            predicted = self._predicted(arms, probabilities, baseline)
             name = request.event_id if terms.alone or not unit else unit
             group = group_of(salt, name, terms.control_share)
         shown, probability = choice.chosen, probabilities[choice.chosen]
@@ -136,20 +138,22 @@ class DecisionMaker:
                 shown = index if index in allowed else baseline
         return Outcome(seed, group, choice.chosen, probabilities, shown, probability, predicted)
 
-    def _predicted(self, arms: Arms, probabilities: Floats, baseline: int) -> tuple[float, float] | None:
+    def _predicted(self, arms: Arms, probabilities: tuple[float, ...], baseline: int) -> tuple[float, float] | None:
         """Return the predicted reward of the baseline, and the mean over `probabilities`."""
         try:
-            with np.errstate(all="ignore"):
-                rewards = self._predict(arms)
-                predicted = float(rewards[baseline]), float(rewards @ probabilities)
+            rewards = self._predict(arms)
         except (InvalidInput, ArithmeticError):  # the policy has no estimate, or a score is too large for the link
             return None
-        return predicted if all(map(math.isfinite, predicted)) else None
+        predicted = rewards[baseline], sum(map(mul, rewards, probabilities))
+        return predicted if math.isfinite(predicted[0]) and math.isfinite(predicted[1]) else None
 
-    def _predict(self, arms: Arms) -> Floats:
-        # Scores without variances. For sparse models, all coefficients would take longer than a prediction.
+    def _predict(self, arms: Arms) -> list[float]:
         if self._coefficients is None and not self._bandit.sparse:
             self._coefficients = self._bandit.coefficients()
-        if self._coefficients is None:
-            return self._bandit.predict(arms)
-        return np.array([self._link.mean(score) for score in self._coefficients.scores(arms).tolist()])
+        if self._coefficients is None or isinstance(arms, SparseRows):
+            # All coefficients of a sparse model would take longer than a prediction.
+            with np.errstate(all="ignore"):
+                return self._bandit.predict(arms).tolist()
+        scores = np.dot(arms, self._coefficients.theta).tolist()  # without variances, unlike `Bandit.predict`
+        intercept, mean = self._coefficients.intercept, self._link.mean
+        return [score + intercept for score in scores] if self._is_linear else [mean(z + intercept) for z in scores]

@@ -8,6 +8,7 @@ import polars as pl
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.text_format import NO_VALUE, significant
+from glbandits.common.errors import InvalidInput
 from glbandits.common.export_manifest import Manifest, read_manifest
 from glbandits.evaluation.comparison_result import GroupComparison
 from glbandits.evaluation.readers.table_log import convert_polars_errors
@@ -18,6 +19,7 @@ from glbandits.service.domain.guardrail_report import MetricReport
 from glbandits.service.domain.metric_comparison import MetricComparison
 from glbandits.service.domain.unit_outcomes import UnitLog, UnitOutcome
 
+COLUMNS = ("metric", "number", "at", "group", "share", "value", "predicted")
 NOTE = "Each bound of an interval is wrong at some look in at most 5 % of loops, however often one looks."
 
 
@@ -39,7 +41,12 @@ def compare_groups(folder: Path) -> GroupComparison | None:
     if manifest.units is None:
         return None
     with convert_polars_errors():
-        table = pl.read_parquet(folder / manifest.units.name)
+        table = pl.read_parquet(folder / manifest.units.name, columns=list(COLUMNS))
+    if len(table) != manifest.units.rows:
+        raise InvalidInput(
+            f"the export is damaged: {manifest.units.name} has {len(table):,} rows, and its manifest says "
+            f"{manifest.units.rows:,}. Export the log again"
+        )
     reports = list(_reports(manifest, table))
     rows, sentences = [], []
     for report in reports:

@@ -271,9 +271,9 @@ class Service:
             for name, loop in self.loops.items():
                 now = time.monotonic()
                 # The present configuration counts: its interval may have become shorter since the last update.
-                is_late = now >= updated[name] + loop.configuration.model_update
-                is_due = changed or is_late or loop.guardrails.is_behind
-                if is_due or now >= looked[name] + LOOK_SECONDS or loop.is_relearning:
+                is_due = changed or now >= updated[name] + loop.configuration.model_update
+                is_behind = loop.is_relearning or loop.guardrails.is_behind
+                if is_due or now >= looked[name] + LOOK_SECONDS or is_behind:
                     self._learn_loop(_activity(name), loop, is_due=is_due)
                     looked[name] = time.monotonic()
                 if is_due:
@@ -282,8 +282,8 @@ class Service:
     def _learn_loop(self, activity: str, loop: Loop, *, is_due: bool) -> None:
         """Learn one loop, or read its model from the store, if that is due or its configuration has changed.
 
-        If its log must be learned again, learn a batch of it. After a failure decisions use the present model, and the
-        next look tries again.
+        Guardrails do not wait for that. If its log must be learned again, learn a batch of it. After a failure
+        decisions use the present model, and the next look tries again.
         """
         try:
             if is_due or activity in self._failures.failing or loop.has_newer_configuration():
@@ -291,6 +291,8 @@ class Service:
                     loop.learn()
                 else:
                     loop.refresh()
+            elif self.learns():
+                loop.guardrails.look(loop.configuration, loop.published.learned_through)
             if loop.is_relearning and self.learns():
                 loop.relearn()
             self._failures.succeeded(activity)

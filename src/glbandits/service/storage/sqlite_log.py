@@ -5,7 +5,7 @@ SQLite releases the GIL at every row that it returns, and a busy event loop may 
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -54,8 +54,9 @@ HAS_EVENTS = """
 """Selects whether the log has a decision of one of the events. The parameter is that of FIND_DECISIONS."""
 FIND_UNITS = """
     SELECT json_group_array(json_array(u.loop_name, u.unit, u.first, u.since))
-    FROM json_each(?) AS wanted CROSS JOIN units AS u
-    ON u.loop_name = json_extract(wanted.value, '$[0]') AND u.unit = json_extract(wanted.value, '$[1]')"""
+    FROM json_each(?) AS names CROSS JOIN json_each(names.value) AS wanted
+    CROSS JOIN units AS u ON u.loop_name = names.key AND u.unit = wanted.value"""
+"""Selects units. The parameter is a JSON object of hashes by loop."""
 FIND_KEYS = """
     SELECT json_group_array(json_array(r.decision, r.metric, r.key, r.sequence, r.late))
     FROM json_each(?) AS wanted CROSS JOIN rewards AS r
@@ -123,18 +124,23 @@ def _named(connection: sqlite3.Connection, events: Sequence[Event]) -> Sequence[
 
 def _names(events: Sequence[Event]) -> str:
     """Return the event ids by loop, as JSON."""
+    return _by_loop((event.loop, event.event_id) for event in events)
+
+
+def _by_loop(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return the second parts by the first ones, as JSON."""
     names: dict[str, set[str]] = {}
-    for event in events:
-        names.setdefault(event.loop, set()).add(event.event_id)
+    for loop_name, name in pairs:
+        names.setdefault(loop_name, set()).add(name)
     return _json(names)
 
 
 def _units(connection: sqlite3.Connection, events: Sequence[Event]) -> dict[UnitName, UnitStart]:
     """Return the units of the log that the events name."""
-    names = {name for event in events if (name := unit_of(event))}
+    names = [name for event in events if (name := unit_of(event))]
     if not names:
         return {}
-    rows = decode_json(connection.execute(FIND_UNITS, (_json(names),)).fetchone()[0])
+    rows = decode_json(connection.execute(FIND_UNITS, (_by_loop(names),)).fetchone()[0])
     return {(loop_name, unit): UnitStart(first, since) for loop_name, unit, first, since in rows}
 
 

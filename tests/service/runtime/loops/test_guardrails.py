@@ -101,7 +101,7 @@ def test_looks_and_restarts_at_any_time_give_the_same_state(
         guarded.clock.wait(rng.uniform(0.0, 20.0))
         if rng.random() < 0.5:
             with monkeypatch.context() as patch:
-                patch.setattr(unit_counter, "LOOK_SECONDS", -1.0)
+                patch.setattr(unit_counter, "LONGEST_LOOK", -1.0)
                 patch.setattr(unit_counter, "PAGE", rng.randrange(1, 40))
                 guarded.guardrails.look(guarded.configuration, LEARNED)
         if rng.random() < 0.3:
@@ -324,6 +324,16 @@ def test_a_damaged_document_is_counted_again(stopped: GuardedLoop, caplog: pytes
     assert stopped.guardrails.state.metrics["returned"].numbers == before.metrics["returned"].numbers
 
 
+def test_settings_that_are_damaged_are_counted_again(stopped: GuardedLoop, caplog: pytest.LogCaptureFixture) -> None:
+    metrics = stopped.guardrails.state.metrics
+    damaged = replace(metrics["returned"], settings=replace(RETURNED, window="soon"))
+    stopped.guardrails._save(replace(stopped.guardrails.state, metrics=metrics | {"returned": damaged}))
+    stopped.guardrails = stopped.opened()
+    assert "its guardrails cannot be read" in caplog.text
+    stopped.look()
+    assert stopped.is_stopped()
+
+
 def test_a_state_of_another_version_is_counted_again(stopped: GuardedLoop) -> None:
     numbers = stopped.guardrails.state.metrics["returned"].numbers
     stopped.guardrails._save(
@@ -371,7 +381,7 @@ def test_a_deleted_loop_starts_from_nothing(stopped: GuardedLoop) -> None:
 def test_a_look_is_bounded_and_continues(guarded: GuardedLoop, monkeypatch: pytest.MonkeyPatch) -> None:
     guarded.write([0.0] * 200)
     guarded.wait()
-    monkeypatch.setattr(unit_counter, "LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(unit_counter, "LONGEST_LOOK", -1.0)
     counted = list[int]()
     while not counted or guarded.guardrails.is_behind:
         guarded.guardrails.look(guarded.configuration, LEARNED)

@@ -113,7 +113,8 @@ class LoopGuardrails:
         self._version = 0 if document is None else document.version
         try:
             state = GuardrailState() if document is None else msgspec.msgpack.decode(document.body, type=GuardrailState)
-            for comparison in state.metrics.values():
+            for name, comparison in state.metrics.items():
+                comparison.settings.check(name)
                 comparison.difference()
         except (msgspec.MsgspecError, ValueError) as error:
             log.error("Loop %s: its guardrails cannot be read (%s). They count the log again.", self._name, error)
@@ -123,7 +124,7 @@ class LoopGuardrails:
     def look(self, configuration: LoopConfig, learned_through: int) -> None:
         """Count units whose windows have closed, check the guardrails, and save the result.
 
-        Ends after about `LOOK_SECONDS`. `learned_through` is the last decision that the model has learned.
+        Ends after about `LONGEST_LOOK`. `learned_through` is the last decision that the model has learned.
         """
         if configuration.control is None and not self._version:
             return

@@ -20,7 +20,7 @@ GRACE = 10.0
 """Seconds from the end of a window until its units count: after `REWARD_TIMEOUT` no write of a number is pending."""
 PAGE = 32
 """Units that are read at a time."""
-LOOK_SECONDS = 0.2
+LONGEST_LOOK = 0.2
 """Seconds after which a look ends. It continues at the next tick of the learner."""
 
 
@@ -58,7 +58,7 @@ class UnitCounter:
             now: the present timestamp.
             learned_through: the last decision that the model has learned.
         """
-        end, last = self._monotonic() + LOOK_SECONDS, self._store.last_sequence(self._loop_name)
+        end, last = self._monotonic() + LONGEST_LOOK, self._store.last_sequence(self._loop_name)
         self._note_time(metrics.values(), last)
         behind = list(metrics)
         while behind and not self._stop.is_set():
