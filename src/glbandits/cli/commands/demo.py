@@ -182,7 +182,9 @@ def _introduce(console: Console, server: DemoServer, browser: bool) -> None:
     console.print(f"Dashboard: {dashboard}", soft_wrap=True)
     console.print(
         f"A shop has {len(OFFERS)} offers. Each kind of customer has a favourite, which the server\n"
-        f"does not know. It learns from clicks, {REWARD_WINDOW} after each decision.\n"
+        f"does not know. It learns from clicks, {REWARD_WINDOW} after each decision. A fifth of\n"
+        "the customers are the control group. A guardrail stops the loop if it makes\n"
+        "customers return more.\n"
     )
     if browser:
         webbrowser.open(dashboard)
@@ -255,6 +257,7 @@ def _summarize(console: Console, shop: Shop, store: Path | None) -> None:
         "Next:",
         "  glb serve --reward-window 5s   # your own server; it prints a curl command",
         "  glb demo --keep                # this server, until you press Ctrl-C",
+        "  glb demo --harm                # customers return their favourites, and a guardrail stops the loop",
         *([] if store is None else [f"  glb replay {store} --verify   # repeat every decision from the log"]),
         "  docs/service.md, docs/personalizer.md, docs/dashboard.md",
     ]
