@@ -175,7 +175,7 @@ class EventClassifier:
     def _classify_reward(self, reward: Reward) -> Receipt:
         if reward.refusal:
             return Receipt(OUT_OF_RANGE, 0, reward.refusal)
-        decision = self._known.get((reward.loop, reward.event_id, reward.slot))
+        decision = self.decision_of(reward)
         if decision is None:
             return Receipt(UNKNOWN, 0)
         if decision.reward_range is not None and reward.value is not None and not reward.metric:
@@ -196,6 +196,13 @@ class EventClassifier:
         if reward.cascade:
             self._mark_unobserved(reward, decision)
         return receipt
+
+    def decision_of(self, reward: Reward) -> KnownDecision | None:
+        """Return the decision of a reward; for a metric without a slot, the first one of its event."""
+        decision = self._known.get((reward.loop, reward.event_id, reward.slot))
+        if decision is None and reward.metric and not reward.slot:  # a metric belongs to the unit, not to a slot
+            return min(self._slots_of(reward), key=lambda known: known.sequence, default=None)
+        return decision
 
     def _mark_unobserved(self, reward: Reward, decision: KnownDecision) -> None:
         """Add a reward without a value to each later slot of the event that has none. A late one would say nothing."""

@@ -69,8 +69,15 @@ class TestMetrics:
         site.ask("POST", "/v1/rank", {"eventId": "e", "arms": ARMS, "k": 2, "unit": "me"})
         assert send(site, {"ms": 1}, position=1) == {"ms": "accepted"}
         sent = {"eventId": "e", "metrics": {"ms": 1}}
-        assert "send a position" in site.refusal("POST", "/v1/metrics", sent)[1]
         assert site.refusal("POST", "/v1/metrics", sent | {"position": 7})[0] == 404
+        assert site.refusal("POST", "/v1/metrics", sent | {"eventId": "x"})[1].endswith("of the event 'x'")
+
+    def test_numbers_without_a_position_are_of_the_first_slot(self, site: Site) -> None:
+        site.ask("POST", "/v1/rank", {"eventId": "e", "arms": ARMS, "k": 3, "unit": "me"})
+        assert send(site, {"ms": 5}) == {"ms": "accepted"}
+        assert send(site, {"ms": 6}, position=0) == {"ms": "duplicate"}
+        slots = [site.ask("GET", f"/v1/events/e?slot={slot}").json()["rewards"] for slot in range(3)]
+        assert [[each["value"] for each in rewards] for rewards in slots] == [[5.0], [], []]
 
     @pytest.mark.parametrize(
         ("metrics", "phrase"),
