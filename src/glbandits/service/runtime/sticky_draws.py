@@ -51,7 +51,7 @@ class StickyDraws:
         # A draw that was repeated and is not among these decisions is older than all of them.
         older = {each.decision.repeats for each in logged if names.issuperset(each.decision.actions)}
         older -= {"", *(each.decision.event_id for each in logged)}
-        found = [each for name in older if (each := self._store.decision(loop_name, name, slot))]
+        found = [draw for name in older if (draw := self._store.decision(loop_name, name, slot))]
         logged += sorted(found, key=lambda each: -each.sequence)
         return next((each.decision for each in logged if can_repeat(each.decision, decision, sticky_for)), None)
 
