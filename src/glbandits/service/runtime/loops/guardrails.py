@@ -48,6 +48,8 @@ class GuardrailState(msgspec.Struct, frozen=True):
 
     metrics: dict[str, MetricComparison] = {}
     fallback: Fallback | None = None
+    rule: tuple[str, str] | None = None
+    """`Control.rule` of the units that are counted."""
 
     @property
     def wrong_ratio(self) -> bool:
@@ -133,38 +135,41 @@ class LoopGuardrails:
             if configuration.control is None:
                 self.is_behind = False
                 return
-            metrics = self._begun(configuration)
+            rule = configuration.control.rule
+            metrics = self._begun(configuration, rule)
             self.is_behind = self._counter.count(metrics, self._clock(), learned_through)
-            self._save(self._checked(metrics))
+            self._save(self._checked(replace(self.state, metrics=metrics, rule=rule)))
 
-    def _begun(self, configuration: LoopConfig) -> dict[str, MetricComparison]:
-        """Return the comparisons for the metrics of a configuration. Metrics that count otherwise start again."""
-        begun = {}
+    def _begun(self, configuration: LoopConfig, rule: tuple[str, str]) -> dict[str, MetricComparison]:
+        """Return the comparisons for the metrics of a configuration.
+
+        Metrics that count otherwise start again; after a change of the rule of control, all do.
+        """
+        begun, present = {}, self.state.metrics if self.state.rule == rule else {}
         for name, settings in configuration.compared().items():
-            comparison = self.state.metrics.get(name)
+            comparison = present.get(name)
             if comparison is None or not comparison.counts_like(settings):
-                comparison = MetricComparison(settings=settings, after=self._declared_after(name, settings))
+                comparison = MetricComparison(settings=settings, after=self._declared_after(name, settings, rule))
             elif comparison.settings != settings:
                 comparison = replace(comparison, settings=settings, alarm=None).checked(name, self._clock())
             begun[name] = comparison
         return begun
 
-    def _declared_after(self, name: str, settings: MetricSettings) -> int:
-        """Return the sequence number of the last decision before a metric was declared with its settings."""
+    def _declared_after(self, name: str, settings: MetricSettings, rule: tuple[str, str]) -> int:
+        """Return the sequence number of the last decision before a metric was declared with its settings and rule."""
         fresh, since = MetricComparison(settings=settings, after=0), 0
         for document in reversed(self._store.documents(self._name, CONFIGURATION)):
             configuration = msgspec.json.decode(document.body, type=LoopConfig)
-            declared = configuration.compared().get(name)
-            if configuration.control is None or declared is None or not fresh.counts_like(declared):
+            declared, control = configuration.compared().get(name), configuration.control
+            if control is None or control.rule != rule or declared is None or not fresh.counts_like(declared):
                 break
             since = document.timestamp
         return self._store.last_sequence(self._name, before=since)
 
-    def _checked(self, metrics: dict[str, MetricComparison]) -> GuardrailState:
-        """Return the state with new comparisons, and with the consequences of their alarms."""
-        state = replace(self.state, metrics=metrics)
+    def _checked(self, state: GuardrailState) -> GuardrailState:
+        """Return the state with the consequences of the alarms."""
         for name, alarm in state.alarms().items():
-            if state.fallback is None and metrics[name].settings.action is GuardrailAction.FALLBACK:
+            if state.fallback is None and state.metrics[name].settings.action is GuardrailAction.FALLBACK:
                 state = replace(state, fallback=Fallback(alarm.at, name, alarm.sentence))
         return state
 
@@ -200,7 +205,7 @@ class LoopGuardrails:
                     name: MetricComparison(settings=own.settings, after=after)
                     for name, own in self.state.metrics.items()
                 }
-                if self._save(GuardrailState(metrics)):
+                if self._save(replace(self.state, metrics=metrics, fallback=None)):
                     log.warning("Loop %s was resumed: it decides again.", self._name)
                     return
 
