@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.service.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, UnitStart
 
 DecisionName: TypeAlias = tuple[str, str, str]
@@ -31,6 +31,14 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 # Looking up a member of an enum for each event would be too slow.
 ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = EventStatus
 
+NAMES = {
+    "loop": "a loop name",
+    "event_id": "an event id",
+    "slot": "a slot",
+    "key": "a key",
+    "metric": "the name of a metric",
+}
+"""Fields of events that are names."""
 ACTION_SIZE = 128
 """Approximate bytes of an action in memory beside its features: its id and its probability."""
 # Not `os.urandom`, which releases the GIL at every call. The ids need not be secret: a reward needs an API key.
@@ -262,6 +270,6 @@ def check_events(events: Iterable[Event]) -> None:
     for event in events:
         if isinstance(event, Reward) and not math.isfinite(event.value or 0.0):
             raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
-        names = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key", "metric")}
-        if "\0" in "".join(names.values()):
-            raise InvalidInput(f"loop names, event ids, slots, keys and metrics must not contain NUL; got {names}")
+        for field, what in NAMES.items():
+            if "\0" in (name := getattr(event, field, "")):
+                raise InvalidInput(f"{what} must not contain the character NUL; got {value_text(name)}")

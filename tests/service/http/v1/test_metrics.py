@@ -101,6 +101,11 @@ class TestMetrics:
         assert (status, phrase in detail) == (400, True), detail
         assert site.ask("GET", "/v1/events/e").json()["rewards"] == []
 
+    def test_a_key_with_nul_is_refused(self, site: Site) -> None:
+        site.decide(eventId="e")
+        detail = site.refusal("POST", "/v1/metrics", {"eventId": "e", "metrics": {"ms": 1}, "key": "a\0b"})[1]
+        assert detail == "a key must not contain the character NUL; got 'a\\x00b'"
+
     def test_numbers_that_are_no_json_are_refused(self, site: Site) -> None:
         site.decide(eventId="e")
         for number in (b"NaN", b"1e999", b"Infinity"):
