@@ -102,16 +102,7 @@ class Loop:
         return saved.model is not None
 
     def _adopt(self, snapshot: Snapshot, bandit: Bandit) -> None:
-        self.published = PublishedModel(
-            snapshot.epoch,
-            snapshot.learned_through,
-            bandit,
-            encoder_of(bandit, self._hashings),
-            snapshot.set_aside,
-            snapshot.invalidating,
-            snapshot.evidence,
-            snapshot.relearn_after,
-        )
+        self.published = PublishedModel.of_snapshot(snapshot, bandit, encoder_of(bandit, self._hashings))
         self._saved_through = snapshot.learned_through
         self._invalidating = read_invalidating(self._store, self.name, snapshot.epoch)
 
