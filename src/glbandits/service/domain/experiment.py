@@ -71,11 +71,6 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"breaks; got {value_text(self.show)}"
             )
 
-    @property
-    def rule(self) -> tuple[str, str]:
-        """What is compared with what. Units under different rules are not compared."""
-        return self.by, self.show
-
 
 class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A metric of a loop, and its guardrail."""
