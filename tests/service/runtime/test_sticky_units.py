@@ -320,8 +320,10 @@ def test_a_draw_in_memory_is_repeated_if_the_store_does_not_answer(world: World)
     assert world.decide("1").repeats == "0"
 
 
-def test_a_draw_is_found_after_many_repeats(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sticky_draws, "LOOKED_BACK", 3)
-    world.decide("0")
-    world.decide("1", excluded=(world.decide("first").shown,))
-    assert [world.decide(f"again {number}").repeats for number in range(9)] == ["1"] * 9
+def test_a_draw_is_found_after_many_repeats_and_other_decisions(world: World) -> None:
+    world.decide("1", excluded=(world.decide("0").shown,))
+    assert {world.decide(f"again {number}").repeats for number in range(15)} == {"1"}
+    for number in range(30):
+        world.decide(f"other {number}", ACTIONS[:3])
+    assert world.decide("2").repeats == "1"
+    assert world.decide("other", ACTIONS[:3]).repeats == "other 0"

@@ -1,16 +1,17 @@
 """Earlier draws of sticky units, in the store and in memory."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from glbandits.service.domain.events import Decision
+from glbandits.service.domain.events import Decision, LoggedDecision
 from glbandits.service.domain.sticky_units import can_repeat
 from glbandits.service.storage.event_store import EventStore
 
-LOOKED_BACK = 100
-"""Decisions of a unit that are searched for a draw, beside those of the same event."""
+LOOKED_BACK = 10, 100
+"""Decisions of a unit that are searched for a draw, beside those of the same event; more if there is none in few."""
 MOST_ACTIONS = 200_000
 """Actions of all draws in memory, at most: about 20 MB with short ids, and 80 MB with the longest ones."""
 
@@ -40,20 +41,25 @@ class StickyDraws:
 
         Blocks.
         """
-        loop_name, slot, names = decision.loop, decision.slot, frozenset(decision.actions)
-        limit = LOOKED_BACK + len(decision.slots)
-        logged = [
-            each for each in self._store.latest_of_unit(loop_name, decision.unit, limit) if each.decision.slot == slot
-        ]
-        for each in logged:
+        for limit in LOOKED_BACK:
+            logged = self._store.latest_of_unit(decision.loop, decision.unit, limit + len(decision.slots))
+            draw = self._newest(logged, decision, sticky_for)
+            if draw is not None or len(logged) < limit:
+                return draw
+        return None
+
+    def _newest(self, logged: Sequence[LoggedDecision], decision: Decision, sticky_for: int) -> Decision | None:
+        names, slot = frozenset(decision.actions), decision.slot
+        newest = [each for each in logged if each.decision.slot == slot]
+        for each in newest:
             if each.decision.event_id == decision.event_id:
                 return each.decision
         # A draw that was repeated and is not among these decisions is older than all of them.
-        older = {each.decision.repeats for each in logged if names.issuperset(each.decision.actions)}
-        older -= {"", *(each.decision.event_id for each in logged)}
-        found = [draw for name in older if (draw := self._store.decision(loop_name, name, slot))]
-        logged += sorted(found, key=lambda each: -each.sequence)
-        return next((each.decision for each in logged if can_repeat(each.decision, decision, sticky_for)), None)
+        older = {each.decision.repeats for each in newest if names.issuperset(each.decision.actions)}
+        older -= {"", *(each.decision.event_id for each in newest)}
+        found = [draw for name in older if (draw := self._store.decision(decision.loop, name, slot))]
+        newest += sorted(found, key=lambda draw: -draw.sequence)
+        return next((each.decision for each in newest if can_repeat(each.decision, decision, sticky_for)), None)
 
     def note(self, draw: Decision) -> None:
         """Remember a new draw of a sticky unit."""
