@@ -112,8 +112,8 @@ class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             )
         if not low <= self.default <= high:
             raise InvalidInput(
-                f"the default of metric {name!r} must be in its range, {list(self.range)}; got {self.default:g}. Send "
-                "default too, the number of a unit for which none came"
+                f"the default of metric {name!r} must be in its range, {list(self.range)}; got {self.default:g}. Set "
+                "default to the number of a unit for which none came"
             )
         if not 0.0 <= self.margin < high - low:
             raise InvalidInput(
