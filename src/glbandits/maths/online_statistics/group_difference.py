@@ -110,13 +110,12 @@ class GroupDifference:
 
     @property
     def mean(self) -> float:
-        """The estimate of the difference, treatment minus control; NaN before the first unit, 0 after the first block.
+        """The estimate of the difference, treatment minus control; NaN before the second block.
 
         It differs from the difference of the two means by the control variate.
         """
-        if not self._sequence.rows:
-            return 0.0 if self.units else math.nan
-        return min(max(self._sequence.mean, -1.0), 1.0)
+        mean = self._sequence.mean
+        return mean if math.isnan(mean) else min(max(mean, -1.0), 1.0)
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Lower and upper bound of the difference.
