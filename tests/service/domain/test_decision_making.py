@@ -34,7 +34,7 @@ def maker_of(*, policy: str = "optimist", rounds: int = 60, **settings: Any) -> 
 
 def made(maker: tuple[DecisionMaker, LoopConfig], event_id: str, *, fallback: bool = False, **more: Any) -> Decision:
     request = DecisionRequest(event_id=event_id, request=ARMS.tobytes(), encoding=DENSE, actions=ACTIONS, **more)
-    return maker[0].make(request, maker[1], "shop", SALT, 1, fallback=fallback)
+    return maker[0].make(request, maker[1], "shop", (SALT, SALT), 1, fallback=fallback)
 
 
 def control_of(maker: tuple[DecisionMaker, LoopConfig], count: int = 400, **more: Any) -> list[Decision]:
@@ -180,5 +180,5 @@ def test_predictions_that_are_not_finite_are_left_out() -> None:
     maker = DecisionMaker(PublishedModel(0, 0, bandit, encoder_of(bandit))), configuration
     features = np.array([[1e49], [1.0], [0.0]])
     request = DecisionRequest(event_id="e", request=features.tobytes(), encoding=DENSE, actions=ACTIONS)
-    decision = maker[0].make(request, configuration, "shop", SALT, 1, fallback=False)
+    decision = maker[0].make(request, configuration, "shop", (SALT, SALT), 1, fallback=False)
     assert decision.predicted is None or all(map(math.isfinite, decision.predicted))

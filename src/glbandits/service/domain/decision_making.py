@@ -80,13 +80,16 @@ class DecisionMaker:
         request: DecisionRequest,
         configuration: LoopConfig,
         loop_name: str,
-        salt: str,
+        salts: tuple[str, str],
         now: int,
         *,
         fallback: bool,
     ) -> Decision:
-        """Return the decision of a request. It has a hash of the unit. Raises InvalidInput if the width is wrong."""
-        width, unit = width_of(request, self._encoder), hashed_unit(salt, request.unit) if request.unit else ""
+        """Return the decision of a request. It has a hash of the unit. Raises InvalidInput if the width is wrong.
+
+        `salts` are that of the loop and that of its units.
+        """
+        width, unit = width_of(request, self._encoder), hashed_unit(salts[1], request.unit) if request.unit else ""
         if width != self._bandit.dim:
             raise InvalidInput(
                 f"an action must have {self._bandit.dim} features, the width of the loop; got {width:g}. Send as many, "
@@ -101,7 +104,7 @@ class DecisionMaker:
         return Decision(
             **asdict(request) | own,
             **terms._asdict(),
-            **self.decide(request, unit, terms, salt)._asdict(),
+            **self.decide(request, unit, terms, salts[0])._asdict(),
             loop=loop_name,
             timestamp=now,
             epoch=self.model.epoch,

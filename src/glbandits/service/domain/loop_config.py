@@ -215,6 +215,11 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
                 field="reward_range",
             )
 
+    @property
+    def assignment(self) -> tuple[str, str] | None:
+        """The rule of the control group, except its share: what is assigned, and what control gets. None: no group."""
+        return None if self.control is None else (self.control.by, self.control.show)
+
     def compared(self) -> dict[str, MetricSettings]:
         """Return the metrics by which the groups are compared. The reward is one, unless it is unbounded."""
         limits = self.reward_limits()

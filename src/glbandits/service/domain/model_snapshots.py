@@ -43,6 +43,12 @@ class PublishedModel(NamedTuple):
     """The model has learned the decisions of the log after this sequence number, and nothing else. None if the log does
     not have all that it has learned: decisions were deleted, or the model comes from a file or `glb models use`."""
 
+    @classmethod
+    def of_snapshot(cls, snapshot: "Snapshot", bandit: Bandit, encoder: RequestEncoder) -> "PublishedModel":
+        """Return the model of a snapshot. `bandit` is its model, loaded."""
+        own = {name: getattr(snapshot, name) for name in cls._fields if name not in ("bandit", "encoder")}
+        return cls(bandit=bandit, encoder=encoder, **own)
+
     def after(self, bandit: Bandit, outcomes: Sequence[LearningOutcome]) -> "PublishedModel":
         """Return this model with a bandit that has learned more decisions, whose outcomes are counted."""
         invalidating = outcomes.count(LearningOutcome.INVALIDATING)

@@ -292,7 +292,7 @@ class Service:
                 else:
                     loop.refresh()
             elif self.learns():
-                loop.guardrails.look(loop.configuration, loop.published.learned_through)
+                loop.look_at_guardrails()
             if loop.is_relearning and self.learns():
                 loop.relearn()
             self._failures.succeeded(activity)

@@ -41,6 +41,7 @@ class GuardedLoop:
 
     def __init__(self, store: EventStore, **settings: Any) -> None:
         self.store, self.clock, self.units = store, Clock(), 0
+        self.configuration, self.assigned_since = LoopConfig(), 0
         self.configure(**settings)
         self.guardrails = self.opened()
 
@@ -49,8 +50,10 @@ class GuardedLoop:
         return LoopGuardrails(LOOP, self.store, self.clock)
 
     def configure(self, **settings: Any) -> None:
-        self.configuration = configuration(**settings)
+        before, self.configuration = self.configuration, configuration(**settings)
         self.store.save_document(LOOP, CONFIGURATION, self.clock(), msgspec.json.encode(self.configuration))
+        if before.assignment != self.configuration.assignment:
+            self.assigned_since = self.store.newest_version(LOOP, CONFIGURATION)
 
     def write(self, returned: Iterable[float | None], *, treated: bool | None = None, **changed: Any) -> list[Decision]:
         """Write a unit for each number, each with a decision. None: the unit has no number."""
@@ -80,9 +83,9 @@ class GuardedLoop:
 
     def look(self, learned_through: int = LEARNED) -> None:
         """Look until nothing is left."""
-        self.guardrails.look(self.configuration, learned_through)
+        self.guardrails.look(self.configuration, self.assigned_since, learned_through)
         while self.guardrails.is_behind:
-            self.guardrails.look(self.configuration, learned_through)
+            self.guardrails.look(self.configuration, self.assigned_since, learned_through)
 
     def is_stopped(self) -> bool:
         return self.guardrails.fallback

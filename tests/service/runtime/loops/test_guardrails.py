@@ -51,7 +51,7 @@ def test_a_loop_without_control_costs_nothing(store: SqliteStore) -> None:
     guarded.write([1.0] * 64, group=None, control_share=0.0)
     guarded.wait()
     store.close()  # a query would raise
-    guarded.guardrails.look(guarded.configuration, LEARNED)
+    guarded.guardrails.look(guarded.configuration, 1, LEARNED)
     report = guarded.guardrails.report(guarded.configuration)
     assert (report.state, report.metrics, report.sample_ratio) == ("off", [], None)
     assert report.sentence == "The loop has no control group, so nothing is compared."
@@ -103,7 +103,7 @@ def test_looks_and_restarts_at_any_time_give_the_same_state(
             with monkeypatch.context() as patch:
                 patch.setattr(unit_counter, "LONGEST_LOOK", -1.0)
                 patch.setattr(unit_counter, "PAGE", rng.randrange(1, 40))
-                guarded.guardrails.look(guarded.configuration, LEARNED)
+                guarded.guardrails.look(guarded.configuration, 1, LEARNED)
         if rng.random() < 0.3:
             guarded.guardrails = guarded.opened()
     guarded.clock.wait(5 * WINDOW)
@@ -182,11 +182,11 @@ def test_two_learners_cannot_both_save(guarded: GuardedLoop) -> None:
         return saved[-1]
 
     guarded.store.save_documents = record  # type: ignore[method-assign]
-    other.look(guarded.configuration, LEARNED)
+    other.look(guarded.configuration, 1, LEARNED)
     other._refresh = refresh  # type: ignore[method-assign]
     assert saved == [False]
     assert not other.state.metrics
-    other.look(guarded.configuration, LEARNED)
+    other.look(guarded.configuration, 1, LEARNED)
     assert saved == [False]
     assert other.state == guarded.guardrails.state
 
@@ -298,7 +298,7 @@ def test_control_may_be_switched_off_and_on(guarded: GuardedLoop) -> None:
     guarded.write([0.0] * 20, control_share=0.5)
     guarded.wait()
     guarded.look()
-    assert guarded.units_counted() == 40
+    assert guarded.units_counted() == 20  # with new groups
 
 
 def test_control_that_is_switched_on_late_skips_the_log_before(store: SqliteStore) -> None:
@@ -385,7 +385,7 @@ def test_a_look_is_bounded_and_continues(guarded: GuardedLoop, monkeypatch: pyte
     monkeypatch.setattr(unit_counter, "LONGEST_LOOK", -1.0)
     counted = list[int]()
     while not counted or guarded.guardrails.is_behind:
-        guarded.guardrails.look(guarded.configuration, LEARNED)
+        guarded.guardrails.look(guarded.configuration, 1, LEARNED)
         counted.append(guarded.units_counted())
     assert counted == [32, 64, 96, 128, 160, 192, 200]
     guarded.guardrails.is_behind = True
@@ -399,7 +399,7 @@ def test_a_look_ends_when_the_server_stops(guarded: GuardedLoop) -> None:
     guarded.write([0.0] * 64)
     guarded.wait()
     guarded.guardrails = LoopGuardrails(LOOP, guarded.store, guarded.clock, stop=stop)
-    guarded.guardrails.look(guarded.configuration, LEARNED)
+    guarded.guardrails.look(guarded.configuration, 1, LEARNED)
     assert guarded.units_counted() == 0
 
 

@@ -51,6 +51,10 @@ class GuardrailState(msgspec.Struct, frozen=True):
 
     metrics: dict[str, MetricComparison] = {}
     fallback: Fallback | None = None
+    assigned_since: int = 0
+    """See `SavedLoop.assigned_since`. All comparisons start again when it changes."""
+    resumed: int = 0
+    """The number of fallbacks that a person has ended."""
 
     @property
     def wrong_ratio(self) -> bool:
@@ -124,10 +128,11 @@ class LoopGuardrails:
             state = GuardrailState()
         self.state = state
 
-    def look(self, configuration: LoopConfig, learned_through: int) -> None:
+    def look(self, configuration: LoopConfig, assigned_since: int, learned_through: int) -> None:
         """Count units whose windows have closed, check the guardrails, and save the result.
 
-        Ends after about `LONGEST_LOOK`. `learned_through` is the last decision that the model has learned.
+        Ends after about `LONGEST_LOOK`. `assigned_since` is that of the configuration, `learned_through` the last
+        decision that the model has learned.
         """
         if configuration.control is None and not self._version:
             return
@@ -136,36 +141,38 @@ class LoopGuardrails:
             if configuration.control is None:
                 self.is_behind = False
                 return
-            metrics = self._begun(configuration)
+            metrics = self._begun(configuration, assigned_since)
             self.is_behind = self._counter.count(metrics, self._clock(), learned_through)
-            self._save(self._checked(metrics))
+            self._save(self._checked(metrics, assigned_since))
 
-    def _begun(self, configuration: LoopConfig) -> dict[str, MetricComparison]:
+    def _begun(self, configuration: LoopConfig, assigned_since: int) -> dict[str, MetricComparison]:
         """Return the comparisons for the metrics of a configuration. Metrics that count otherwise start again."""
-        begun = {}
+        begun, state = {}, self.state
         for name, settings in configuration.compared().items():
-            comparison = self.state.metrics.get(name)
+            comparison = state.metrics.get(name) if state.assigned_since == assigned_since else None
             if comparison is None or not comparison.counts_like(settings):
-                comparison = MetricComparison(settings=settings, after=self._declared_after(name, settings))
+                comparison = MetricComparison(
+                    settings=settings, after=self._declared_after(name, settings, assigned_since)
+                )
             elif comparison.settings != settings:
                 comparison = replace(comparison, settings=settings, alarm=None).checked(name, self._clock())
             begun[name] = comparison
         return begun
 
-    def _declared_after(self, name: str, settings: MetricSettings) -> int:
+    def _declared_after(self, name: str, settings: MetricSettings, assigned_since: int) -> int:
         """Return the sequence number of the last decision before a metric was declared with its settings."""
         fresh, since = MetricComparison(settings=settings, after=0), 0
         for document in reversed(self._store.documents(self._name, CONFIGURATION)):
             configuration = msgspec.json.decode(document.body, type=LoopConfig)
             declared = configuration.compared().get(name)
-            if configuration.control is None or declared is None or not fresh.counts_like(declared):
+            if document.version < assigned_since or declared is None or not fresh.counts_like(declared):
                 break
             since = document.timestamp
         return self._store.last_sequence(self._name, before=since)
 
-    def _checked(self, metrics: dict[str, MetricComparison]) -> GuardrailState:
+    def _checked(self, metrics: dict[str, MetricComparison], assigned_since: int) -> GuardrailState:
         """Return the state with new comparisons, and with the consequences of their alarms."""
-        state = replace(self.state, metrics=metrics)
+        state = replace(self.state, metrics=metrics, assigned_since=assigned_since)
         for name, alarm in state.alarms().items():
             if state.fallback is None and metrics[name].settings.action is GuardrailAction.FALLBACK:
                 state = replace(state, fallback=Fallback(alarm.at, name, alarm.sentence))
@@ -192,7 +199,7 @@ class LoopGuardrails:
         return True
 
     def resume(self) -> None:
-        """End the fallback. All comparisons start again, with units first seen after this. Raises InvalidInput."""
+        """End the fallback. All comparisons start again, with new groups. Raises InvalidInput."""
         with self._lock:
             while True:
                 self._refresh()
@@ -203,7 +210,8 @@ class LoopGuardrails:
                     name: MetricComparison(settings=own.settings, after=after)
                     for name, own in self.state.metrics.items()
                 }
-                if self._save(GuardrailState(metrics)):
+                resumed = replace(self.state, metrics=metrics, fallback=None, resumed=self.state.resumed + 1)
+                if self._save(resumed):
                     log.warning("Loop %s was resumed: it decides again.", self._name)
                     return
 

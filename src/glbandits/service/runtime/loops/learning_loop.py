@@ -93,7 +93,7 @@ class Loop:
         self.configuration = saved.configuration
         if saved.window_since != self._window_since:
             self._watermarks.clear()
-        self._window_since = saved.window_since
+        self._window_since, self._assigned_since = saved.window_since, saved.assigned_since
         if saved.model is not None:
             self._adopt(*saved.model)
         if saved.unreadable is not None:
@@ -102,16 +102,7 @@ class Loop:
         return saved.model is not None
 
     def _adopt(self, snapshot: Snapshot, bandit: Bandit) -> None:
-        self.published = PublishedModel(
-            snapshot.epoch,
-            snapshot.learned_through,
-            bandit,
-            encoder_of(bandit, self._hashings),
-            snapshot.set_aside,
-            snapshot.invalidating,
-            snapshot.evidence,
-            snapshot.relearn_after,
-        )
+        self.published = PublishedModel.of_snapshot(snapshot, bandit, encoder_of(bandit, self._hashings))
         self._saved_through = snapshot.learned_through
         self._invalidating = read_invalidating(self._store, self.name, snapshot.epoch)
 
@@ -145,8 +136,11 @@ class Loop:
         maker = self._maker
         if maker.model is not self.published:
             self._maker = maker = DecisionMaker(self.published)
-        now, stopped = self._clock(), self.guardrails.fallback
-        return maker.make(request, self.configuration, self.name, self.salt, now, fallback=stopped)
+        guardrails = self.guardrails.state
+        # After a change of the control group, and after a fallback, known units are new ones, with new groups.
+        salts = self.salt, f"{self.salt}.{self._assigned_since}.{guardrails.resumed}"
+        stopped = guardrails.fallback is not None
+        return maker.make(request, self.configuration, self.name, salts, self._clock(), fallback=stopped)
 
     def learn(self) -> int:
         """Learn every settled decision, save the model and look at the guardrails. Returns the number of decisions."""
@@ -160,9 +154,13 @@ class Loop:
                 self.statistics.add(batch, now)
                 self._save_model()  # for other processes and for the next start
                 self._unreadable.check_caught_up(self.published.learned_through)
-            self.guardrails.look(self.configuration, self.published.learned_through)
+            self.look_at_guardrails()
             self.statistics.count_history(now)  # last, because it takes long after a start
             return learned
+
+    def look_at_guardrails(self) -> None:
+        """Count units and check the guardrails, see `LoopGuardrails.look`."""
+        self.guardrails.look(self.configuration, self._assigned_since, self.published.learned_through)
 
     def _next_settled(self, now: int) -> list[SettledDecision]:
         """Seal the next decisions whose reward window has closed, and read them.
@@ -253,6 +251,7 @@ class Loop:
                 aggregation = self.configuration.aggregation
                 model = model_for(changed, self.published, self._store, self.name, aggregation, reset_model=reset_model)
                 if self._commit(model, configuration=changed):
+                    self._refresh()  # since when the control group has its rule
                     return changed
 
     @property

@@ -70,6 +70,8 @@ class SavedLoop(NamedTuple):
     configuration: LoopConfig
     window_since: int
     """Timestamp since which the reward window has its present length."""
+    assigned_since: int
+    """The version of the configuration since which units are assigned to groups by the present rule; 0 without."""
     model: tuple[Snapshot, Bandit] | None
     """The newest model that can be loaded; None if the caller has it."""
     unreadable: Unreadable | None
@@ -108,7 +110,7 @@ class LoopDocuments:
         if first_model is not None:
             self._first_configuration = first_model.configure(self._first_configuration)
         self._versions: dict[str, int] = {}
-        self._window_since = 0
+        self._window_since = self._assigned_since = 0
 
     def salt(self) -> str:
         """Return the salt of the loop's seeds."""
@@ -152,7 +154,7 @@ class LoopDocuments:
         document = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
         configuration = msgspec.json.decode(document.body, type=LoopConfig)
         if document.version != self._versions.get(CONFIGURATION):
-            self._window_since = self._window_changed_at(configuration)
+            self._window_since, self._assigned_since = self._unchanged_since(configuration)
         base = self._document(BASE, lambda: encode_snapshot(self._first_snapshot(configuration)))
         self._versions = {CONFIGURATION: document.version, BASE: base.version}
         unreadable: list[Unreadable] = []
@@ -161,7 +163,8 @@ class LoopDocuments:
             first = msgspec.structs.replace(self._first_snapshot(configuration), epoch=self.next_epoch)
             self.save({BASE: encode_snapshot(first)})  # unless another process does so
             return self.read()._replace(unreadable=unreadable[0])
-        return SavedLoop(configuration, self._window_since, model, unreadable[0] if unreadable else None)
+        since = self._window_since, self._assigned_since
+        return SavedLoop(configuration, *since, model, unreadable[0] if unreadable else None)
 
     def _newest_model(
         self, base: Document, present: tuple[int, int] | None, unreadable: list[Unreadable]
@@ -201,14 +204,19 @@ class LoopDocuments:
         base = latest_base(self._store, self._name)
         return Snapshot(0, 0, fresh_model(configuration, None if base is None else base.features).to_bytes())
 
-    def _window_changed_at(self, configuration: LoopConfig) -> int:
-        """Return the timestamp since which the reward window has its present length."""
-        since = 0
+    def _unchanged_since(self, configuration: LoopConfig) -> tuple[int, int]:
+        """Return `SavedLoop.window_since` and `SavedLoop.assigned_since`."""
+        window_since, assigned_since, rule = 0, 0, configuration.assignment
+        same_window = same_rule = True
         for document in reversed(self._store.documents(self._name, CONFIGURATION)):
-            if msgspec.json.decode(document.body, type=LoopConfig).reward_window != configuration.reward_window:
+            earlier = msgspec.json.decode(document.body, type=LoopConfig)
+            same_window = same_window and earlier.reward_window == configuration.reward_window
+            same_rule = same_rule and earlier.assignment == rule
+            window_since = document.timestamp if same_window else window_since
+            assigned_since = document.version if same_rule else assigned_since
+            if not same_window and not same_rule:
                 break
-            since = document.timestamp
-        return since
+        return window_since, assigned_since if rule else 0
 
     def save(self, bodies: Mapping[str, bytes], *, latest_only: Collection[str] = ()) -> bool:
         """Save documents by kind, in one transaction.
