@@ -189,6 +189,21 @@ def test_alarms_are_in_the_headline_and_in_a_short_list(browser: Any, server: Ru
     assert outside == []
 
 
+def test_a_wrong_sample_ratio_is_in_the_headline_first(browser: Any, server: Running) -> None:
+    show(browser, server, path="/loops/alerts")
+    report = server.ask("GET", "/loops/alerts/v1/guardrails").json
+    report["sampleRatio"] |= {"alarm": True, "sentence": "Half of control is missing."}
+    found = browser.execute_script("return guardrailProblems(arguments[0])", report)
+    assert found["words"] == "the groups have wrong sizes"
+    assert (found["lines"][0], len(found["lines"]), found["lines"][5]) == (
+        "Half of control is missing.",
+        6,
+        "and 3 more",
+    )
+    report["sampleRatio"]["alarm"] = False
+    assert browser.execute_script("return guardrailProblems(arguments[0])", report | {"metrics": []}) is None
+
+
 def test_tables_of_metrics_stay_open_when_the_page_refreshes(browser: Any, server: Running) -> None:
     show(browser, server)
     browser.execute_script("document.querySelectorAll('#metrics details').forEach(one => { one.open = true })")
