@@ -206,17 +206,24 @@ def test_client_sends_units_and_metrics(live: Live) -> None:
         assert client.metrics(ranked, {"ms": 7}, position=1).statuses == {"ms": EventStatus.ACCEPTED}
         reply = client.batch(
             [decide_request(ARMS, event_id=f"b {unit}", unit=unit)],
-            metrics=[metrics_request(f"b {unit}", {"ms": 1}), metrics_request(ranked, {"ms": 1})],
+            metrics=[metrics_request(f"b {unit}", {"ms": 1}), metrics_request("?", {"ms": 1})],
         )
         assert reply.metrics[0].measured is not None
         assert reply.metrics[1].problem is not None
         with pytest.raises(ServiceError, match="no metric 'latency'"):
             client.metrics(events[0], {"latency": 1})
-        for number in (float("nan"), "much", 10**400, [1, 2]):
+        for number in (float("nan"), "much", 10**400, [1, 2], True, np.True_, None):
             with pytest.raises(InvalidInput, match="'ms' must be a finite number"):
                 client.metrics(events[0], {"ms": number})
         with pytest.raises(InvalidInput, match="position must be"):
             client.metrics(events[0], {"ms": 1}, position=-1)
+        wrong: Any
+        for wrong in (5, b"me", "\ud800"):
+            with pytest.raises(InvalidInput, match="name of a metric must be Unicode text"):
+                client.metrics(events[0], {wrong: 1})
+            for arms in (ARMS, np.array(ARMS, dtype=np.float32)):
+                with pytest.raises(InvalidInput, match="unit must be Unicode text; got"):
+                    client.decide(arms, unit=wrong)
 
 
 def test_threads_may_share_a_client(server: Live) -> None:

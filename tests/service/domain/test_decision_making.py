@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.decision_making import DecisionMaker
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Mode
 from glbandits.service.domain.experiment import Control, group_of, hashed_unit
@@ -77,9 +78,11 @@ def test_a_unit_keeps_its_group_in_all_decisions() -> None:
     for unit in map(str, range(20)):
         assert len({made(maker, f"{unit}-{event}", unit=unit).group for event in range(5)}) == 1
     by_event = maker_of(control=Control(share=0.5, by="event"))
-    decisions = [made(by_event, str(event), unit="me", sticky=True) for event in range(40)]
+    decisions = [made(by_event, str(event), unit="me") for event in range(40)]
     assert {each.group for each in decisions} == {*Group}
-    assert all(each.alone and not each.sticky and each.unit for each in decisions)
+    assert all(each.alone and each.unit for each in decisions)
+    with pytest.raises(InvalidInput, match="sticky needs a control group by unit"):
+        made(by_event, "e", unit="me", sticky=True)
 
 
 def test_slots_of_an_event_without_unit_have_one_group() -> None:

@@ -22,7 +22,6 @@ from glbandits.service.runtime.loops.guardrails import Fallback, GuardrailState
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.runtime.service import DEFAULT_LOOP, Service
 from glbandits.service.storage.sqlite_store import SqliteStore
-from tests.service.helpers import run
 
 pytestmark = pytest.mark.usefixtures("plain_python")
 
@@ -30,18 +29,17 @@ ACTIONS = ("tea", "cola", "milk", "rum")
 ALL_RANDOM: dict[str, Any] = {"width": 4, "exploration": 1.0, "reward_wait": 10.0}
 
 
-class CountingStore(SqliteStore):
-    """Counts the reads of units, which may block or fail."""
+class BlockingStore(SqliteStore):
+    """Its reads of units may block or fail, and its writes may block."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.reads, self.failure = 0, ""
+        self.failure = ""
         self.may_read, self.may_write = threading.Event(), threading.Event()
         self.may_read.set()
         self.may_write.set()
 
     def latest_of_unit(self, loop_name: str, unit: str, limit: int) -> list[LoggedDecision]:
-        self.reads += 1
         assert self.may_read.wait(10)
         if self.failure:
             raise StoreError(self.failure)
@@ -62,7 +60,7 @@ class World:
         self.configure(**settings)
 
     def open(self) -> None:
-        self.store = CountingStore(self.path)
+        self.store = BlockingStore(self.path)
         self.service = Service(self.store, clock=self._tick)
         self.loop = self.service.loop(DEFAULT_LOOP)
 
@@ -119,7 +117,6 @@ def test_a_sticky_unit_gets_its_action_again(world: World) -> None:
         assert (again.repeats, again.is_drawn) == ("0", False)
         assert again.probability == first.probability == again.probabilities[again.shown]
         assert again.chosen == again.shown
-    assert world.store.reads == 1  # of the first decision
 
 
 def test_probabilities_are_in_the_order_of_the_request(world: World) -> None:
@@ -171,7 +168,6 @@ def test_a_restarted_service_repeats_draws_of_the_log(world: World) -> None:
     again = world.decide("2")
     assert (again.repeats, shown(again), again.unit) == ("0", shown(first), first.unit)
     assert world.decide("3").repeats == "0"
-    assert world.store.reads == 1
 
 
 def test_an_excluded_action_is_drawn_anew_and_the_older_draw_comes_back(world: World) -> None:
@@ -289,12 +285,45 @@ def test_a_decision_that_is_not_written_is_not_repeated(world: World, monkeypatc
     assert world.decide("0").repeats == ""
 
 
-def test_two_processes_agree_through_the_store(world: World, tmp_path: Path) -> None:
-    other = Service(SqliteStore(tmp_path / "events.db"), clock=lambda: world.now, learns=lambda: False)
+@pytest.fixture(name="other")
+def other_fixture(world: World) -> Iterator[World]:
+    """Another process with the same store."""
+    other = World(world.path)
+    yield other
+    other.runner.run(other.service.close())
+    other.runner.close()
+
+
+def test_processes_agree_after_an_action_was_excluded(world: World, other: World) -> None:
     first = world.decide("0")
-    request = DecisionRequest(
-        event_id="1", request=np.eye(4).tobytes(), encoding=DENSE, actions=ACTIONS, unit="ann", sticky=True
-    )
-    again = run(other.decide(DEFAULT_LOOP, request)).decision
-    assert (again.repeats, shown(again), again.unit) == ("0", shown(first), first.unit)
-    run(other.close())
+    assert other.decide("1").repeats == "0"
+    second = other.decide("2", excluded=(first.shown,))
+    assert (second.repeats, second.unit) == ("", first.unit)
+    assert [each.decide(f"{name}").repeats for name, each in enumerate([world, other] * 3, 3)] == ["2"] * 6
+    assert world.decide("9", excluded=(second.shown,)).repeats == "0"
+    assert [each.decide(name).repeats for name, each in (("10", world), ("11", other))] == ["2"] * 2
+
+
+def test_processes_agree_after_a_race(world: World, other: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sticky_draws.StickyDraws, "read", lambda *_: None)  # the store does not have the other draw yet
+        drawn = [each.decide(name) for name, each in (("0", world), ("1", other))]
+        assert [each.repeats for each in drawn] == ["", ""]
+    for name in range(2, 8):
+        again = (world, other)[name % 2].decide(str(name))
+        assert (again.repeats, again.shown) == ("1", drawn[1].shown)
+
+
+def test_a_draw_in_memory_is_repeated_if_the_store_does_not_answer(world: World) -> None:
+    world.decide("0")
+    world.store.failure = "the disk is gone"
+    assert world.decide("1").repeats == "0"
+
+
+def test_a_draw_is_found_after_many_repeats_and_other_decisions(world: World) -> None:
+    world.decide("1", excluded=(world.decide("0").shown,))
+    assert {world.decide(f"again {number}").repeats for number in range(15)} == {"1"}
+    for number in range(30):
+        world.decide(f"other {number}", ACTIONS[:3])
+    assert world.decide("2").repeats == "1"
+    assert world.decide("other", ACTIONS[:3]).repeats == "other 0"

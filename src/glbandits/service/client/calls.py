@@ -10,7 +10,7 @@ import httpx2
 import msgspec
 from msgspec.structs import asdict, replace
 
-from glbandits.common.errors import GlbanditsError, InvalidInput, check_int, value_text
+from glbandits.common.errors import MAX_ABS, GlbanditsError, InvalidInput, check_float, check_int, value_text
 from glbandits.service.domain.event_rules import new_event_id
 from glbandits.service.domain.guardrail_report import Guardrails
 from glbandits.service.http.v1.schemas import (
@@ -164,7 +164,7 @@ def decide(arms: Arms, options: DecideOptions) -> Call[Decided]:
         if excluded:
             query["excluded"] = ",".join(map(str, excluded))
         if (unit := options.get("unit")) is not None:
-            query["unit"] = unit
+            query["unit"] = _text("unit", unit)
         return Call(f"/decide?{urlencode(query)}", Decided, array.tobytes())
     return Call("/decide", Decided, decide_request(arms, **options))
 
@@ -235,7 +235,7 @@ def decide_request(
 ) -> DecideRequest:
     """Return a request for `Client.batch`, with the arguments of `Client.decide`."""
     fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
-    fields |= {"unit": unit, "sticky": sticky}
+    fields |= {"unit": None if unit is None else _text("unit", unit), "sticky": sticky}
     fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
     fields |= {
         name: None if payoffs is None else _numbers(payoffs, f"{name} must be finite numbers, one for each arm")
@@ -275,7 +275,7 @@ def reward_request(
     """Return a reward for `Client.batch`, with the arguments of `Client.reward`."""
     return EventRewardRequest(
         event_id=event_id,
-        value=_number(value, "a reward"),
+        value=_number(value),
         key=key or new_event_id(),
         position=_position(position),
         cascade=cascade,
@@ -286,17 +286,30 @@ def metrics_request(
     event_id: str, metrics: Mapping[str, Any], *, key: str = "", position: int | None = None
 ) -> MetricsRequest:
     """Return numbers of metrics for `Client.batch`, with the arguments of `Client.metrics`."""
-    numbers = {name: _number(value, f"the number of metric {name!r}") for name, value in metrics.items()}
+    numbers = {
+        _text("the name of a metric", name): check_float(f"the number of metric {name!r}", value, at_least=-MAX_ABS)
+        for name, value in metrics.items()
+    }
     return MetricsRequest(event_id=event_id, metrics=numbers, key=key, position=_position(position))
 
 
-def _number(value: Any, what: str) -> float:
+def _text(what: str, value: Any) -> str:
+    try:
+        is_text = isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:  # half of a surrogate pair
+        is_text = False
+    if not is_text:
+        raise InvalidInput(f"{what} must be Unicode text; got {value_text(value)}")
+    return str(value)
+
+
+def _number(value: Any) -> float:
     try:
         is_finite = math.isfinite(value)
     except (TypeError, ValueError, OverflowError):  # text, several numbers, or an int that is no float
         is_finite = False
     if not is_finite:
-        raise InvalidInput(f"{what} must be a finite number; got {value_text(value)}")
+        raise InvalidInput(f"a reward must be a finite number; got {value_text(value)}")
     return float(value)
 
 

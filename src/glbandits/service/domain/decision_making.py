@@ -96,9 +96,14 @@ class DecisionMaker:
                 "or configure the loop for another width"
             )
         terms = Terms.of_configuration(configuration, unit, fallback=fallback)
+        if request.sticky and terms.alone:
+            raise InvalidInput(
+                "sticky needs a control group by unit; this loop assigns single events to groups. Send sticky=false, "
+                "or set by of control to unit"
+            )
         own = {
             "unit": unit,
-            "sticky": bool(unit) and not terms.alone and (request.sticky or configuration.sticky),
+            "sticky": bool(unit) and (request.sticky or configuration.sticky),
             "reward_range": configuration.reward_range or request.reward_range,
         }
         return Decision(

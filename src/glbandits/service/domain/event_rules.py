@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.service.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, UnitStart
 
 DecisionName: TypeAlias = tuple[str, str, str]
@@ -31,6 +31,14 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 # Looking up a member of an enum for each event would be too slow.
 ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = EventStatus
 
+NAMES = {
+    "loop": "a loop name",
+    "event_id": "an event id",
+    "slot": "a slot",
+    "key": "a key",
+    "metric": "the name of a metric",
+}
+"""Fields of events that are names."""
 ACTION_SIZE = 128
 """Approximate bytes of an action in memory beside its features: its id and its probability."""
 # Not `os.urandom`, which releases the GIL at every call. The ids need not be secret: a reward needs an API key.
@@ -175,7 +183,7 @@ class EventClassifier:
     def _classify_reward(self, reward: Reward) -> Receipt:
         if reward.refusal:
             return Receipt(OUT_OF_RANGE, 0, reward.refusal)
-        decision = self._known.get((reward.loop, reward.event_id, reward.slot))
+        decision = self.decision_of(reward)
         if decision is None:
             return Receipt(UNKNOWN, 0)
         if decision.reward_range is not None and reward.value is not None and not reward.metric:
@@ -196,6 +204,13 @@ class EventClassifier:
         if reward.cascade:
             self._mark_unobserved(reward, decision)
         return receipt
+
+    def decision_of(self, reward: Reward) -> KnownDecision | None:
+        """Return the decision of a reward; for a metric without a slot, the first one of its event."""
+        decision = self._known.get((reward.loop, reward.event_id, reward.slot))
+        if decision is None and reward.metric and not reward.slot:  # a metric belongs to the unit, not to a slot
+            return min(self._slots_of(reward), key=lambda known: known.sequence, default=None)
+        return decision
 
     def _mark_unobserved(self, reward: Reward, decision: KnownDecision) -> None:
         """Add a reward without a value to each later slot of the event that has none. A late one would say nothing."""
@@ -255,6 +270,6 @@ def check_events(events: Iterable[Event]) -> None:
     for event in events:
         if isinstance(event, Reward) and not math.isfinite(event.value or 0.0):
             raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
-        names = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key", "metric")}
-        if "\0" in "".join(names.values()):
-            raise InvalidInput(f"loop names, event ids, slots, keys and metrics must not contain NUL; got {names}")
+        for field, what in NAMES.items():
+            if "\0" in (name := getattr(event, field, "")):
+                raise InvalidInput(f"{what} must not contain the character NUL; got {value_text(name)}")

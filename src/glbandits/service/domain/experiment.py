@@ -5,6 +5,7 @@ the same group without a look into the store.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import blake2b
@@ -21,6 +22,10 @@ REWARD = "reward"
 """The name under which the reward of a loop is compared."""
 LONGEST_METRIC_NAME, MOST_METRICS = 64, 20
 SMALLEST_SHARE, LARGEST_SHARE = 0.01, 0.5
+SHORTEST_WINDOW = 1.0
+"""Of a metric, in seconds. Its numbers come after the decision."""
+SHOWN = re.compile("baseline|uniform|arm:.{1,256}")
+"""What `Control.show` may be."""
 
 
 class Combination(StrEnum):
@@ -54,11 +59,17 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     show: Annotated[
         str,
         Meta(
-            pattern="^(baseline|uniform|arm:.+)$",
             description="What control gets: baseline, the baseline action of the request; uniform, a random action; "
             "arm:ID, the action with this id, or the baseline of a request that does not offer it.",
         ),
     ] = "baseline"
+
+    def __post_init__(self) -> None:
+        if not SHOWN.fullmatch(self.show):
+            raise InvalidInput(
+                "show must be baseline, uniform, or arm: and the id of an action, 1 to 256 characters without line "
+                f"breaks; got {value_text(self.show)}"
+            )
 
 
 class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,13 +111,21 @@ class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
                 f"the range of metric {name!r} must go from a smaller to a larger number; got {list(self.range)}"
             )
         if not low <= self.default <= high:
-            raise InvalidInput(f"the default of metric {name!r} must be in its range; got {self.default:g}")
+            raise InvalidInput(
+                f"the default of metric {name!r} must be in its range, {list(self.range)}; got {self.default:g}. Send "
+                "default too, the number of a unit for which none came"
+            )
         if not 0.0 <= self.margin < high - low:
             raise InvalidInput(
                 f"the margin of metric {name!r} must be less than the length of its range, {high - low:g}; got "
                 f"{self.margin:g}"
             )
-        parse_duration(f"the window of metric {name!r}", self.window, at_most=LONGEST_WINDOW)
+        seconds = parse_duration(f"the window of metric {name!r}", self.window, at_most=LONGEST_WINDOW)
+        if name != REWARD and seconds < SHORTEST_WINDOW:
+            raise InvalidInput(
+                f"the window of metric {name!r} must be at least {SHORTEST_WINDOW:g} s, because its numbers come after "
+                f"the decision; got {value_text(self.window)}"
+            )
 
     def scaled(self, value: float) -> float:
         """Return the number of a unit on the scale of 0 to 1; a bound of the range for a number outside."""
@@ -136,9 +155,11 @@ def check_numbers(metrics: Mapping[str, MetricSettings], numbers: Mapping[str, f
 
 def check_metric_name(name: Any) -> None:
     """Raise InvalidInput if a metric cannot have this name."""
-    if not (isinstance(name, str) and 1 <= len(name) <= LONGEST_METRIC_NAME and name.isprintable()):
+    is_name = isinstance(name, str) and 1 <= len(name) <= LONGEST_METRIC_NAME and name.isprintable()
+    if not is_name or name.isspace():
         raise InvalidInput(
-            f"a metric has a name of 1 to {LONGEST_METRIC_NAME} printable characters; got {str(name)[:80]!r}"
+            f"a metric has a name of 1 to {LONGEST_METRIC_NAME} printable characters, not only spaces; got "
+            f"{str(name)[:80]!r}"
         )
 
 

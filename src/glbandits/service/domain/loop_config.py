@@ -138,6 +138,11 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         self._check_reward_range()
         check_metrics(self.metrics)
         self._check_windows()
+        if self.sticky and self.control is not None and self.control.by == "event":
+            raise InvalidInput(
+                'sticky=true needs a control group by unit, because single events get no action again; got "by": '
+                '"event". Set by to unit, or sticky to false'
+            )
         policy = self.build_policy()
         self._check_sparse(policy) if self.is_sparse else self._check_size()
 
@@ -156,11 +161,12 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def _check_windows(self) -> None:
-        for name, metric in self.metrics.items():
-            if 0 < self.retention_days * DAY < metric.seconds:
+        longest = {f"the window of metric {name!r}": metric.seconds for name, metric in self.metrics.items()}
+        for what, seconds in {"sticky_for": self.sticky_for, **longest}.items():
+            if 0 < self.retention_days * DAY < seconds:
                 raise InvalidInput(
-                    f"the window of metric {name!r} must be at most retention_days, after which decisions are deleted; "
-                    f"got {metric.window} and {self.retention_days} days"
+                    f"{what} must be at most retention_days, after which decisions are deleted; got {seconds:g} s and "
+                    f"{self.retention_days} days"
                 )
 
     @property

@@ -19,6 +19,7 @@ ALPHA, RATIO_ALPHA = 0.05, 0.01
 """The probability that a guardrail, or the check of the sample ratio, ever acts although nothing is wrong."""
 MAX_POINTS = 200
 """Points of history. When there are more, every second one is dropped."""
+UNCERTAIN = "so no difference is certain"
 WIDEST = 0.5
 """While the interval is wider than this share of the range, it is too early for a verdict."""
 
@@ -180,6 +181,8 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     def _verdict(self, harm: tuple[float, float], *, is_worse: bool) -> str:
         """Return what an interval of the harm means. Harm below 0 is good."""
+        if self.settings.action is GuardrailAction.NONE:  # the margin is that of a guardrail
+            return "which is worse" if harm[0] > 0.0 else "which is better" if harm[1] < 0.0 else UNCERTAIN
         margin = self.settings.margin
         if is_worse or harm[0] > margin:
             return f"worse than the margin of {margin:g}"
@@ -187,7 +190,7 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
             return "which is better"
         if harm[1] <= margin:
             return f"not worse than the margin of {margin:g}"
-        return "so no difference is certain" if harm[0] <= 0.0 else f"worse, but perhaps by less than {margin:g}"
+        return UNCERTAIN if harm[0] <= 0.0 else f"worse, but perhaps by less than {margin:g}"
 
 
 def time_text(timestamp: int) -> str:

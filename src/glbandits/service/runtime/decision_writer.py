@@ -75,19 +75,20 @@ class DecisionWriter:
         return DecisionResult(decision, degraded=False)
 
     async def _earlier_draw(self, decision: Decision, sticky_for: int) -> Decision | None:
-        """Return the draw that the decision repeats, or the first decision of the same event.
+        """Return the draw that the decision repeats, or the first decision of the same event; None without either.
 
-        None if there is neither, or if the store does not answer in time.
+        The newest draw in the store counts. A draw in memory counts if it was not written when the store was read, or
+        if the store does not answer in time.
         """
-        draw, read = self._draws.recent(decision, sticky_for), None
-        if draw is None and self._writer.state is not WriterState.RETRYING:
+        before = self._draws.recent(decision, sticky_for)
+        if self._writer.state is not WriterState.RETRYING:
+            is_pending = before and self._writer.pending_decision(before.loop, before.event_id, before.slot)
             with suppress(TimeoutError, StoreError):
                 reading = asyncio.to_thread(self._draws.read, decision, sticky_for)
                 read = await asyncio.wait_for(reading, DECISION_TIMEOUT)
-            draw = self._draws.recent(decision, sticky_for)  # of a request that was faster
-            if draw is None and read is not None and read.event_id != decision.event_id:
-                self._draws.add(read)
-        return draw or read
+                recent = self._draws.recent(decision, sticky_for)
+                return recent if recent and (is_pending or recent is not before) else read
+        return self._draws.recent(decision, sticky_for)
 
     async def _degraded_result(self, decision: Decision, waited: float) -> DecisionResult:
         """Return a degraded decision, because the store is slow.

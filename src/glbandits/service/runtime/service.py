@@ -243,6 +243,8 @@ class Service:
         Raises InvalidInput, and writes nothing, if one of them cannot be used.
         """
         loop, now = self.loop(loop_name), self.clock()
+        if not numbers.keys() <= loop.configuration.metrics.keys():
+            await asyncio.to_thread(_refresh_configuration, loop)  # another process may have just declared the metric
         declared = loop.configuration.metrics
         check_numbers(declared, numbers)
         first = Reward(loop=loop.name, event_id=event_id, slot=slot, timestamp=now, value=None, key=key)
@@ -316,6 +318,12 @@ class Service:
         for loop in self.loops.values():
             loop.close()
         self.store.close()
+
+
+def _refresh_configuration(loop: Loop) -> None:
+    """Adopt a newer configuration of another process. Blocks."""
+    if loop.has_newer_configuration():
+        loop.refresh()
 
 
 def warm_up(loop: Loop) -> None:

@@ -46,7 +46,8 @@ FIND_KEYS = """
     FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text, slot text, metric text, key text)
     CROSS JOIN LATERAL (
         SELECT * FROM decisions
-        WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id AND slot = wanted.slot OFFSET 0
+        WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id
+        AND (slot = wanted.slot OR wanted.slot = '' AND wanted.metric <> '') OFFSET 0
     ) AS d
     CROSS JOIN LATERAL (
         SELECT * FROM rewards

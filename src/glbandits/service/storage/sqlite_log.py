@@ -5,14 +5,13 @@ SQLite releases the GIL at every row that it returns, and a busy event loop may 
 """
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
 import msgspec
 
 from glbandits.service.domain.event_rules import (
-    DecisionName,
     EventClassifier,
     KnownDecision,
     PriorEvent,
@@ -164,18 +163,17 @@ def _classifier(
             decisions
         )
     }
-    _add_keys(connection, events, known)
-    return EventClassifier(known, units, decode_json(seals), last)
+    classifier = EventClassifier(known, units, decode_json(seals), last)
+    _add_keys(connection, events, classifier)
+    return classifier
 
 
-def _add_keys(
-    connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[DecisionName, KnownDecision]
-) -> None:
+def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], classifier: EventClassifier) -> None:
     keyed = [
         (decision, name)
         for event in events
         if isinstance(event, Reward) and (name := name_of(event))
-        if (decision := known.get((event.loop, event.event_id, event.slot)))
+        if (decision := classifier.decision_of(event))
     ]
     if not keyed:
         return

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from glbandits.service.domain.events import EventStatus
+from glbandits.service.domain.experiment import MetricSettings
 from tests.service.http.personalizer.personalizer_site import (
     ACTIONS,
     CONTEXT,
@@ -159,3 +160,15 @@ def test_slots_that_do_not_compete_may_allow_one_action_each(site: Site) -> None
         for action in ACTIONS
     ]
     assert shown(site, slots=only) == {"pasta": "pasta", "juice": "juice", "salad": "salad"}
+
+
+def test_metrics_of_an_event_need_no_slot(site: Site) -> None:
+    loop = site.service.loop("default")
+    loop.configure(msgspec.structs.replace(loop.configuration, metrics={"ms": MetricSettings(range=(0.0, 9.0))}))
+    shown(site)
+    sent = {"eventId": "e", "metrics": {"ms": 3}}
+    replies = [site.ask("POST", "/v1/metrics", sent).json()["statuses"] for _ in range(2)]
+    assert replies == [{"ms": "accepted"}, {"ms": "duplicate"}]
+    top = site.service.store.decision("default", "e", "top")
+    assert top is not None
+    assert [(number.metric, number.value) for number in top.rewards] == [("ms", 3.0)]

@@ -69,8 +69,15 @@ class TestMetrics:
         site.ask("POST", "/v1/rank", {"eventId": "e", "arms": ARMS, "k": 2, "unit": "me"})
         assert send(site, {"ms": 1}, position=1) == {"ms": "accepted"}
         sent = {"eventId": "e", "metrics": {"ms": 1}}
-        assert "send a position" in site.refusal("POST", "/v1/metrics", sent)[1]
         assert site.refusal("POST", "/v1/metrics", sent | {"position": 7})[0] == 404
+        assert site.refusal("POST", "/v1/metrics", sent | {"eventId": "x"})[1].endswith("of the event 'x'")
+
+    def test_numbers_without_a_position_are_of_the_first_slot(self, site: Site) -> None:
+        site.ask("POST", "/v1/rank", {"eventId": "e", "arms": ARMS, "k": 3, "unit": "me"})
+        assert send(site, {"ms": 5}) == {"ms": "accepted"}
+        assert send(site, {"ms": 6}, position=0) == {"ms": "duplicate"}
+        slots = [site.ask("GET", f"/v1/events/e?slot={slot}").json()["rewards"] for slot in range(3)]
+        assert [[each["value"] for each in rewards] for rewards in slots] == [[5.0], [], []]
 
     @pytest.mark.parametrize(
         ("metrics", "phrase"),
@@ -93,6 +100,11 @@ class TestMetrics:
         status, detail = site.refusal("POST", "/v1/metrics", {"eventId": "e", "metrics": metrics})
         assert (status, phrase in detail) == (400, True), detail
         assert site.ask("GET", "/v1/events/e").json()["rewards"] == []
+
+    def test_a_key_with_nul_is_refused(self, site: Site) -> None:
+        site.decide(eventId="e")
+        detail = site.refusal("POST", "/v1/metrics", {"eventId": "e", "metrics": {"ms": 1}, "key": "a\0b"})[1]
+        assert detail == "a key must not contain the character NUL; got 'a\\x00b'"
 
     def test_numbers_that_are_no_json_are_refused(self, site: Site) -> None:
         site.decide(eventId="e")

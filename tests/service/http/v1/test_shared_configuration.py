@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from glbandits.service.domain.experiment import MetricSettings
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.http.personalizer import personalizer_site
@@ -33,3 +34,12 @@ def test_a_request_keeps_changes_of_another_process(
         other.refresh()
         assert other.configuration.exploration == 0.5
         assert other.configuration != before
+
+
+def test_a_metric_that_another_process_has_just_declared_is_accepted(tmp_path: Path) -> None:
+    with v1_site.Site(tmp_path) as site, closing(SqliteStore(tmp_path / "events.db")) as store:
+        site.decide(eventId="e")
+        other = Loop("default", store, site.service.clock)
+        other.configure(replace(other.configuration, metrics={"ms": MetricSettings(range=(0.0, 1.0))}))
+        sent = {"eventId": "e", "metrics": {"ms": 1}}
+        assert site.ask("POST", "/v1/metrics", sent).json()["statuses"] == {"ms": "accepted"}

@@ -253,7 +253,9 @@ def test_a_metric_that_only_compares_raises_no_alarm(store: SqliteStore) -> None
     guarded.look()
     report = guarded.guardrails.report(guarded.configuration)
     assert report.metrics[1].state == "ok"
+    assert report.metrics[1].sentence.endswith("higher, which is worse.")
     assert report.sentence == f"No guardrail has acted. {report.metrics[0].sentence}"
+    assert "margin" not in report.sentence
 
 
 @pytest.mark.parametrize(
@@ -268,6 +270,28 @@ def test_a_metric_that_counts_otherwise_starts_again(stopped: GuardedLoop, chang
     assert stopped.units_counted() == 40
     assert stopped.units_counted(REWARD) == UNITS + 40
     assert stopped.is_stopped(), "only a person ends it"
+
+
+@pytest.mark.parametrize("changed", [{"by": "event"}, {"show": "uniform"}])
+def test_another_rule_of_control_starts_all_comparisons_again(guarded: GuardedLoop, changed: dict[str, Any]) -> None:
+    guarded.write([0.0] * 40)
+    guarded.wait()
+    guarded.look()
+    guarded.configure(control=Control(share=0.3))
+    guarded.write([0.0] * 10, control_share=0.3)
+    guarded.wait()
+    guarded.look()
+    assert guarded.units_counted() == 50, "another share continues"
+    guarded.configure(control=Control(share=0.3, **changed))
+    guarded.write([0.0] * 20)
+    guarded.configure(control=Control(share=0.2, **changed))
+    guarded.wait()
+    guarded.look()
+    for name in ("returned", REWARD):
+        assert guarded.units_counted(name) == 20
+    guarded.configure()
+    guarded.look()
+    assert guarded.units_counted() == 0
 
 
 def test_a_metric_that_is_declared_again_starts_again(guarded: GuardedLoop) -> None:

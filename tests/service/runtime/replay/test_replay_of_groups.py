@@ -45,7 +45,8 @@ async def play(store: SqliteStore) -> list[Decision]:
     for number in range(240):
         if number % 40 == 0:
             loop.configure(LoopConfig(width=16, reward_wait=5.0, **SETTINGS[number // 40]))
-        stopped = number % 40 > 34
+        stopped, control = number % 40 > 34, loop.configuration.control
+        by_event = control is not None and control.by == "event"
         loop.guardrails.state = GuardrailState(fallback=Fallback(1, "ms", "test") if stopped else None)
         order = rng.permutation(3)
         request = DecisionRequest(
@@ -55,7 +56,7 @@ async def play(store: SqliteStore) -> list[Decision]:
             actions=tuple(ACTIONS[index] for index in order),
             excluded=(int(rng.integers(3)),) if number % 7 == 0 else (),
             unit=f"u{rng.integers(8)}" if number % 5 else "",
-            sticky=bool(number % 2) and number % 5 > 0,
+            sticky=bool(number % 2) and number % 5 > 0 and not by_event,
         )
         if number % 6 == 0 and not request.excluded:
             results = await service.decide_slots(DEFAULT_LOOP, [replace(request, slot=slot) for slot in "01"])

@@ -141,14 +141,22 @@ def test_the_window_of_a_metric_begins_with_the_unit(store: EventStore) -> None:
 
 def test_metrics_of_slots_are_of_the_slot(store: EventStore) -> None:
     store.append_blocking(decisions_of_slots("e", "01"))
-    assert statuses(store, metric("e", "ms", slot="1"), metric("e", "ms", slot="0"), metric("e", "ms")) == [
-        ACCEPTED,
-        ACCEPTED,
-        EventStatus.UNKNOWN,
-    ]
+    assert statuses(store, metric("e", "ms", slot="1"), metric("e", "ms", slot="0")) == [ACCEPTED] * 2
+    assert statuses(store, metric("e", "ms", slot="2")) == [EventStatus.UNKNOWN]
     store.append_blocking([replace(reward("e", slot="0"), cascade=True)])
     assert [len(logged.rewards) for logged in store.decisions_of("shop", "e")] == [2, 2]
     assert [logged.settled().observed for logged in store.decisions_of("shop", "e")] == [True, False]
+
+
+@pytest.mark.parametrize("in_one_batch", [False, True])
+def test_metrics_without_a_slot_are_of_the_first_slot(store: EventStore, in_one_batch: bool) -> None:
+    numbers = [metric("e", "ms", slot="s"), metric("e", "ms"), metric("e", "ms"), metric("e", "ms", slot="t")]
+    events: list[Event] = [*decisions_of_slots("e", "ts", unit="x"), *numbers]
+    batches = [events] if in_one_batch else [[event] for event in events]
+    found = [status for batch in batches for status in statuses(store, *batch)]
+    assert found == [*[ACCEPTED] * 4, DUPLICATE, DUPLICATE]
+    assert [len(logged.rewards) for logged in store.decisions_of("shop", "e")] == [1, 1]
+    assert statuses(store, reward("e")) == [EventStatus.UNKNOWN]
 
 
 def test_metrics_that_cannot_be_written_are_refused(store: EventStore) -> None:

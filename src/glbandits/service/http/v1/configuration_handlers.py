@@ -9,10 +9,12 @@ import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 
-from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.errors import InvalidInput, lookup, value_text
 from glbandits.policies import POLICIES, Optimist
 from glbandits.policies.contract import settings_of
+from glbandits.service.domain.experiment import MetricSettings
 from glbandits.service.domain.loop_config import DECLARED, SECONDS, LoopConfig, check_setting
+from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.schemas import ApiStruct, Relearning
@@ -105,11 +107,18 @@ def changed_configuration(current: LoopConfig, sent: Mapping[str, Any], *, keep:
     kept = msgspec.to_builtins(LoopConfiguration(**msgspec.structs.asdict(present))) | _policy_settings(present, sent)
     if isinstance(nested, dict):
         checked["settings"] = kept["settings"] | nested
-    try:
-        settings = msgspec.convert(kept | checked, LoopConfiguration)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"the configuration is invalid: {error}") from None
+    metrics = sent.get("metrics")
+    for name, metric in metrics.items() if isinstance(metrics, dict) else ():  # an error should have the name
+        _converted(metric, MetricSettings, f"metric {value_text(name)}")
+    settings = _converted(kept | checked, LoopConfiguration, "the configuration")
     return LoopConfig(**{name: getattr(settings, name) for name in DECLARED})
+
+
+def _converted(sent: Any, schema: Any, what: str) -> Any:
+    try:
+        return msgspec.convert(sent, schema)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{what} is invalid: {body_error_text(error, schema)}") from None
 
 
 @contextmanager

@@ -94,7 +94,7 @@ async def _rewarded(site: Site, loop: Loop, sent: schemas.EventRewardRequest) ->
 
 
 async def _measured(site: Site, loop: Loop, sent: schemas.MetricsRequest) -> schemas.MetricsReply:
-    slot, advice = _slot(sent.position)
+    slot, advice = ("", "") if sent.position is None else _slot(sent.position)
     statuses = await site.service.metrics(loop.name, sent.event_id, sent.metrics, slot=slot, key=sent.key)
     if EventStatus.UNKNOWN in statuses.values():
         raise unknown_event(sent.event_id, advice)

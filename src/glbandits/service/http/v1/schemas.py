@@ -130,7 +130,7 @@ class MetricsRequest(ApiStruct, frozen=True, kw_only=True):
     metrics: Annotated[dict[str, float], Meta(min_length=1, max_length=MOST_METRICS)]
     """A number for each name. The setting `metrics` of the loop must have these names."""
     position: Position | None = None
-    """The position in a ranking, 0 for the first one. None if the event is not a ranking."""
+    """The position in a ranking. None: the first position or slot of the event."""
     key: Key = ""
     """A decision has one number for each metric and key: a second one is a duplicate. Send another key for one more."""
 
