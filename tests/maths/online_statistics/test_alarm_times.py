@@ -26,6 +26,15 @@ def test_larger_changes_and_smaller_margins_are_found_earlier() -> None:
     assert math.isinf(half(0.3 + 1e-9))
 
 
+def test_larger_control_groups_need_fewer_units() -> None:
+    """Also with a small variance, for which the largest bets are the best."""
+    for concentration in (0.0, 74.0):
+        shares = (0.05, 0.1, 0.2, 0.5)
+        times = [alarm_times((0.225, 0.25), concentration, each, 0.0, np.random.default_rng(0)) for each in shares]
+        halves = [each[LOOPS // 2] for each in times]
+        assert halves == sorted(halves, reverse=True)
+
+
 @pytest.mark.statistics
 @pytest.mark.parametrize(("share", "control", "changed"), [(0.5, 0.1, 0.05), (0.2, 0.05, 0.15)])
 def test_half_of_loops_agree_with_the_comparison(share: float, control: float, changed: float) -> None:

@@ -125,6 +125,6 @@ def test_guardrails_do_not_wait_for_the_next_model(
     looks = list[int]()
     loop = started()
     wait_until(lambda: updates == ["learn"])
-    monkeypatch.setattr(loop.guardrails, "look", lambda _, learned_through: looks.append(learned_through))
+    monkeypatch.setattr(loop.guardrails, "look", lambda _, __, learned_through: looks.append(learned_through))
     wait_until(lambda: len(looks) > 2)
     assert updates == ["learn"]

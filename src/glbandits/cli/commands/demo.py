@@ -101,7 +101,11 @@ def demo_command(
     keep: Annotated[bool, typer.Option("--keep", help="Continue to serve after the simulation, until Ctrl-C.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the customers.")] = 0,
     harm: Annotated[
-        bool, typer.Option("--harm", help="Customers return their favourites, so that a guardrail stops the loop.")
+        bool,
+        typer.Option(
+            "--harm",
+            help="Customers return their favourites, and a guardrail stops the loop after about 30 seconds.",
+        ),
     ] = False,
 ) -> None:
     """Run a server and a simulated shop that uses it, and show how the server learns."""

@@ -26,8 +26,9 @@ def power_command(
     mean: Annotated[float | None, typer.Option(help="The mean in control, for any other metric.")] = None,
     deviation: Annotated[float | None, typer.Option(help="Its standard deviation; with --mean.")] = None,
     range_: Annotated[
-        tuple[float, float], typer.Option("--range", help="The range that the loop declares for it; with --mean.")
-    ] = (0.0, 1.0),
+        tuple[float, float] | None,
+        typer.Option("--range", help="The range that the loop declares for it, 0 1 by default; with --mean."),
+    ] = None,
     margin: Annotated[str, typer.Option(help="The margin of the guardrail, written like --change.")] = "0",
     units_per_day: Annotated[float | None, typer.Option(help="New units of a day, both groups together.")] = None,
 ) -> None:
@@ -41,11 +42,17 @@ def power_command(
         check_float("units_per_day", units_per_day, above=0.0)
     if (rate is None) == (mean is None):
         raise InvalidInput("give either --rate, for a metric of 0 and 1, or --mean and --deviation")
-    low, high = (0.0, 1.0) if mean is None else (check_float("range", bound) for bound in range_)
+    if mean is None and (deviation, range_) != (None, None):
+        raise InvalidInput("--deviation and --range are for --mean; a metric with a --rate has the values 0 and 1")
+    if mean is not None and deviation is None:
+        raise InvalidInput("give --deviation, the standard deviation of the metric, with --mean", field="deviation")
+    low, high = (check_float("range", bound) for bound in range_ or (0.0, 1.0))
     if not low < high:
         raise InvalidInput(f"--range must go from a smaller to a larger number; got {low:g} {high:g}", field="range")
     level = check_float("rate" if mean is None else "mean", rate if mean is None else mean)
     difference, allowed = _amount("change", change, level), _amount("margin", margin, level)
+    if not difference:
+        raise InvalidInput(f"--change must not be 0, because nothing would have to be found; got {change}")
     if not 0.0 <= allowed < abs(difference):
         raise InvalidInput(f"--margin must be at least 0 and smaller than the change of {change}; got {margin}")
     for name, value in (("the rate or mean", level), ("the rate or mean after the change", level + difference)):

@@ -40,7 +40,7 @@ LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
 GRID_VERSION = 1
 """Increase it with every change of `BETS` or `LOG_SHARES`: a saved state is not valid for another grid."""
 LARGEST_LOSS = 0.5
-"""The largest share of the capital that a bet can lose in one row."""
+"""That of `GRID`, see `BetGrid.largest_loss`."""
 PRIOR_ROWS = 10.0
 """The weight, in rows, of the middle of the range in the centres."""
 LOGARITHM_EVERY, LARGE_WEIGHT = 16, 1e6
@@ -54,6 +54,8 @@ class BetGrid(NamedTuple):
 
     bets: Floats
     log_shares: Floats
+    largest_loss: float = LARGEST_LOSS
+    """The largest share of its capital that a bet can lose in one row, below 1."""
 
 
 GRID = BetGrid(BETS, LOG_SHARES)
@@ -79,7 +81,7 @@ class LowerSequence:
 
     def __init__(self, low: float, high: float, grid: BetGrid = GRID) -> None:
         self.low, self.high, self._grid = low, high, grid
-        self.limits: Floats = LARGEST_LOSS / grid.bets - (high - low)
+        self.limits: Floats = grid.largest_loss / grid.bets - (high - low)
         self._sums: Floats = np.zeros(3)
         self.log_capital: Floats = np.zeros(len(grid.bets))
 
@@ -107,7 +109,7 @@ class LowerSequence:
         The evidence is the capital of the bets. If the hypothesis is true, its logarithm stays below log(1 / alpha) at
         all rows with probability 1 - alpha.
         """
-        bets, log_shares = self._grid
+        bets, log_shares, _ = self._grid
         log_capital = log_shares + self.log_capital + bets * (self._sums[CENTRES] - self._sums[ROWS] * value)
         return float(np.logaddexp.reduce(log_capital))
 

@@ -22,16 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import LARGEST_LOSS, BetGrid, ConfidenceSequence
+from glbandits.maths.online_statistics.confidence_sequence import BetGrid, ConfidenceSequence
 
 BLOCK = 32
 """The number of units that are added at once. Predictions and looks change after whole blocks only."""
-STATE_VERSION = 1.0
+STATE_VERSION = 2.0
 """The first number of a state. Increase it with every change of the constants below or of the order of a state."""
 BETS: Floats = np.ldexp(2.0, -np.arange(12))
 """The bets, as multiples of h (1 - h) of the first unit."""
 _SHARES = np.exp(-np.square(np.arange(12) - 3.3) / 2.0) + 0.01
 LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
+LARGEST_LOSS = 0.9
+"""With 0.5, the predictions of large bets are clipped so much that metrics of a small variance need more units."""
 LARGEST_BET = LARGEST_LOSS / 2.0
 """With a larger bet, a mean of -1 where 1 was expected would lose more than `LARGEST_LOSS`."""
 ODDS_RATIOS: Floats = np.array([0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0])
@@ -110,13 +112,12 @@ class GroupDifference:
 
     @property
     def mean(self) -> float:
-        """The estimate of the difference, treatment minus control; NaN before the first unit, 0 after the first block.
+        """The estimate of the difference, treatment minus control; NaN before the second block.
 
         It differs from the difference of the two means by the control variate.
         """
-        if not self._sequence.rows:
-            return 0.0 if self.units else math.nan
-        return min(max(self._sequence.mean, -1.0), 1.0)
+        mean = self._sequence.mean
+        return mean if math.isnan(mean) else min(max(mean, -1.0), 1.0)
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Lower and upper bound of the difference.
@@ -221,7 +222,7 @@ _PRODUCTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 
 def bet_grid(share: float) -> BetGrid:
     """Return the bets of a comparison whose first unit is in control with probability `share`."""
-    return BetGrid(np.minimum(BETS * (share * (1.0 - share)), LARGEST_BET), LOG_SHARES)
+    return BetGrid(np.minimum(BETS * (share * (1.0 - share)), LARGEST_BET), LOG_SHARES, LARGEST_LOSS)
 
 
 def _group_mean(units: float, total: float, squares: float) -> GroupMean:

@@ -44,7 +44,7 @@ class MetricReport(ReportStruct, frozen=True, kw_only=True):
     treatment: GroupReport
     control: GroupReport
     difference: float | None
-    """The estimate of treatment minus control; null before the first block of units, like its bounds."""
+    """The estimate of treatment minus control; null before the second block of units, like its bounds."""
     low: float | None
     high: float | None
     """Each bound is wrong at some look in at most 5 % of loops, however often one looks."""

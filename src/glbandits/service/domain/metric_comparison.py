@@ -84,10 +84,11 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         treated, share, values, covariates = (np.array(column) for column in zip(*self.open_block, strict=True))
         difference.add(UnitRows(treated, share, values, covariates))
         points, spacing = self.points, self.spacing
-        if difference.units // BLOCK % spacing == 0:
+        if difference.units // BLOCK % spacing == 0 and not math.isnan(difference.mean):
             points = (*points, self._point(difference, closed_at))
         if len(points) > MAX_POINTS:
-            points, spacing = points[1::2], 2 * spacing
+            spacing *= 2
+            points = tuple(point for point in points if point.units // BLOCK % spacing == 0)
         return replace(
             self,
             open_block=(),
@@ -125,20 +126,18 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         margin = settings.margin / self._scale
         if difference.log_evidence(margin, higher_is_good=settings.good == "higher") <= math.log(1.0 / ALPHA):
             return self
-        return replace(self, alarm=Alarm(now, difference.units, self._sentence(name, difference, is_worse=True)))
+        return replace(self, alarm=Alarm(now, difference.units, self._sentence(name, difference, at_alarm=True)))
 
-    def report(self, name: str, *, stopped: bool, waiting: int) -> MetricReport:
-        """Return the comparison as it is sent. `stopped`: whether its guardrail stopped the loop."""
+    def report(self, name: str, *, waiting: int) -> MetricReport:
+        """Return the comparison as it is sent."""
         difference, settings, alarm = self.difference(), self.settings, self.alarm
         estimate = low = high = None
         is_early = True
-        if difference.units:
+        if not math.isnan(difference.mean):
             low, high = (bound * self._scale for bound in difference.interval())
             estimate, is_early = difference.mean * self._scale, high - low > WIDEST * self._scale
         if alarm is not None:
-            sentence = self._sentence(name, difference)
-            what = "stopped the loop" if stopped else "raised an alarm"
-            sentence += f" The guardrail {what} at {time_text(alarm.at)}."
+            sentence = f"{self._sentence(name, difference)} The guardrail acted at {time_text(alarm.at)}."
         elif is_early:
             sentence = f"{name}: too early to say. {difference.units:,} units are counted."
         else:
@@ -164,8 +163,8 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         error = None if math.isnan(group.error) else group.error * self._scale
         return GroupReport(units=group.units, mean=self._in_unit(group.mean), error=error)
 
-    def _sentence(self, name: str, difference: GroupDifference, *, is_worse: bool = False) -> str:
-        """Return the verdict. `is_worse`: whether the evidence says so, to the last digit."""
+    def _sentence(self, name: str, difference: GroupDifference, *, at_alarm: bool = False) -> str:
+        """Return the verdict. `at_alarm`: it is read later, and the evidence says worse, to the last digit."""
         means = [self._in_unit(group.mean) for group in (difference.treatment, difference.control)]
         treatment, control = ("no number" if mean is None else significant(mean) for mean in means)
         low, high = (bound * self._scale for bound in difference.interval())
@@ -176,8 +175,9 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         else:
             span = f"between {significant(-low)} lower and {significant(high)} higher"
         harm = (low, high) if self.settings.good == "lower" else (-high, -low)
-        verdict = self._verdict(harm, is_worse=is_worse)
-        return f"{name} is {treatment} in treatment and {control} in control: {span}, {verdict}."
+        verdict = self._verdict(harm, is_worse=at_alarm)
+        verb = "was" if at_alarm else "is"
+        return f"{name} {verb} {treatment} in treatment and {control} in control: {span}, {verdict}."
 
     def _verdict(self, harm: tuple[float, float], *, is_worse: bool) -> str:
         """Return what an interval of the harm means. Harm below 0 is good."""

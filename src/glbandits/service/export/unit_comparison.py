@@ -14,7 +14,7 @@ from glbandits.evaluation.comparison_result import GroupComparison
 from glbandits.evaluation.readers.table_log import convert_polars_errors
 from glbandits.maths.online_statistics.group_difference import BLOCK
 from glbandits.service.domain.events import Group, UnitStart
-from glbandits.service.domain.experiment import GuardrailAction, MetricSettings
+from glbandits.service.domain.experiment import MetricSettings
 from glbandits.service.domain.guardrail_report import MetricReport
 from glbandits.service.domain.metric_comparison import MetricComparison
 from glbandits.service.domain.unit_outcomes import UnitLog, UnitOutcome
@@ -79,7 +79,7 @@ def _reports(manifest: Manifest, table: pl.DataFrame) -> Iterator[MetricReport]:
                 for _, first, since, group, share, value, predicted in block.iter_rows()
             ]
             comparison = comparison.with_units(name, units, units[-1].closes_at(settings))
-        yield comparison.report(name, stopped=settings.action is GuardrailAction.FALLBACK, waiting=0)
+        yield comparison.report(name, waiting=0)
 
 
 def _text(number: float | None) -> str:

@@ -118,12 +118,16 @@ class _Body:
         kinds = get_args(body) if isinstance(body, UnionType) else (body,)
         self._may_be_bytes, self._may_be_json = bytes in kinds, kinds[0] not in (None, bytes)
         self._decoder = msgspec.json.Decoder(endpoint.decoded or kinds[0]) if self._may_be_json else None
+        self._must_be_empty = body is None and endpoint.method != "GET" and endpoint.parameters is not None
         self.is_async = iscoroutinefunction(endpoint.handler)
 
     def decode(self, content: bytes, headers: Mapping[bytes, bytes]) -> tuple[Any, ...]:
         """Return the argument of the handler; no argument if the endpoint has no body."""
         if self._may_be_bytes and (self._decoder is None or headers.get(b"content-type") == BYTES_TYPE.encode()):
             return (content,)
+        if self._must_be_empty and content.strip() not in (b"", b"{}"):
+            found = content[:40].decode(errors="replace")
+            raise HttpError(400, "BadRequest", f"this endpoint has no body; got {found!r}")
         if self._decoder is None:
             return ()
         try:

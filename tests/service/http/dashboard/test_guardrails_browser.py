@@ -16,7 +16,7 @@ LONG = "m" * 64
 ARMS = [[1.0, 0.0], [0.0, 1.0]]
 UNITS = 320
 NAMES = ["returned", HOSTILE, LONG, *(f"metric {number}" for number in range(17))]
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "width": 2,
     "rewardWait": 0.5,
     "modelUpdate": 0.1,
@@ -33,29 +33,45 @@ SETTINGS = {
         for name in NAMES
     },
 }
+ALERTS = NAMES[1:8]
+"""Metrics of the loop `alerts` that are worse in treatment."""
+
+
+def write_visits(server: Running, loop: str, harmed: list[str]) -> None:
+    """Decisions of units; the second arm has a reward, and some metrics are worse in treatment."""
+    connection, key = server.connect(), server.key
+    for start in range(0, UNITS, 64):
+        visits = [f"visit-{number:03}" for number in range(start, start + 64)]
+        decide = [{"eventId": visit, "arms": ARMS, "unit": visit} for visit in visits]
+        reply = ask(connection, "POST", f"/loops/{loop}/v1/batch", {"decide": decide}, key)
+        rewards = [
+            {"eventId": one["decided"]["eventId"], "value": one["decided"]["arm"]} for one in reply.json["decide"]
+        ]
+        events = ask(connection, "GET", f"/loops/{loop}/v1/events?limit=64", None, key).json["events"]
+        metrics = [
+            {
+                "eventId": event["eventId"],
+                "metrics": {HOSTILE: 7} | dict.fromkeys(harmed, 1000 * (event["group"] == "treatment")),
+            }
+            for event in events
+        ]
+        sent = {"reward": rewards, "metrics": metrics}
+        assert ask(connection, "POST", f"/loops/{loop}/v1/batch", sent, key).status == 200
+    connection.close()
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server with a loop of 20 metrics that the guardrail of `returned` has stopped, and two without decisions."""
-    with running(tmp_path_factory.mktemp("server"), "--loops", "default,guarded,plain") as server:
-        connection, key = server.connect(), server.key
-        for loop in ("default", "guarded"):
-            assert ask(connection, "PUT", f"/loops/{loop}/v1/configuration", SETTINGS, key).status == 200
-        for start in range(0, UNITS, 64):
-            visits = [f"visit-{number:03}" for number in range(start, start + 64)]
-            decide = [{"eventId": visit, "arms": ARMS, "unit": visit} for visit in visits]
-            assert ask(connection, "POST", "/v1/batch", {"decide": decide}, key).status == 200
-            events = ask(connection, "GET", "/v1/events?limit=64", None, key).json["events"]
-            metrics = [
-                {
-                    "eventId": event["eventId"],
-                    "metrics": {"returned": 1000 * (event["group"] == "treatment"), HOSTILE: 7},
-                }
-                for event in events
-            ]
-            assert ask(connection, "POST", "/v1/batch", {"metrics": metrics}, key).status == 200
-        connection.close()
+    """A server with loops of 20 metrics.
+
+    The guardrail of `returned` has stopped the default loop. In `alerts`, seven guardrails have raised an alarm.
+    The others have no decisions.
+    """
+    with running(tmp_path_factory.mktemp("server"), "--loops", "default,alerts,guarded,plain") as server:
+        for loop in ("default", "alerts", "guarded"):
+            assert server.ask("PUT", f"/loops/{loop}/v1/configuration", SETTINGS).status == 200
+        write_visits(server, "default", ["returned"])
+        write_visits(server, "alerts", ALERTS)
         assert eventually(lambda: server.ask("GET", "/v1/guardrails").json["state"] == "fallback")
         again = {"eventId": "stopped", "arms": ARMS, "unit": "visit-000"}
         assert server.ask("POST", "/v1/decide", again).status == 200
@@ -86,7 +102,7 @@ def stopped(request: pytest.FixtureRequest, browser: Any, server: Running) -> An
 def test_a_stopped_loop_says_so_at_the_top(stopped: Any, server: Running) -> None:
     assert text(stopped, "headline") == "Stopped by a guardrail"
     sentence = server.ask("GET", "/v1/guardrails").json["sentence"]
-    assert text(stopped, "stopped") == text(stopped, "guardrails-sentence") == sentence
+    assert text(stopped, "stopped-sentence") == sentence
     assert "returned" in sentence
     above = stopped.execute_script(
         "const [first, second] = ['stopped', 'answer'].map(id => document.getElementById(id).getBoundingClientRect());"
@@ -94,7 +110,23 @@ def test_a_stopped_loop_says_so_at_the_top(stopped: Any, server: Running) -> Non
     )
     assert above
     assert text(stopped, "guardrails-state").startswith("Stopped by a guardrail since ")
-    assert f"curl -X POST {server.address}/v1/guardrails/resume" in text(stopped, "resume")
+    assert f"curl -X POST {server.address}/v1/guardrails/resume" in text(stopped, "stopped")
+
+
+def test_a_stop_is_told_once_in_the_banner_and_once_in_the_card(stopped: Any) -> None:
+    page = stopped.execute_script("return document.getElementById('board').innerText")
+    assert page.count("stopped the loop") == 1
+    assert page.count("Stopped by a guardrail since") == 1
+    assert page.count("The guardrail acted at") == 1
+    assert text(stopped, "remark") == ""
+
+
+def test_a_stopped_loop_promises_no_verdict(stopped: Any) -> None:
+    """Decisions of a stopped loop do not count, so it would never come."""
+    page = stopped.execute_script("return document.getElementById('answer').innerText")
+    assert "Past decisions" in page
+    assert "more" not in page
+    assert "Present model" not in page
 
 
 def test_every_metric_has_means_a_chart_and_a_state(stopped: Any) -> None:
@@ -135,6 +167,43 @@ def test_page_of_a_stopped_loop_is_readable(stopped: Any) -> None:
     assert stopped.execute_script(unlabelled) == 0
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_alarms_are_in_the_headline_and_in_a_short_list(browser: Any, server: Running, size: tuple[int, int]) -> None:
+    assert eventually(lambda: server.ask("GET", "/loops/alerts/v1/guardrails").json["sentence"].endswith("margin."))
+    show(browser, server, path="/loops/alerts", size=size)
+    assert text(browser, "headline") == "Better than the baseline so far, but 7 guardrails act"
+    assert browser.execute_script("return document.getElementById('answer').dataset.verdict") == "warned"
+    lines = browser.execute_script("return [...document.querySelectorAll('#problems li')].map(one => one.innerText)")
+    assert len(lines) == 6
+    assert lines[5] == "and 2 more"
+    assert all(line.startswith(f"{name}: now +") for line, name in zip(lines[:5], ALERTS, strict=False))
+    assert "limit +50, alarm since " in lines[0]
+    assert text(browser, "remark") == ""
+    assert "and 4 more got worse" in text(browser, "guardrails-sentence")
+    outside = browser.execute_script(
+        "return [...document.querySelectorAll('#board *')].filter(one => one.getClientRects().length"
+        " && !one.closest('.scroll') && one.scrollWidth > one.clientWidth + 1"
+        " && getComputedStyle(one).overflowX === 'visible' && getComputedStyle(one).display !== 'inline')"
+        ".map(one => one.outerHTML.slice(0, 80))"
+    )
+    assert outside == []
+
+
+def test_a_wrong_sample_ratio_is_in_the_headline_first(browser: Any, server: Running) -> None:
+    show(browser, server, path="/loops/alerts")
+    report = server.ask("GET", "/loops/alerts/v1/guardrails").json
+    report["sampleRatio"] |= {"alarm": True, "sentence": "Half of control is missing."}
+    found = browser.execute_script("return guardrailProblems(arguments[0])", report)
+    assert found["words"] == "the groups have wrong sizes"
+    assert (found["lines"][0], len(found["lines"]), found["lines"][5]) == (
+        "Half of control is missing.",
+        6,
+        "and 3 more",
+    )
+    report["sampleRatio"]["alarm"] = False
+    assert browser.execute_script("return guardrailProblems(arguments[0])", report | {"metrics": []}) is None
+
+
 def test_tables_of_metrics_stay_open_when_the_page_refreshes(browser: Any, server: Running) -> None:
     show(browser, server)
     browser.execute_script("document.querySelectorAll('#metrics details').forEach(one => { one.open = true })")
@@ -143,7 +212,7 @@ def test_tables_of_metrics_stay_open_when_the_page_refreshes(browser: Any, serve
     assert head.strip().split("\t") == ["From", "Units", "Difference", "Limit", "Treatment", "Control"]
     before = text(browser, "live-text")
     seen(browser, f"return document.getElementById('live-text').textContent !== '{before}'")
-    assert browser.execute_script(f"return {figure}.querySelectorAll('tbody tr').length") == UNITS // 32
+    assert browser.execute_script(f"return {figure}.querySelectorAll('tbody tr').length") == UNITS // 32 - 1
 
 
 def test_events_show_their_group_and_metrics(browser: Any, server: Running) -> None:

@@ -73,7 +73,7 @@ def test_all_addresses_return_the_comparison(stopped: Site) -> None:
     assert returned["alarmedAt"] == report["fallbackSince"]
     assert 0.0 < returned["low"] < returned["difference"] < returned["high"]
     assert returned["treatment"]["units"] == report["sampleRatio"]["treatment"]
-    assert [point["units"] for point in returned["points"]] == list(range(32, 385, 32))
+    assert [point["units"] for point in returned["points"]] == list(range(64, 385, 32))
     assert set(returned["points"][0]) == {"at", "units", "treatment", "control", "difference", "low", "high"}
     assert any("stopped the loop" in warning for warning in site_warnings(stopped))
 
@@ -96,6 +96,14 @@ def test_a_person_ends_the_fallback_once(stopped: Site, path: str) -> None:
     write_units(stopped, 64, first=400)
     look(stopped)
     assert stopped.ask("GET", path).json()["metrics"][1]["treatment"]["units"] == 51
+
+
+def test_a_resumption_with_a_body_is_refused(stopped: Site) -> None:
+    status, detail = stopped.refusal("POST", "/v1/guardrails/resume", {"x": 1})
+    assert status == 400
+    assert "has no body" in detail
+    assert stopped.ask("GET", "/v1/guardrails").json()["state"] == "fallback"
+    assert stopped.ask("POST", "/v1/guardrails/resume", {}).json()["state"] == "running"
 
 
 def test_fallback_stays_when_control_is_switched_off(stopped: Site) -> None:

@@ -15,7 +15,7 @@ from glbandits.service.domain.events import Group, Mode
 from glbandits.service.domain.experiment import REWARD, Combination, Control, GuardrailAction, MetricSettings
 from glbandits.service.domain.metric_comparison import MAX_POINTS
 from glbandits.service.runtime.loops import unit_counter
-from glbandits.service.runtime.loops.guardrails import GUARDRAILS, LoopGuardrails
+from glbandits.service.runtime.loops.guardrails import GUARDRAILS, GuardrailState, LoopGuardrails
 from glbandits.service.runtime.loops.unit_counter import GRACE
 from glbandits.service.runtime.service import REWARD_TIMEOUT
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -124,7 +124,7 @@ def test_an_alarm_stops_the_loop_and_says_why(guarded: GuardedLoop, caplog: pyte
     guarded.wait()
     guarded.look()
     assert guarded.is_stopped()
-    assert "Loop shop: the guardrail of returned acts. returned is 0." in caplog.text
+    assert "Loop shop: the guardrail of returned acts. returned was 0." in caplog.text
     assert "Loop shop shows its baseline from now on" in caplog.text
     report = guarded.guardrails.report(guarded.configuration)
     returned = report.metrics[1]
@@ -133,11 +133,12 @@ def test_an_alarm_stops_the_loop_and_says_why(guarded: GuardedLoop, caplog: pyte
     assert report.fallback_since == returned.alarmed_at
     since = f"{report.fallback_since:%Y-%m-%d %H:%M} UTC"
     assert report.sentence.startswith(f"The guardrail of returned stopped the loop at {since}.")
+    assert "At the alarm, returned was 0." in report.sentence
     assert "higher, worse than the margin of 0." in returned.sentence
-    assert returned.sentence.endswith(f"The guardrail stopped the loop at {since}.")
+    assert returned.sentence.endswith(f"The guardrail acted at {since}.")
     assert returned.low is not None
     assert returned.low > 0.0
-    assert guarded.guardrails.warnings()[-1].startswith("loop shop: The guardrail of returned stopped the loop")
+    assert guarded.guardrails.warnings() == [f"loop shop: {report.sentence.removesuffix('.')}"]
 
 
 def test_the_alarm_survives_a_restart_and_reaches_other_processes(stopped: GuardedLoop) -> None:
@@ -233,7 +234,7 @@ def test_an_alert_does_not_stop_the_loop(store: SqliteStore, caplog: pytest.LogC
     report = guarded.guardrails.report(guarded.configuration)
     assert (report.state, report.metrics[1].state) == ("running", "alarm")
     assert report.sentence == "In treatment returned got worse by more than the margin."
-    assert "raised an alarm at" in report.metrics[1].sentence
+    assert "The guardrail acted at" in report.metrics[1].sentence
     assert "shows its baseline" not in caplog.text
     # The same evidence is enough for another action, and not for a large margin.
     guarded.configure(metrics={"returned": replace(RETURNED, margin=0.9)})
@@ -497,7 +498,28 @@ def test_a_comparison_is_too_early_at_first(guarded: GuardedLoop) -> None:
     guarded.write([0.0])
     guarded.wait()
     guarded.look()
-    assert guarded.guardrails.report(guarded.configuration).metrics[1].points[0].units == 32
+    returned = guarded.guardrails.report(guarded.configuration).metrics[1]
+    assert returned.sentence == "returned: too early to say. 32 units are counted."
+    assert (returned.difference, returned.low, returned.high, returned.points) == (None, None, None, ())
+    guarded.write([0.0] * 32)
+    guarded.wait()
+    guarded.look()
+    returned = guarded.guardrails.report(guarded.configuration).metrics[1]
+    assert (returned.difference, [point.units for point in returned.points]) == (0.0, [64])
+
+
+def test_many_alarms_are_summed_up(store: SqliteStore) -> None:
+    alert = replace(RETURNED, action=GuardrailAction.ALERT)
+    guarded = GuardedLoop(store, metrics={"returned": alert})
+    guarded.write_harm(UNITS)
+    guarded.wait()
+    guarded.look()
+    own = guarded.guardrails.state.metrics["returned"]
+    for count, words in ((2, "a and b"), (3, "a, b and c"), (5, "a, b, c and 2 more")):
+        guarded.guardrails.state = GuardrailState(dict.fromkeys(["a", "b", "c", "d", "e"][:count], own))
+        sentence = f"In treatment {words} got worse by more than the margin."
+        assert guarded.guardrails.report(guarded.configuration).sentence == sentence
+        assert guarded.guardrails.warnings() == [f"loop shop: {sentence.removesuffix('.')}"]
 
 
 def test_numbers_are_in_the_unit_of_the_metric(store: SqliteStore) -> None:

@@ -10,17 +10,21 @@ const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up t
 /** The judgement for the headline: of the present model if it has an answer, else of past decisions. */
 const leading = ({ past, present }) => (["better", "worse", "silent"].includes(present.verdict) ? present : past);
 
-function renderAnswer(statistics, status, { state }) {
-  const { past, present } = statistics, isStopped = state === "fallback";
-  byId("answer").dataset.verdict = isStopped ? "stopped" : leading(statistics).verdict;
-  setText("headline", isStopped ? "Stopped by a guardrail" : headline(statistics, status));
+function renderAnswer(statistics, status, guardrails) {
+  const { past, present } = statistics, { verdict } = leading(statistics), isStopped = guardrails.state === "fallback";
+  const problems = isStopped ? null : guardrailProblems(guardrails); // a banner announces the stop
+  byId("answer").dataset.verdict = isStopped ? "stopped" : problems ? "warned" : verdict;
+  const rest = problems ? `, ${verdict === "better" ? "but" : "and"} ${problems.words}` : "";
+  setText("headline", isStopped ? "Stopped by a guardrail" : headline(statistics, status) + rest);
+  byId("problems").replaceChildren(...(problems?.lines ?? []).map((text) => element("li", {}, text)));
   setText("sentence", sentence(statistics, status));
-  setText("remark", remarks(statistics, status).join(" "));
+  setText("remark", remarks(statistics, status, guardrails).join(" "));
   byId("judgements").hidden = past.decisions === 0;
   if (!past.decisions) return;
   const numbers = [past.low, past.high, present.low, present.high].filter((number) => number !== null);
   for (const [id, judged, which] of [["past", past, "all"], ["present", present, "the last"]]) {
-    const words = byId(id).querySelector("p"), text = judgement(judged, which);
+    byId(id).hidden = isStopped && !judged.decisions;
+    const words = byId(id).querySelector("p"), text = judgement(judged, which, isStopped);
     if (words.textContent !== text) words.replaceChildren(text);
     drawInterval(byId(id).querySelector(".plot"), judged, VERDICT_STYLES[judged.verdict] ?? "", numbers);
   }
@@ -40,7 +44,7 @@ function sentence(statistics, status) {
   const when = `${WINDOWS[statistics.window]} ${timeText(Date.parse(last.at) + 1000 * statistics.width)}`;
   const over = `over ${decisions(statistics.decisions)} ${when}`;
   if (!statistics.learned) return `Nothing was learned ${over}, because the mode is ${status.mode} or no deferred decision was activated.`;
-  if (!statistics.compared) return `Only decisions of the control group and repeats were learned ${over}.`;
+  if (!statistics.compared) return `Only repeats and decisions of the control group or of a stopped loop were learned ${over}.`;
   if (verdict === "silent") return `Every decision got the default reward, ${over}. Check that rewards are sent within ${duration(statistics.wait)}.`;
   if (verdict === "apprentice") {
     return `The baseline is always shown. Its reward is ${estimate(statistics.reward)}, ${over}. The model would have shown the same action in ${percent(statistics.agreed / statistics.decisions)} of them.`;
@@ -50,11 +54,11 @@ function sentence(statistics, status) {
   return `Reward ${estimate(statistics.reward)} against ${baseline}, ${over}.`;
 }
 
-/** The verdict on the past or the present, as text. */
-function judgement(judged, which) {
+/** The verdict on the past or the present, as text. No decision of a stopped loop counts, so its text has no forecast. */
+function judgement(judged, which, isStopped) {
   const { verdict, difference, low, high, decisionsNeeded } = judged;
   if (!judged.decisions) return `The first verdict comes after 1,024 learned decisions: ${count(decisionsNeeded)} more${expected(judged)}.`;
-  const rest = decisionsNeeded === null ? "" : ` If the difference stays, an answer needs about ${plural(roughly(decisionsNeeded), "more decision")}${expected(judged)}.`;
+  const rest = decisionsNeeded === null || isStopped ? "" : ` If the difference stays, an answer needs about ${plural(roughly(decisionsNeeded), "more decision")}${expected(judged)}.`;
   return `${VERDICTS[verdict]}: ${between(difference, low, high)} over ${which} ${decisions(judged.decisions)} since ${dayText(Date.parse(judged.since))}.${rest}`;
 }
 
@@ -66,9 +70,10 @@ const expected = ({ expectedAt }) => (expectedAt === null ? "" : `, about ${dayT
 /** The range that the server proposes from the first rewards, with its source; null if it proposes none. */
 const limits = ({ proposedRewardRange: range }) => range && `[${range.join(", ")}], which fits the first rewards of the loop`;
 
-function remarks(statistics, status) {
+/** Other things to know. What the guardrails have found is shown elsewhere. */
+function remarks(statistics, status, guardrails) {
   const { past, unlimited } = statistics, range = limits(status);
-  const texts = status.warnings.map((warning) => `${capital(warning)}.`);
+  const texts = status.warnings.map((warning) => `${capital(warning)}.`).filter((text) => !text.endsWith(guardrails.sentence));
   if (status.relearning) texts.push(status.relearning.sentence);
   if (range && leading(statistics).verdict !== "unlimited") texts.push(`Rewards of this loop have no limits. Set rewardRange, for example to ${range}.`);
   if (past.unsupported) texts.push(`In ${percent(past.unsupported / past.decisions)} of the decisions the baseline had probability 0, so its reward there is unknown. More exploration helps.`);

@@ -9,17 +9,30 @@ const metricDigits = ({ low, high, margin }) => decimals(low === null ? margin :
 /** The difference beyond which the guardrail acts; null without a guardrail. */
 const limitOf = ({ good, margin, action }) => (action === "none" ? null : good === "higher" ? -margin : margin);
 
+const MOST_PROBLEMS = 5;
+
+/** What guardrails and the sample ratio have found, in words for the headline and in a few lines; null if nothing is wrong. */
+function guardrailProblems({ sampleRatio, metrics }) {
+  const alarms = metrics.filter(({ state }) => state === "alarm"), isWrong = sampleRatio?.alarm ?? false;
+  if (!isWrong && !alarms.length) return null;
+  const lines = [...(isWrong ? [sampleRatio.sentence] : []), ...alarms.map(alarmText)], more = lines.length - MOST_PROBLEMS;
+  const words = isWrong ? "the groups have wrong sizes" : alarms.length === 1 ? "a guardrail acts" : `${alarms.length} guardrails act`;
+  return { words, lines: [...lines.slice(0, MOST_PROBLEMS), ...(more > 0 ? [`and ${more} more`] : [])] };
+}
+
+const alarmText = (metric) => `${metric.name}: now ${between(metric.difference, metric.low, metric.high)}, limit ${signed(limitOf(metric), metricDigits(metric))}, alarm since ${dayText(Date.parse(metric.alarmedAt))}`;
+
 /** Show the section if the loop has a control group or was stopped. A stopped loop is also announced at the top of the page. */
 function renderGuardrails(guardrails) {
   const { control, state, sentence, sampleRatio, metrics, fallbackSince } = guardrails, isStopped = state === "fallback";
   byId("guardrails").hidden = control === null && !isStopped;
   byId("stopped").hidden = !isStopped;
-  setText("stopped", isStopped ? sentence : "");
+  setText("stopped-sentence", isStopped ? sentence : "");
   if (byId("guardrails").hidden) return;
+  byId("guardrails-sentence").hidden = isStopped;
   setText("guardrails-sentence", sentence);
   byId("guardrails").dataset.state = state;
   setText("guardrails-state", isStopped ? `Stopped by a guardrail since ${dayText(Date.parse(fallbackSince))}` : "Running");
-  byId("resume").hidden = !isStopped;
   setText("resume-call", `curl -X POST ${location.origin}${HERE}/v1/guardrails/resume -H "Authorization: Bearer $KEY"`);
   setText("sample-ratio", sampleRatio?.sentence ?? "The loop has no control group any more.");
   byId("sample-ratio").className = sampleRatio?.alarm ? "problem" : "muted";

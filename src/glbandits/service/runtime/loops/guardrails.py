@@ -12,6 +12,7 @@ from threading import Event, Lock
 import msgspec
 from msgspec.structs import replace
 
+from glbandits.common.display.text_format import join_words
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.online_statistics.group_difference import GroupDifference
 from glbandits.service.domain.events import Group, as_datetime
@@ -29,6 +30,8 @@ GUARDRAILS = "guardrails"
 """The kind of the document. Only its latest version is kept."""
 WAITING_DECISIONS = 20_000
 """Decisions among which waiting units are counted."""
+MOST_NAMES = 3
+"""Metrics with an alarm that are named in a sentence."""
 WRONG_RATIO = (
     "The groups do not have the sizes that were declared: events of one group are missing, so the comparison cannot be "
     "trusted."
@@ -213,12 +216,9 @@ class LoopGuardrails:
                     return
 
     def warnings(self) -> list[str]:
-        """Return a sentence for each alarm."""
-        state = self.state
-        found = [f"the guardrail of {name} acts. {alarm.sentence}" for name, alarm in state.alarms().items()]
-        found += [WRONG_RATIO] if state.wrong_ratio else []
-        found += [_fallback_text(state.fallback)] if state.fallback else []
-        return [f"loop {self._name}: {sentence.removesuffix('.')}" for sentence in found]
+        """Return what the guardrails have found: the sentence of the report, if something is wrong."""
+        problem = _problem(self.state)
+        return [f"loop {self._name}: {problem.removesuffix('.')}"] if problem else []
 
     def report(self, configuration: LoopConfig) -> Guardrails:
         """Return the saved state as it is sent. Reads the store."""
@@ -232,11 +232,7 @@ class LoopGuardrails:
             after: self._store.count_units(self._name, after, WAITING_DECISIONS)
             for after in {own.after for own in metrics.values()}
         }
-        stopped = state.fallback.metric if state.fallback else None
-        reports = [
-            own.report(name, stopped=name == stopped, waiting=waiting[own.after] + len(own.open_block))
-            for name, own in metrics.items()
-        ]
+        reports = [own.report(name, waiting=waiting[own.after] + len(own.open_block)) for name, own in metrics.items()]
         return Guardrails(
             loop=self._name,
             control=control,
@@ -248,21 +244,27 @@ class LoopGuardrails:
         )
 
 
-def _fallback_text(fallback: Fallback) -> str:
-    since = time_text(fallback.since)
-    return f"The guardrail of {fallback.metric} stopped the loop at {since}. It shows the baseline until it is resumed."
+def _problem(state: GuardrailState) -> str:
+    """Return what is wrong, as text; empty if nothing is."""
+    found, alarms = list[str](), list(state.alarms())
+    if stop := state.fallback:
+        found.append(f"The guardrail of {stop.metric} stopped the loop at {time_text(stop.since)}.")
+        found.append(f"It shows the baseline until it is resumed. At the alarm, {stop.sentence}")
+        alarms = [name for name in alarms if name != stop.metric]
+    found += [WRONG_RATIO] if state.wrong_ratio else []
+    if alarms:
+        more = len(alarms) - MOST_NAMES
+        names = join_words(alarms[:MOST_NAMES] + ([f"{more} more"] if more > 0 else []))
+        found.append(f"In treatment {names} got worse by more than the margin.")
+    return " ".join(found)
 
 
 def _verdict(state: GuardrailState, metrics: Sequence[MetricReport], *, is_off: bool) -> str:
     """Return the state of all guardrails in a sentence."""
-    if state.fallback:
-        return f"{_fallback_text(state.fallback)} {state.fallback.sentence}"
-    if is_off:
+    if is_off and state.fallback is None:
         return "The loop has no control group, so nothing is compared."
-    if state.wrong_ratio:
-        return WRONG_RATIO
-    if alarms := [metric.name for metric in metrics if metric.state == "alarm"]:
-        return f"In treatment {' and '.join(alarms)} got worse by more than the margin."
+    if problem := _problem(state):
+        return problem
     known = [metric.sentence for metric in metrics if metric.state != "early"]
     return f"No guardrail has acted. {known[0]}" if known else "It is too early to compare treatment with control."
 

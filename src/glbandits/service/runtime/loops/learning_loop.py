@@ -250,8 +250,10 @@ class Loop:
                 changed = change(self.configuration)
                 aggregation = self.configuration.aggregation
                 model = model_for(changed, self.published, self._store, self.name, aggregation, reset_model=reset_model)
+                present = self.configuration.assignment
                 if self._commit(model, configuration=changed):
-                    self._refresh()  # since when the control group has its rule
+                    if changed.assignment != present:
+                        self._assigned_since = self._documents.next_configuration if changed.assignment else 0
                     return changed
 
     @property

@@ -131,6 +131,11 @@ class LoopDocuments:
         """The epoch that starts with the next base."""
         return self._versions[BASE]
 
+    @property
+    def next_configuration(self) -> int:
+        """The version of the next configuration."""
+        return self._versions[CONFIGURATION] + 1
+
     def save_progress(self, learned_through: int) -> None:
         """Save how far the model of the present configuration has learned the log, for the status in all processes."""
         body = msgspec.json.encode(RelearningProgress(self._versions[CONFIGURATION], learned_through))
