@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from glbandits.service.domain.experiment import Control
+from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.server_settings import PREFIX, read_settings
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from glbandits.service.domain.experiment import Control, MetricSettings
+from glbandits.service.domain.groups.experiment import Control, MetricSettings
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.sqlite_store import SqliteStore

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.decision_making import DecisionMaker
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Mode
-from glbandits.service.domain.experiment import Control, group_of, hashed_unit
+from glbandits.service.domain.groups.experiment import Control, group_of, hashed_unit
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import PublishedModel, fresh_model
 from glbandits.service.domain.request_features import DENSE, encoder_of

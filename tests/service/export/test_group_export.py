@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import evaluate, read_export
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Reward
-from glbandits.service.domain.experiment import Control
+from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.loops.learning_loop import Loop

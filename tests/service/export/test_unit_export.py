@@ -9,7 +9,7 @@ import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.common.export_manifest import Manifest, read_manifest
-from glbandits.service.domain.experiment import REWARD, Combination, MetricSettings
+from glbandits.service.domain.groups.experiment import REWARD, Combination, MetricSettings
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.export.unit_comparison import compare_groups
 from glbandits.service.export.unit_export import UNITS

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Decision, DecisionRequest, Event, Group, LoggedDecision, Mode, Receipt
-from glbandits.service.domain.experiment import Control
+from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.runtime import sticky_draws

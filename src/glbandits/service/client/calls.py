@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from glbandits.common.errors import MAX_ABS, GlbanditsError, InvalidInput, check_float, check_int, value_text
 from glbandits.service.domain.event_rules import new_event_id
-from glbandits.service.domain.guardrail_report import Guardrails
+from glbandits.service.domain.groups.guardrail_report import Guardrails
 from glbandits.service.http.v1.schemas import (
     ActivateRequest,
     BatchReply,

@@ -11,7 +11,7 @@ import httpx2
 
 from glbandits.service.client import calls
 from glbandits.service.client.calls import Arms, BatchReward, Call, DecideOptions, Destination, Pause
-from glbandits.service.domain.guardrail_report import Guardrails
+from glbandits.service.domain.groups.guardrail_report import Guardrails
 from glbandits.service.http.v1.schemas import (
     BatchReply,
     Decided,

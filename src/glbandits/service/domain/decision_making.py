@@ -17,7 +17,7 @@ from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import Coefficients
 from glbandits.service.domain.action_selection import allowed_indices, decide, seed_of, uniform_of
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Mode
-from glbandits.service.domain.experiment import group_of, hashed_unit
+from glbandits.service.domain.groups.experiment import group_of, hashed_unit
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import Arms, arms_of, width_of

@@ -14,7 +14,7 @@ from glbandits.policies.contract import rebuild, settings_of
 from glbandits.policies.sparse_forms import sparse_form
 from glbandits.service.domain.durations import LONGEST_WINDOW, parse_duration
 from glbandits.service.domain.events import Aggregation, Mode
-from glbandits.service.domain.experiment import REWARD, Control, GuardrailAction, MetricSettings, check_metrics
+from glbandits.service.domain.groups.experiment import REWARD, Control, GuardrailAction, MetricSettings, check_metrics
 
 SECOND = 1_000_000
 """In microseconds, the unit of timestamps."""

@@ -14,10 +14,10 @@ from glbandits.evaluation.comparison_result import GroupComparison
 from glbandits.evaluation.readers.table_log import convert_polars_errors
 from glbandits.maths.online_statistics.group_difference import BLOCK
 from glbandits.service.domain.events import Group, UnitStart
-from glbandits.service.domain.experiment import MetricSettings
-from glbandits.service.domain.guardrail_report import MetricReport
-from glbandits.service.domain.metric_comparison import MetricComparison
-from glbandits.service.domain.unit_outcomes import UnitLog, UnitOutcome
+from glbandits.service.domain.groups.experiment import MetricSettings
+from glbandits.service.domain.groups.guardrail_report import MetricReport
+from glbandits.service.domain.groups.metric_comparison import MetricComparison
+from glbandits.service.domain.groups.unit_outcomes import UnitLog, UnitOutcome
 
 COLUMNS = ("metric", "number", "at", "group", "share", "value", "predicted")
 NOTE = "Each bound of an interval is wrong at some look in at most 5 % of loops, however often one looks."

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from glbandits.service.domain.guardrail_report import Guardrails
+from glbandits.service.domain.groups.guardrail_report import Guardrails
 from glbandits.service.http import health
 from glbandits.service.http.api_page import api_page
 from glbandits.service.http.auth import OPEN

@@ -15,7 +15,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
 from glbandits.service.domain.events import Activation, DecisionRequest, EventStatus, Receipt, Reward
-from glbandits.service.domain.experiment import check_numbers
+from glbandits.service.domain.groups.experiment import check_numbers
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros, check_exact
 from glbandits.service.domain.request_features import row_of

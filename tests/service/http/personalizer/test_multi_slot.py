@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from glbandits.service.domain.events import EventStatus
-from glbandits.service.domain.experiment import MetricSettings
+from glbandits.service.domain.groups.experiment import MetricSettings
 from tests.service.http.personalizer.personalizer_site import (
     ACTIONS,
     CONTEXT,

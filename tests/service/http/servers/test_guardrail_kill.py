@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from glbandits.service.domain.metric_comparison import MetricComparison
+from glbandits.service.domain.groups.metric_comparison import MetricComparison
 from glbandits.service.runtime.loops.guardrails import GUARDRAILS, GuardrailState
 from glbandits.service.runtime.loops.unit_counter import UnitCounter
 from glbandits.service.storage.open_store import open_store

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glbandits.service.domain.experiment import Control
+from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.loops.guardrails import Fallback, GuardrailState
 from tests.service.http.personalizer import personalizer_site

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glbandits.service.domain.events import EventStatus
-from glbandits.service.domain.experiment import MetricSettings
+from glbandits.service.domain.groups.experiment import MetricSettings
 from tests.service.http.v1.v1_site import ARMS, Site
 
 METRICS = {

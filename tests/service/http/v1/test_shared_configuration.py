@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from glbandits.service.domain.experiment import MetricSettings
+from glbandits.service.domain.groups.experiment import MetricSettings
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.http.personalizer import personalizer_site

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from glbandits.service.domain.events import Decision, Event, Group
-from glbandits.service.domain.experiment import REWARD, Control, GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.experiment import REWARD, Control, GuardrailAction, MetricSettings
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.runtime.loops.guardrails import LoopGuardrails
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION

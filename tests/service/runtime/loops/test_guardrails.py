@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Group, Mode
-from glbandits.service.domain.experiment import REWARD, Combination, Control, GuardrailAction, MetricSettings
-from glbandits.service.domain.metric_comparison import MAX_POINTS
+from glbandits.service.domain.groups.experiment import REWARD, Combination, Control, GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.metric_comparison import MAX_POINTS
 from glbandits.service.runtime.loops import unit_counter
 from glbandits.service.runtime.loops.guardrails import GUARDRAILS, GuardrailState, LoopGuardrails
 from glbandits.service.runtime.loops.unit_counter import GRACE

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from glbandits.service.domain.experiment import Control, GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.experiment import Control, GuardrailAction, MetricSettings
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.unit_counter import GRACE

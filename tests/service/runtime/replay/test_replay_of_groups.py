@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Mode
-from glbandits.service.domain.experiment import Control
+from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.loops.guardrails import Fallback, GuardrailState
 from glbandits.service.runtime.replay.replay_verification import verify

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from glbandits.common.errors import InvalidInput, lookup, value_text
 from glbandits.policies import POLICIES, Optimist
 from glbandits.policies.contract import settings_of
-from glbandits.service.domain.experiment import MetricSettings
+from glbandits.service.domain.groups.experiment import MetricSettings
 from glbandits.service.domain.loop_config import DECLARED, SECONDS, LoopConfig, check_setting
 from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.endpoint import loop_name

@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from glbandits.service.domain.guardrail_report import Guardrails
+from glbandits.service.domain.groups.guardrail_report import Guardrails
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.site import Site
 

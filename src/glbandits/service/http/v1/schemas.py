@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from glbandits.service.domain.contribution import Contribution
 from glbandits.service.domain.events import Aggregation, EventStatus, Group, Mode
-from glbandits.service.domain.experiment import MOST_METRICS
+from glbandits.service.domain.groups.experiment import MOST_METRICS
 from glbandits.service.server_settings import LoopName
 
 LONGEST_ID = 256

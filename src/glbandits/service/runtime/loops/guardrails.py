@@ -16,10 +16,10 @@ from glbandits.common.display.text_format import join_words
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.online_statistics.group_difference import GroupDifference
 from glbandits.service.domain.events import Group, as_datetime
-from glbandits.service.domain.experiment import GuardrailAction, MetricSettings
-from glbandits.service.domain.guardrail_report import Guardrails, MetricReport, SampleRatio
+from glbandits.service.domain.groups.experiment import GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.guardrail_report import Guardrails, MetricReport, SampleRatio
+from glbandits.service.domain.groups.metric_comparison import Alarm, MetricComparison, time_text
 from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.domain.metric_comparison import Alarm, MetricComparison, time_text
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
 from glbandits.service.runtime.loops.unit_counter import UnitCounter
 from glbandits.service.storage.event_store import EventStore

@@ -9,10 +9,10 @@ from threading import Event
 from typing import NamedTuple
 
 from glbandits.service.domain.events import UnitStart
-from glbandits.service.domain.experiment import REWARD
+from glbandits.service.domain.groups.experiment import REWARD
+from glbandits.service.domain.groups.metric_comparison import MetricComparison
+from glbandits.service.domain.groups.unit_outcomes import UNIT_DECISIONS, UnitLog
 from glbandits.service.domain.loop_config import SECOND
-from glbandits.service.domain.metric_comparison import MetricComparison
-from glbandits.service.domain.unit_outcomes import UNIT_DECISIONS, UnitLog
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.service.storage.event_store import EventStore
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from glbandits.common.errors import MAX_ABS
 from glbandits.service.domain.events import Group, LoggedDecision, Mode, UnitStart
-from glbandits.service.domain.experiment import REWARD, Combination, MetricSettings
+from glbandits.service.domain.groups.experiment import REWARD, Combination, MetricSettings
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.domain.reward_aggregation import reward_of
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from glbandits.service.domain.events import Group, LoggedDecision, LoggedReward, UnitStart
-from glbandits.service.domain.experiment import Combination, GuardrailAction, MetricSettings
-from glbandits.service.domain.metric_comparison import MetricComparison
-from glbandits.service.domain.unit_outcomes import UnitLog
+from glbandits.service.domain.groups.experiment import Combination, GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.metric_comparison import MetricComparison
+from glbandits.service.domain.groups.unit_outcomes import UnitLog
 from tests.service.helpers import decision
 
 SETTINGS = MetricSettings(

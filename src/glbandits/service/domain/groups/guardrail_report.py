@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from glbandits.service.domain.experiment import Control, GuardrailAction
+from glbandits.service.domain.groups.experiment import Control, GuardrailAction
 
 
 class ReportStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

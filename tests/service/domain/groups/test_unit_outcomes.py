@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from glbandits.service.domain.events import Group, LoggedDecision, LoggedReward, Mode, UnitStart
-from glbandits.service.domain.experiment import REWARD, Combination, MetricSettings
-from glbandits.service.domain.unit_outcomes import UnitLog, UnitOutcome
+from glbandits.service.domain.groups.experiment import REWARD, Combination, MetricSettings
+from glbandits.service.domain.groups.unit_outcomes import UnitLog, UnitOutcome
 from tests.service.helpers import decision
 
 SINCE = 1_000_000

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from glbandits.common.display.text_format import significant
 from glbandits.maths.online_statistics.group_difference import BLOCK, GroupDifference, GroupMean, UnitRows
 from glbandits.service.domain.events import as_datetime
-from glbandits.service.domain.experiment import GuardrailAction, MetricSettings
-from glbandits.service.domain.guardrail_report import ComparisonPoint, GroupReport, MetricReport
-from glbandits.service.domain.unit_outcomes import UnitLog, UnitOutcome
+from glbandits.service.domain.groups.experiment import GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.guardrail_report import ComparisonPoint, GroupReport, MetricReport
+from glbandits.service.domain.groups.unit_outcomes import UnitLog, UnitOutcome
 
 ALPHA, RATIO_ALPHA = 0.05, 0.01
 """The probability that a guardrail, or the check of the sample ratio, ever acts although nothing is wrong."""
