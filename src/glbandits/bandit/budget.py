@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from glbandits.common.errors import MAX_ABS, check_float
 
 LEAST_BUDGET = 1e-50
+CREDIT, LARGEST_DEBT = 100.0, 10_000.0
+"""`debt` is kept between -CREDIT and LARGEST_DEBT, so that neither old savings nor one absurd cost rule for long."""
 
 
 @dataclass(slots=True)
@@ -23,6 +25,7 @@ class Budget:
             Good values are near 0.005 of a typical payoff. A larger step keeps to the budget sooner, and a smaller one
             makes better decisions.
         price: the first price: the payoff that one unit of cost must bring.
+        debt: the number of decisions' budgets that were overspent, negative if money was saved.
 
     Assign a budget to `bandit.budget` to save it with the model.
 
@@ -30,19 +33,28 @@ class Budget:
     >>> bandit, budget = Bandit("optimist", dim=1, seed=7), Budget(per_decision=0.3)
     >>> arms, costs = [[0.0], [1.0]], [0.1, 0.9]
     >>> budget.spend(costs[1])
-    >>> round(budget.price, 3)
-    0.033
+    >>> round(budget.price, 3), round(budget.debt, 3)
+    (0.033, 2.0)
     """
 
     per_decision: float
     step: float = 0.005
     price: float = 0.0
+    debt: float = 0.0
 
     def __setattr__(self, name: str, value: float) -> None:
-        least = LEAST_BUDGET if name == "per_decision" else 0.0
+        least = {"per_decision": LEAST_BUDGET, "debt": -CREDIT}.get(name, 0.0)
         object.__setattr__(self, name, check_float(name, value, at_least=least))
 
     def spend(self, cost: float) -> None:
         """Record the cost of a decision, and change the price. Raises InvalidInput if it is not a finite number."""
-        excess = check_float("cost", cost) / self.per_decision - 1.0
+        self._add(check_float("cost", cost) / self.per_decision - 1.0)
+
+    def correct(self, expected: float, cost: float) -> None:
+        """Replace the expected cost of an earlier decision, which `spend` recorded, by its real cost."""
+        expected, cost = check_float("expected", expected), check_float("cost", cost)
+        self._add((cost - expected) / self.per_decision)
+
+    def _add(self, excess: float) -> None:
         self.price = min(max(0.0, self.price + self.step / self.per_decision * excess), MAX_ABS)
+        self.debt = min(max(-CREDIT, self.debt + excess), LARGEST_DEBT)

@@ -1,0 +1,55 @@
+"""The expected cost of a prompt for each model, learned from observed costs."""
+
+import numpy as np
+
+from glbandits.bandit import Bandit
+from glbandits.common.arrays import Floats
+from glbandits.policies import OnlineLaplace
+
+PRIOR_COUNT = 20
+"""The declared cost of a model counts as the cost of this many prompts."""
+PRIOR_PRECISION = 1e-3
+"""The precision of the prior of the coefficients, on a logarithmic scale."""
+LARGEST_RATIO = 1000.0
+"""Costs are learned and predicted as at most this many times the declared cost."""
+
+
+class ModelCosts:
+    """Predicts costs as the declared cost of a model times exp(x'theta), with a theta for each model.
+
+    What is learned is the ratio of observed and declared cost: mostly how many tokens a prompt needs. So a change of
+    prices, which changes the declared cost, changes all predictions at once.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.declared = np.empty(0)
+        """What a typical prompt costs, for each model."""
+        self.bandits: list[Bandit] = []
+        """The estimate of theta, for each model."""
+        self._theta = np.empty((0, dim))
+
+    def add(self, cost: float, typical: Floats) -> None:
+        """Add a model with the expected cost of a prompt that has the features `typical`, (dim,)."""
+        self.restore(cost, Bandit(OnlineLaplace(link="log", prior_precision=PRIOR_PRECISION), len(typical), seed=0))
+        self.learn(len(self.bandits) - 1, np.tile(typical, (PRIOR_COUNT, 1)), np.full(PRIOR_COUNT, cost))
+
+    def restore(self, cost: float, bandit: Bandit) -> None:
+        """Add a model with its declared cost and what was learned of it."""
+        self.declared = np.append(self.declared, cost)
+        self.bandits.append(bandit)
+        self._theta = np.vstack([self._theta, np.zeros(self._theta.shape[1])])
+        self._refresh(len(self.bandits) - 1)
+
+    def learn(self, model: int, X: Floats, costs: Floats) -> None:
+        """Learn the observed costs of prompts with features X, (n, dim)."""
+        self.bandits[model].learn_batch(X, np.minimum(costs / self.declared[model], LARGEST_RATIO))
+        self._refresh(model)
+
+    def predict(self, x: Floats) -> Floats:
+        """Return the expected cost of prompts with features x, (dim,) or (n, dim), for each model: (..., models)."""
+        return np.asarray(self.declared * np.exp(np.minimum(x @ self._theta.T, np.log(LARGEST_RATIO))))
+
+    def _refresh(self, model: int) -> None:
+        estimate = self.bandits[model].coefficients()
+        if estimate is not None:
+            self._theta[model] = estimate.theta
