@@ -8,7 +8,7 @@ from glbandits.policies import OnlineLaplace
 
 PRIOR_COUNT = 20
 """The declared cost of a model counts as the cost of this many prompts."""
-PRIOR_PRECISION = 1e-3
+PRIOR_PRECISION = 1.0
 """The precision of the prior of the coefficients, on a logarithmic scale."""
 LARGEST_RATIO = 1000.0
 """Costs are learned and predicted as at most this many times the declared cost."""
