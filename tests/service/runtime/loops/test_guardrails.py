@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -349,6 +350,34 @@ def test_a_damaged_document_is_counted_again(stopped: GuardedLoop, caplog: pytes
     assert stopped.guardrails.state.metrics["returned"].numbers == before.metrics["returned"].numbers
 
 
+def save_another_version(guarded: GuardedLoop) -> None:
+    state = guarded.guardrails.state
+    metrics = {name: replace(own, numbers=(0.0, *own.numbers[1:])) for name, own in state.metrics.items()}
+    body = msgspec.msgpack.encode(replace(state, metrics=metrics))
+    guarded.store.save_document(LOOP, GUARDRAILS, guarded.clock(), body)
+    guarded.guardrails = guarded.opened()
+
+
+def test_a_fallback_outlives_statistics_of_another_version(stopped: GuardedLoop) -> None:
+    before = stopped.guardrails.state
+    save_another_version(stopped)
+    assert stopped.guardrails.state == replace(before, metrics={})
+    stopped.look()
+    assert stopped.guardrails.state.metrics["returned"].numbers == before.metrics["returned"].numbers
+    assert stopped.guardrails.state.fallback == before.fallback
+
+
+def test_units_before_a_resume_are_not_counted_again(stopped: GuardedLoop) -> None:
+    stopped.guardrails.resume()
+    stopped.write([0.0] * 40)
+    stopped.wait()
+    stopped.look()
+    save_another_version(stopped)
+    stopped.look()
+    assert stopped.units_counted() == 40
+    assert not stopped.is_stopped()
+
+
 def test_settings_that_are_damaged_are_counted_again(stopped: GuardedLoop, caplog: pytest.LogCaptureFixture) -> None:
     metrics = stopped.guardrails.state.metrics
     damaged = replace(metrics["returned"], settings=replace(RETURNED, window="soon"))
@@ -357,21 +386,6 @@ def test_settings_that_are_damaged_are_counted_again(stopped: GuardedLoop, caplo
     assert "its guardrails cannot be read" in caplog.text
     stopped.look()
     assert stopped.is_stopped()
-
-
-def test_a_state_of_another_version_is_counted_again(stopped: GuardedLoop) -> None:
-    numbers = stopped.guardrails.state.metrics["returned"].numbers
-    stopped.guardrails._save(
-        replace(
-            stopped.guardrails.state,
-            metrics={"returned": replace(stopped.guardrails.state.metrics["returned"], numbers=numbers[1:])},
-        )
-    )
-    stopped.guardrails = stopped.opened()
-    assert not stopped.is_stopped()
-    stopped.look()
-    assert stopped.is_stopped()
-    assert stopped.guardrails.state.metrics["returned"].numbers == numbers
 
 
 def test_the_reward_waits_until_its_decisions_are_learned(guarded: GuardedLoop) -> None:

@@ -54,7 +54,7 @@ class GuardrailState(msgspec.Struct, frozen=True):
     assigned_since: int = 0
     """See `SavedLoop.assigned_since`. All comparisons start again when it changes."""
     resumed: int = 0
-    """The number of fallbacks that a person has ended."""
+    """The last decision before a person ended a fallback; 0 if nobody has. Later units have new groups."""
 
     @property
     def wrong_ratio(self) -> bool:
@@ -118,14 +118,16 @@ class LoopGuardrails:
             return
         document = self._store.latest_document(self._name, GUARDRAILS)
         self._version = 0 if document is None else document.version
+        state = GuardrailState()
         try:
-            state = GuardrailState() if document is None else msgspec.msgpack.decode(document.body, type=GuardrailState)
+            if document is not None:
+                state = msgspec.msgpack.decode(document.body, type=GuardrailState)
             for name, comparison in state.metrics.items():
                 comparison.settings.check(name)
                 comparison.difference()
         except (msgspec.MsgspecError, ValueError) as error:
             log.error("Loop %s: its guardrails cannot be read (%s). They count the log again.", self._name, error)
-            state = GuardrailState()
+            state = replace(state, metrics={})  # a fallback stays
         self.state = state
 
     def look(self, configuration: LoopConfig, assigned_since: int, learned_through: int) -> None:
@@ -168,7 +170,7 @@ class LoopGuardrails:
             if document.version < assigned_since or declared is None or not fresh.counts_like(declared):
                 break
             since = document.timestamp
-        return self._store.last_sequence(self._name, before=since)
+        return max(self._store.last_sequence(self._name, before=since), self.state.resumed)
 
     def _checked(self, metrics: dict[str, MetricComparison], assigned_since: int) -> GuardrailState:
         """Return the state with new comparisons, and with the consequences of their alarms."""
@@ -210,7 +212,7 @@ class LoopGuardrails:
                     name: MetricComparison(settings=own.settings, after=after)
                     for name, own in self.state.metrics.items()
                 }
-                resumed = replace(self.state, metrics=metrics, fallback=None, resumed=self.state.resumed + 1)
+                resumed = replace(self.state, metrics=metrics, fallback=None, resumed=after)
                 if self._save(resumed):
                     log.warning("Loop %s was resumed: it decides again.", self._name)
                     return
