@@ -487,7 +487,7 @@ def test_a_wrong_sample_ratio_is_an_alarm(guarded: GuardedLoop, caplog: pytest.L
     ratio = guarded.guardrails.report(guarded.configuration).sample_ratio
     assert ratio is not None
     assert not ratio.alarm
-    assert ratio.sentence == "20.3% of 192 units are in control; the loop declares 20.0%."
+    assert ratio.sentence == "20.3% of 192 units are in control; 20.0% were expected."
     guarded.write([0.0] * 400, treated=True)
     guarded.wait()
     guarded.look()
@@ -498,6 +498,20 @@ def test_a_wrong_sample_ratio_is_an_alarm(guarded: GuardedLoop, caplog: pytest.L
     assert "cannot be trusted" in report.sentence
     assert "The groups do not have the sizes that were declared" in caplog.text
     assert "cannot be trusted" in guarded.guardrails.warnings()[0]
+
+
+def test_a_changed_share_changes_the_expected_ratio(guarded: GuardedLoop) -> None:
+    guarded.write([0.0] * 160)
+    for unit in range(160):
+        guarded.write([0.0], treated=unit % 2 > 0, control_share=0.5)
+    guarded.wait()
+    guarded.look()
+    guarded.configuration = replace(guarded.configuration, control=Control(share=0.1))
+    ratio = guarded.guardrails.report(guarded.configuration).sample_ratio
+    assert ratio is not None
+    assert not ratio.alarm
+    assert ratio.expected_share == 0.35
+    assert ratio.sentence == "35.0% of 320 units are in control; 35.0% were expected."
 
 
 def test_a_comparison_is_too_early_at_first(guarded: GuardedLoop) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from glbandits.common.display.text_format import join_words
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.online_statistics.group_difference import GroupDifference
-from glbandits.service.domain.events import Group, as_datetime
+from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.groups.experiment import GuardrailAction, MetricSettings
 from glbandits.service.domain.groups.guardrail_report import Guardrails, MetricReport, SampleRatio
 from glbandits.service.domain.groups.metric_comparison import Alarm, MetricComparison, time_text
@@ -65,11 +65,10 @@ class GuardrailState(msgspec.Struct, frozen=True):
         """Return the alarms of metrics by name."""
         return {name: own.alarm for name, own in self.metrics.items() if own.alarm is not None}
 
-    def sizes(self) -> dict[Group, int]:
-        """Return the units in each group, by the metric with the most units: the one with the shortest window."""
+    def largest(self) -> GroupDifference:
+        """Return the comparison with the most units: that of the metric with the shortest window."""
         differences = [own.difference() for own in self.metrics.values()]
-        largest = max(differences, key=lambda difference: difference.units, default=GroupDifference())
-        return {Group.TREATMENT: largest.treatment.units, Group.CONTROL: largest.control.units}
+        return max(differences, key=lambda difference: difference.units, default=GroupDifference())
 
 
 class LoopGuardrails:
@@ -272,10 +271,13 @@ def _verdict(state: GuardrailState, metrics: Sequence[MetricReport], *, is_off: 
 
 
 def _sample_ratio(state: GuardrailState, share: float) -> SampleRatio:
-    sizes, sentence = state.sizes(), "No units are counted yet."
-    if units := sum(sizes.values()):
-        found = sizes[Group.CONTROL] / units
-        sentence = f"{found:.1%} of {units:,} units are in control; the loop declares {share:.1%}."
+    counted, sentence = state.largest(), "No units are counted yet."
+    treatment, control = counted.treatment.units, counted.control.units
+    if units := counted.units:
+        share = round(counted.expected_share, 6)
+        sentence = f"{control / units:.1%} of {units:,} units are in control; {share:.1%} were expected."
     if state.wrong_ratio:
         sentence += f" {WRONG_RATIO}"
-    return SampleRatio(**sizes, expected_share=share, alarm=state.wrong_ratio, sentence=sentence)
+    return SampleRatio(
+        treatment=treatment, control=control, expected_share=share, alarm=state.wrong_ratio, sentence=sentence
+    )
