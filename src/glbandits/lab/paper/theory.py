@@ -21,10 +21,9 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.lab.environments import Synthetic
 from glbandits.lab.experiments.progress import Progress, no_progress
-from glbandits.lab.experiments.timed_run import timed_run
 from glbandits.lab.paper.diversity import Diversity, estimate_diversity, theory_constants
 from glbandits.lab.paper.experiments import ARMS, DIM, HORIZON
-from glbandits.lab.simulation import prepare, simulate
+from glbandits.lab.simulation import play_together, prepare, recorded_rounds, simulate
 from glbandits.maths.links import find_link
 from glbandits.policies import SgdTs, Uniform
 from glbandits.policies.algorithms.sgd_ts import FITTED_RIDGE, theta_hat_of
@@ -226,9 +225,10 @@ def ball_share(policy: SgdTs, problem: Synthetic, seeds: Sequence[int]) -> BallS
     inside = np.zeros(len(seeds), dtype=bool)
     has_estimate = np.zeros(len(seeds), dtype=bool)
     for i, seed in enumerate(seeds):
-        state = timed_run(policy, problem.dim, problem.noise, problem.rounds(tau, seed), seed).state
-        distance = np.linalg.norm(theta_hat_of(state, problem.dim) - problem.theta_star(seed))
-        inside[i], has_estimate[i] = distance <= policy.radius, state[FITTED_RIDGE] == policy.ridge
+        (run,) = play_together([policy], problem, tau, seed, recorded_rounds(tau, 1), keep_state=True)
+        assert run.state is not None
+        distance = np.linalg.norm(theta_hat_of(run.state, problem.dim) - problem.theta_star(seed))
+        inside[i], has_estimate[i] = distance <= policy.radius, run.state[FITTED_RIDGE] == policy.ridge
     return BallShare(
         block_factor=policy.block_factor,
         ridge=policy.ridge,

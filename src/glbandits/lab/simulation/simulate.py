@@ -40,6 +40,8 @@ class Run:
     """The arm of every round, (horizon,); None without `keep_choices`."""
     seconds: float
     """CPU seconds of choosing and learning, without those of generating the rounds."""
+    state: Floats | None
+    """The state of the policy after the last round: everything that it keeps; None without `keep_state`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -220,6 +222,7 @@ def play_together(
     *,
     noise_seeds: Sequence[int] | None = None,
     keep_choices: bool = False,
+    keep_state: bool = False,
     compiled: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[Run]:
@@ -235,6 +238,7 @@ def play_together(
             numbers of the seed, as in `simulate`. Another number gives the policy its own noise and random numbers, on
             the same arms.
         keep_choices: store the arm of every round.
+        keep_state: store the final state of every policy.
         compiled: if False, play in plain Python.
         progress: called with the number of rounds just played, summed over policies.
     """
@@ -263,7 +267,9 @@ def play_together(
         played += len(chunk)
     if played != horizon:
         raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
-    return [Run(player.regret, player.choices, player.seconds) for player in players]
+    return [
+        Run(player.regret, player.choices, player.seconds, player.state if keep_state else None) for player in players
+    ]
 
 
 class _Player:
@@ -286,7 +292,7 @@ class _Player:
         form = _form(policy, environment)
         link, payoffs = find_link(policy.link), has_payoffs(environment)
         self._play = play_entry(form.implementation(dim), link, environment.noise, compiled, payoffs=payoffs)
-        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
+        self.state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
         self._rounds, self._played, self._total = rounds, 0, 0.0
         self.regret = np.empty(len(rounds))
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
@@ -298,8 +304,8 @@ class _Player:
         arms = chunk.rows, chunk.starts
         start = time.thread_time()
         with convert_index_errors(self._policy, "the simulation"):
-            self._state = self._play(
-                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
+            self.state = self._play(
+                self.state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
                 noise, self._total, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
