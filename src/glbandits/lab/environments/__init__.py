@@ -6,7 +6,7 @@ from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
 from glbandits.lab.environments.payoffs import Prices, WithPayoffs
 from glbandits.lab.environments.ranked_clicks import RankedClicks, Visit
-from glbandits.lab.environments.rounds import Environment, Rounds, SparseEnvironment, SparseRounds
+from glbandits.lab.environments.rounds import Environment, Rounds, SparseRounds
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
 from glbandits.lab.environments.synthetic import Synthetic
@@ -21,7 +21,6 @@ __all__ = [
     "Prices",
     "RankedClicks",
     "Rounds",
-    "SparseEnvironment",
     "SparseHashed",
     "SparseRounds",
     "Synthetic",

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,8 +15,8 @@ from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.compilation.entry_point import compile_all
 from glbandits.compilation.recipe import Job
-from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
-from glbandits.lab.environments.rounds import Rounds, has_payoffs, regret_name
+from glbandits.lab.environments import Environment, Rounds, SparseRounds
+from glbandits.lab.environments.rounds import has_payoffs, is_sparse, regret_name
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
@@ -26,8 +26,6 @@ from glbandits.policies.contract.policy_checks import check_can_run, check_is_po
 from glbandits.policies.contract.rules import check_has_scores
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
-
-AnyEnvironment: TypeAlias = Environment | SparseEnvironment
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Simulation(Displayed):
     """The result of playing one policy with several seeds."""
 
     policy: Policy
-    environment: AnyEnvironment
+    environment: Environment
     horizon: int
     seeds: tuple[int, ...]
     rounds: Ints
@@ -111,7 +109,7 @@ def regret_chart(results: Mapping[str, Simulation], title: str = "") -> Any:
 
 def simulate(
     policy: Policy | str,
-    environment: AnyEnvironment,
+    environment: Environment,
     horizon: int,
     seeds: int | Iterable[int],
     *,
@@ -185,7 +183,7 @@ def recorded_rounds(horizon: int, points: int) -> Ints:
     return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
 
-def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled: bool = True) -> None:
+def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: bool = True) -> None:
     """Raise InvalidInput if a policy cannot play in this environment, and compile the code that the policies need."""
     if not isinstance(environment, Environment) or isinstance(environment, type):
         raise InvalidInput(
@@ -196,7 +194,7 @@ def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled
         compile_all(jobs)
 
 
-def play_job(policy: Policy, environment: AnyEnvironment) -> Job:
+def play_job(policy: Policy, environment: Environment) -> Job:
     """Return the entry point that plays, for `compile_all`. Raises InvalidInput if the policy cannot play here."""
     form = _form(policy, environment)
     check_can_run(form, environment.dim)
@@ -207,15 +205,14 @@ def play_job(policy: Policy, environment: AnyEnvironment) -> Job:
     return play_recipe, form.implementation(environment.dim), find_link(policy.link), environment.noise, payoffs
 
 
-def _form(policy: Policy, environment: AnyEnvironment) -> Policy:
+def _form(policy: Policy, environment: Environment) -> Policy:
     """Return the form of the policy that plays: its sparse form if the arms are sparse rows."""
-    is_sparse = isinstance(environment, SparseEnvironment) and environment.sparse
-    return sparse_form(check_is_policy(policy), environment.dim) if is_sparse else policy
+    return sparse_form(check_is_policy(policy), environment.dim) if is_sparse(environment) else policy
 
 
 def play_together(
     policies: Sequence[Policy],
-    environment: AnyEnvironment,
+    environment: Environment,
     horizon: int,
     seed: int,
     rounds: Ints,
@@ -278,7 +275,7 @@ class _Player:
     def __init__(
         self,
         policy: Policy,
-        environment: AnyEnvironment,
+        environment: Environment,
         horizon: int,
         seed: int,
         noise_seed: int,
@@ -298,7 +295,7 @@ class _Player:
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
         self.seconds = 0.0
 
-    def play(self, chunk: Rounds | SparseRounds, best: Floats) -> None:
+    def play(self, chunk: Rounds, best: Floats) -> None:
         regret, choices = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.int64)
         noise = chunk.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(chunk))
         arms = chunk.rows, chunk.starts
@@ -317,7 +314,7 @@ class _Player:
         self._played, self._total = end, float(regret[-1])
 
 
-def _check_rewards(policy: Policy, environment: AnyEnvironment) -> None:
+def _check_rewards(policy: Policy, environment: Environment) -> None:
     link, noise = find_link(policy.link), environment.noise
     if not (link.lowest_reward <= noise.lowest_reward and noise.highest_reward <= link.highest_reward):
         raise InvalidInput(
