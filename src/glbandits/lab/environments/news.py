@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from threading import Lock
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -41,19 +42,12 @@ class News:
     """
 
     files: tuple[str | os.PathLike[str], ...]
+    dim: ClassVar[int] = DIM
+    noise: ClassVar[Noise] = NOISES["bernoulli"]
+    """Click or no click."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", check_files(self.files))
-
-    @property
-    def dim(self) -> int:
-        """The number of features of an arm: 6."""
-        return DIM
-
-    @property
-    def noise(self) -> Noise:
-        """Bernoulli: click or no click."""
-        return NOISES["bernoulli"]
 
     @property
     def simulated(self) -> bool:

@@ -108,11 +108,8 @@ class Prices:
 
     has_payoffs: ClassVar[bool] = True
     dim: ClassVar[int] = 6
-
-    @property
-    def noise(self) -> Noise:
-        """Bernoulli: sale or no sale."""
-        return NOISES["bernoulli"]
+    noise: ClassVar[Noise] = NOISES["bernoulli"]
+    """Sale or no sale."""
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the customers of one run, in chunks of at most 4 MB of features."""
