@@ -74,8 +74,9 @@ def growth(
     policy = Optimist()
 
     def seconds(dim: int, arms: int, horizon: int) -> float:
+        repeats = max(3, 10_000 // horizon)
         problem = Synthetic(dim=dim, arms=arms)
-        return float(simulate(policy, problem, horizon, 3, jobs=1, keep_choices=False).seconds.min())
+        return float(simulate(policy, problem, horizon, repeats, jobs=1, keep_choices=False).seconds.min())
 
     print_growth("d, blocks, K=4", dimensions, [seconds(size, 4, rounds) for size in dimensions])
     for dim in (6, 200):
