@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from benchmarks.timing import best_seconds, print_growth
+from benchmarks.growth import print_growth, run_seconds
+from benchmarks.timing import best_seconds
 from glbandits import Bandit, Optimist, Policy, SgdTs
-from glbandits.lab import Synthetic, simulate
+from glbandits.lab import Environment, Synthetic, simulate
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 
 SIMULATED = ((100, 6), (32, 55))
@@ -72,19 +73,20 @@ def growth(
     """Exponents of a run's cost: in d with blocks; in T and K with one block and with several."""
     print("Growth of the cost of a run of Optimist (log-log slope; wanted: at most 1.1 in d and in T)")
     policy = Optimist()
-
-    def seconds(dim: int, arms: int, horizon: int) -> float:
-        repeats = max(3, 10_000 // horizon)
-        problem = Synthetic(dim=dim, arms=arms)
-        return float(simulate(policy, problem, horizon, repeats, jobs=1, keep_choices=False).seconds.min())
-
-    print_growth("d, blocks, K=4", dimensions, [seconds(size, 4, rounds) for size in dimensions])
+    print_growth("d, blocks, K=4", dimensions, [run_seconds(policy, size, 4, rounds) for size in dimensions])
     for dim in (6, 200):
         kind = "one block" if dim <= LARGEST_BLOCK else "blocks"
-        print_growth(f"T, {kind}, K=10, d={dim}", horizons, [seconds(dim, 10, horizon) for horizon in horizons])
-        print_growth(f"K, {kind}, d={dim}", arms, [seconds(dim, size, rounds) for size in arms])
+        problem = Synthetic(dim=dim, arms=10)
+        seconds = [_simulated_seconds(policy, problem, horizon) for horizon in horizons]
+        print_growth(f"T, {kind}, K=10, d={dim}", horizons, seconds)
+        print_growth(f"K, {kind}, d={dim}", arms, [run_seconds(policy, dim, size, rounds) for size in arms])
     smallest, largest = (policy.init(dim).size for dim in (dimensions[0], dimensions[-1]))
     print(
         f"  state: {smallest / dimensions[0]:.2f} numbers a feature at d={dimensions[0]:.0e}, "
         f"{largest / dimensions[-1]:.2f} at d={dimensions[-1]:.0e} ({largest * 8 / 1e6:.1f} MB)"
     )
+
+
+def _simulated_seconds(policy: Policy, problem: Environment, horizon: int) -> float:
+    repeats = max(2, 10_000 // horizon)
+    return float(simulate(policy, problem, horizon, repeats, jobs=1, keep_choices=False).seconds.min())

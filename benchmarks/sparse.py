@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from benchmarks.growth import print_growth
 from benchmarks.regret.vowpal import vowpal_module
-from benchmarks.timing import print_growth
 from glbandits import Bandit, EpsilonGreedy, LaplaceTs, Optimist, Policy, SgdTs, SparseRows
 from glbandits.common.arrays import Floats
 from glbandits.lab.environments.sparse_hashed import CONTEXT_SHARE, Vocabulary

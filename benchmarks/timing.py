@@ -25,10 +25,3 @@ def best_seconds(functions: Mapping[str, Callable[[], object]], repeats: int = 3
 def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     """Return the exponent p of seconds ~ size^p, by least squares on logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-
-
-def print_growth(name: str, sizes: Sequence[int], seconds: Sequence[float]) -> None:
-    """Print the fitted exponent, the exponent between the last two sizes, and the seconds."""
-    costs = (f"{size:.0e}: {value:.2g} s" for size, value in zip(sizes, seconds, strict=True))
-    last = slope(sizes[-2:], seconds[-2:])
-    print(f"  {name}: slope {slope(sizes, seconds):.3f}, {last:.3f} at the end   ({', '.join(costs)})")
