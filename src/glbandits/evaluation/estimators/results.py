@@ -9,8 +9,7 @@ import numpy as np
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
-from glbandits.common.errors import check_float, check_int
-from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Estimator, Interval, bootstrap_interval
+from glbandits.evaluation.estimators.estimator import UNKNOWN, Estimator, Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.support import Support
@@ -55,14 +54,6 @@ class Estimate:
     def name(self) -> str:
         """Name of the estimator."""
         return self.estimator.name
-
-    def bootstrap(self, level: float = DEFAULT_LEVEL, seed: int = 0) -> Interval:
-        """Return the bootstrap interval.
-
-        With large weights its coverage is no better than that of the normal one.
-        """
-        level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
-        return bootstrap_interval(self.estimator, self.moments, level, seed)
 
 
 @dataclass(frozen=True, eq=False)

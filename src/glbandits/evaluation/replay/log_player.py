@@ -344,7 +344,7 @@ class LogPlayer:
 
     def curve(self) -> LearningCurve:
         """Return the learning curve of all rows so far."""
-        return LearningCurve(
+        return self._sums.curve(
             policy=self._policy,
             seed=self._seed,
             learn=self._replay.learn,
@@ -352,5 +352,4 @@ class LogPlayer:
             matched=self._matched,
             below=self._below,
             unit=self._unit,
-            **self._sums.curve_fields(),
         )
