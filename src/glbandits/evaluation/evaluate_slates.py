@@ -85,32 +85,27 @@ class SlateEvaluation:
         return lookup("estimate", name, {estimate.name: estimate for estimate in self.estimates})
 
     def __str__(self) -> str:
-        interval = f"{percent(self.level)} normal"
-        lines = [f"{'estimator':12s} {'value':>10s} {'error':>9s}   {interval:^22s} largest coefficient"]
-        lines += [
-            f"{result.name:12s} {result.value:10.5f} {result.standard_error:9.5f}   "
-            f"{f'[{result.normal.low:.5f}, {result.normal.high:.5f}]':^22s} {result.largest_coefficient:.3g}"
-            for result in self.estimates
-        ]
-        return "\n".join([*lines, f"{'the log':12s} {self.logged:10.5f} {self._size()}"])
+        return self._table().to_text()
 
     __repr__ = __str__
 
-    def _size(self) -> str:
-        return f"over {self.slates} slates" + (", in payoffs" if self.unit == "payoff" else "")
-
     def _repr_html_(self) -> str:
+        return self._table().to_html()
+
+    def _table(self) -> DataTable:
         rows = [
             (
                 each.name,
                 f"{each.value:.5f}",
                 f"{each.standard_error:.5f}",
-                f"{each.normal.low:.5f} to {each.normal.high:.5f}",
+                f"[{each.normal.low:.5f}, {each.normal.high:.5f}]",
+                f"{each.largest_coefficient:.3g}",
             )
             for each in self.estimates
         ]
-        columns = ("estimate", "value", "error", f"{percent(self.level)} interval")
-        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} {self._size()}",)).to_html()
+        columns = ("estimator", "value", "error", f"{percent(self.level)} normal", "largest coefficient")
+        unit = ", in payoffs" if self.unit == "payoff" else ""
+        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} over {self.slates} slates{unit}",))
 
 
 def evaluate_slates(

@@ -147,6 +147,6 @@ def test_unusual_levels_are_not_rounded() -> None:
         arms=FixedArms(np.eye(2), rows=2),
         link="logistic",
     )
-    assert "99.9% normal" in str(evaluate(log, "uniform", "ips", level=0.999))
+    assert "99.9% interval" in str(evaluate(log, "uniform", "ips", level=0.999))
     assert "At most 0.1% of such gates" in promotion(log, {"uniform": "uniform"}, alpha=0.001).guarantee
     assert [percent(level) for level in (0.5, 0.9, 0.95, 0.99)] == ["50%", "90%", "95%", "99%"]
