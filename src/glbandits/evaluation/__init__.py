@@ -37,8 +37,8 @@ from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.description import ArmSummary, ColumnSummary, LogDescription
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
-from glbandits.evaluation.logs.logged_data import Log, LoggedData
-from glbandits.evaluation.logs.overlap import Overlap, overlap_of
+from glbandits.evaluation.logs.logged_data import Log, LoggedData, overlap_of
+from glbandits.evaluation.logs.overlap import Overlap
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward

@@ -1,9 +1,8 @@
 """LogDescription: a first look at a log, before it is evaluated."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +13,6 @@ from glbandits.common.display.displayed import one_line
 from glbandits.common.display.text_format import significant
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
 from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
 
 MAX_LISTED = 30
@@ -351,47 +349,3 @@ def _arm(name: str, sums: Floats, all_rows: int, has_propensities: bool) -> ArmS
         least_propensity=least if np.isfinite(least) else np.nan,
         mean_weight=inverse / max(1, all_rows) if has_propensities else np.nan,
     )
-
-
-def describe_blocks(
-    log: Log,
-    source: str = "LOG",
-    *,
-    columns: Sequence[ColumnSummary] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    **more: Any,
-) -> LogDescription:
-    """Describe a log that can be read, in one pass.
-
-    Args:
-        log: any log.
-        source: its address, for the next command.
-        columns: of its table; by default those of its feature map.
-        progress: called with the number of rows read and of all rows.
-        more: other arguments of `DescriptionSums.description`.
-    """
-    sums, names = DescriptionSums(), arm_names_of(log)
-    for block in log.blocks():
-        chosen = block.chosen
-        if block.row_arm_names is not None:
-            chosen = block.row_arm_names.indices[np.arange(len(block)), chosen]
-        sums.same_arms &= block.arms.same_arms
-        known = names or tuple(map(str, range(block.arms.max_arms)))
-        sums.add(pl.Series(known, dtype=pl.String).gather(chosen), block.rewards, block.propensities)
-        if block.propensities is not None:
-            sums.overlap.add_block(block)
-        if progress is not None:
-            progress(sums.rows, len(log))
-    found = _columns_of_map(log) if columns is None else columns
-    never = tuple(name for name in names if name not in sums.arms)
-    return sums.description(source, columns=found, never_chosen=never, **more)
-
-
-def _columns_of_map(log: Log | LoggedData) -> list[ColumnSummary]:
-    features: Any = log.feature_map
-    kinds: Mapping[str, Any] = getattr(getattr(features, "context", None), "kinds", {})
-    shares = getattr(features, "missing_shares", {})
-    return [
-        ColumnSummary(name=name, kind=kind.kind, missing=shares.get(name, 0.0), values=f"{kind.width} features")
-        for name, kind in kinds.items()
-    ]

@@ -13,11 +13,11 @@ import numpy as np
 from glbandits.common.arrays import Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArms
+from glbandits.evaluation.logs.array_checks import ROUNDING
 from glbandits.evaluation.logs.logged_data import (
     BLOCK,
     MAX_DENSE_FEATURES,
     MAX_SPARSE_NUMBERS,
-    ROUNDING,
     DisplayedLog,
     LoggedData,
     block_size,

@@ -8,7 +8,8 @@ import polars as pl
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
-from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
+from glbandits.evaluation.logs.array_checks import check_probabilities
+from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import (
     cluster_ids,
