@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -89,15 +90,15 @@ class LogDescription:
     """What cannot be evaluated, and why."""
     notes: tuple[str, ...]
     """What may be wrong."""
-    options: tuple[str, ...]
-    """Options of `glb evaluate` that this log needs."""
+    options: tuple[tuple[str, ...], ...]
+    """Options of `glb evaluate` that this log needs, with their values."""
     is_refused: bool
     """Whether `glb evaluate` refuses the log before some values are corrected."""
 
     @property
     def command(self) -> str:
         """The next command."""
-        return shlex.join(["glb", "evaluate" if self.arms else "describe", self.source, *self.options])
+        return shlex.join(["glb", "evaluate" if self.arms else "describe", self.source, *chain(*self.options)])
 
     def summary_table(self) -> DataTable:
         """Rows, arms, rewards and propensities."""
@@ -249,7 +250,7 @@ class DescriptionSums:
         known, total = (sum(values[at] for values in self.arms.values()) for at in (1, 2))
         found, doubts, options = self._findings(overlap, int(known), arms)
         missing = [] if self.has_propensities or not self.arms else [NO_PROPENSITIES]
-        options += ["--estimate-propensities"] * len(missing)
+        options += [("--estimate-propensities",)] * len(missing)
         counts = {arm.name: arm.rows for arm in arms if arm.rows}
         return LogDescription(
             source=source,
@@ -270,19 +271,15 @@ class DescriptionSums:
                 *self._range(),
                 *(note for column in columns for note in column.notes),
             ),
-            options=(
-                *options,
-                *["--estimate-propensities"][: len(missing)],
-                *_column_options(columns, suggest_context),
-            ),
+            options=(*options, *_column_options(columns, suggest_context)),
             is_refused=bool(problems or found),
         )
 
     def _findings(
         self, overlap: Overlap | None, known: int, arms: Sequence[ArmSummary]
-    ) -> tuple[list[str], list[str], list[str]]:
+    ) -> tuple[list[str], list[str], list[tuple[str, ...]]]:
         """What cannot be evaluated, what is doubtful, and the options that the evaluation needs."""
-        problems, doubts, options = list[str](), list[str](), list[str]()
+        problems, doubts, options = list[str](), list[str](), list[tuple[str, ...]]()
         if not self.rows:
             return ["the log has no rows"], [], []
         if not arms:
@@ -292,7 +289,7 @@ class DescriptionSums:
         if known and self._low == self._high:
             problems.append(f"all rewards are {self._low:g}, so policies cannot differ. Name another column of rewards")
         elif known and self._binary:
-            options += ["--link", "logistic"]
+            options.append(("--link", "logistic"))
         if overlap is not None and overlap.certain == 1.0:
             problems.append(
                 "all propensities are 1: the logging policy could choose no other arm, so the log has no evidence on "
@@ -328,13 +325,12 @@ class DescriptionSums:
         ]
 
 
-def _column_options(columns: Sequence[ColumnSummary], suggest_context: bool) -> list[str]:
+def _column_options(columns: Sequence[ColumnSummary], suggest_context: bool) -> list[tuple[str, ...]]:
     """The options that name the context and declare doubtful kinds."""
     usable = [column for column in columns if column.usable and column.name.strip()]
     names = [f'"{column.name}"' if "," in column.name else column.name for column in usable]
-    context = ["--context", ",".join(names)] if names and suggest_context else []
-    kinds = [("--kind", f"{column.name}={column.declared}") for column in usable if column.declared]
-    return [*context, *(text for pair in kinds for text in pair)]
+    context = [("--context", ",".join(names))] if names and suggest_context else []
+    return [*context, *(("--kind", f"{column.name}={column.declared}") for column in usable if column.declared)]
 
 
 def _arm(name: str, sums: Floats, all_rows: int, has_propensities: bool) -> ArmSummary:

@@ -95,8 +95,8 @@ def describe_table(
         suggest_context=not columns.context,
     )
     if not absent:
-        return replace(described, options=(*described.options, *["--arm-table", "FILE"][: 2 * needs_arm_table]))
-    return replace(described, options=tuple(text for role in absent for text in (f"--{role}", "COLUMN")))
+        return replace(described, options=(*described.options, *[("--arm-table", "FILE")] * needs_arm_table))
+    return replace(described, options=tuple((f"--{role}", "COLUMN") for role in absent))
 
 
 NO_ARM, NO_REWARD, NO_PROPENSITY = "the arm is missing", "the reward is missing", "the propensity is missing"
