@@ -37,7 +37,6 @@ def test_folder_is_read(folder: Path) -> None:
     assert log.propensities.tolist() == [0.5, 0.25, 0.75]
     assert log.feature_map is not None
     assert "user_feature_0=other" in log.feature_map.names
-    assert open_log(folder, cross=True).dim == 8 + 10 + 8 * 10 + 1
 
 
 def test_single_position_can_be_selected(folder: Path) -> None:

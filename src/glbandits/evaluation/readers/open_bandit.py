@@ -25,7 +25,6 @@ def read_open_bandit(
     *,
     position: int | None = None,
     link: str | Link = "logistic",
-    cross: bool = False,
 ) -> TableLog:
     """Read a folder in the Open Bandit format.
 
@@ -39,7 +38,6 @@ def read_open_bandit(
         folder: for example open_bandit_dataset/random/men.
         position: read only rows of this position: 1 (left), 2 (middle) or 3 (right).
         link: defines the valid rewards.
-        cross: whether to multiply user features with item features: thousands of features, because all are categories.
     """
     rows, items = _files(Path(folder).absolute())
     columns = Columns(
@@ -60,7 +58,7 @@ def read_open_bandit(
     if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):
         columns = replace(columns, per_arm=())
     features = arms.select("item_id", "^item_feature_.*$")
-    return TableLog(table, columns, arm_table=features, link=link, crosses="all" if cross else ())
+    return TableLog(table, columns, arm_table=features, link=link, crosses=())
 
 
 def is_open_bandit(folder: Path) -> bool:
