@@ -19,7 +19,7 @@ from glbandits.common.arrays import Floats
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Interval, ratio
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL, Interval, ratio
 from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, first_row_of
@@ -238,5 +238,5 @@ def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised:
         residuals = products.sum(axis=1) - value
     error = float(residuals.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
     half_width = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
-    normal = Interval(value - half_width, value + half_width) if n > 1 else UNKNOWN
+    normal = Interval(value - half_width, value + half_width) if n > 1 else UNKNOWN_INTERVAL
     return SlateEstimate(name, value, error, normal, float(means.mean()), float(coefficients.max()))

@@ -140,7 +140,7 @@ def test_variants_of_arms_are_named() -> None:
 
 
 def test_column_with_too_many_arms_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(description_module, "MAX_ARMS", 100)
+    monkeypatch.setattr(description_module, "MOST_ARMS", 100)
     with pytest.raises(InvalidInput, match="more than 100 different arms"):
         described(arm=[f"user {index}" for index in range(ROWS)])
 

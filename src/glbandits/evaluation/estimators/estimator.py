@@ -29,7 +29,7 @@ class Interval(NamedTuple):
         return Interval(min(max(self.low, lowest), highest), max(min(self.high, highest), lowest))
 
 
-UNKNOWN = Interval(math.nan, math.nan)
+UNKNOWN_INTERVAL = Interval(math.nan, math.nan)
 """The interval of an estimate with fewer than two independent groups of rows, or without a standard error."""
 
 
@@ -121,7 +121,7 @@ def normal_interval(estimator: Estimator, moments: Moments, level: float) -> Int
     The quantile is that of Student's t with the number of groups minus 1 degrees of freedom.
     """
     if moments.groups < 2 or not estimator.has_standard_error:
-        return UNKNOWN
+        return UNKNOWN_INTERVAL
     value = float(estimator.combine(moments.mean))
     half_width = float(stdtrit(moments.groups - 1, 0.5 + level / 2))
     half_width *= moments.standard_error(estimator.gradient(moments.mean))

@@ -9,7 +9,7 @@ import numpy as np
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
-from glbandits.evaluation.estimators.estimator import UNKNOWN, Estimator, Interval
+from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL, Estimator, Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.support import Support
@@ -40,7 +40,7 @@ class Estimate:
             self,
             value=math.nan,
             standard_error=math.nan,
-            normal=UNKNOWN,
+            normal=UNKNOWN_INTERVAL,
             running=np.full_like(self.running, np.nan),
             no_evidence=reason,
         )
@@ -116,7 +116,7 @@ class Evaluation:
         from glbandits.common.display.charts import IntervalRow, finish, intervals_chart
 
         rows = [
-            IntervalRow("", row.name, row.value, *(UNKNOWN if row.interval is None else row.interval))
+            IntervalRow("", row.name, row.value, *(UNKNOWN_INTERVAL if row.interval is None else row.interval))
             for row in self._value_rows()
         ]
         title = f"mean {self.unit} of a decision, with {percent(self.level)} intervals"

@@ -18,7 +18,7 @@ from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
 
 MAX_LISTED = 30
 """Arms and columns that a table shows."""
-MAX_ARMS = 100_000
+MOST_ARMS = 100_000
 """The largest number of arms that are described."""
 MIN_ROWS = 100
 """Rows below which intervals are unreliable."""
@@ -28,7 +28,7 @@ NO_PROPENSITIES = (
     "the log has no propensities, the probabilities of the chosen arms. Log them; or estimate them, which is correct "
     "only if the context has all that the logging policy used"
 )
-WRONG_MEAN_ERRORS = 4.0
+WRONG_INVERSE_ERRORS = 4.0
 """Standard errors by which the mean of 1 / propensity must deviate from the number of arms for a note."""
 
 
@@ -206,9 +206,10 @@ class DescriptionSums:
                 new += old
                 new[4] = least
             self.arms[name] = new
-        if len(self.arms) > MAX_ARMS:
+        if len(self.arms) > MOST_ARMS:
             raise InvalidInput(
-                f"the log names more than {MAX_ARMS:,} different arms. Is it the right column?", field="Columns.arm"
+                f"the log names more than {MOST_ARMS:,} different arms. Is it the right column?",
+                field="Columns.arm",
             )
         self.rows += len(rewards)
         values_of_rewards = rewards[known]
@@ -308,7 +309,7 @@ class DescriptionSums:
         if overlap is None or arms < 2:
             return [] if overlap is None else overlap.warnings()
         off = abs(overlap.mean_inverse - arms)
-        wrong = off > 0.05 * arms and off > WRONG_MEAN_ERRORS * overlap.mean_inverse_error and not overlap.certain
+        wrong = off > 0.05 * arms and off > WRONG_INVERSE_ERRORS * overlap.mean_inverse_error and not overlap.certain
         mean = (
             f"the mean of 1 / propensity is {significant(overlap.mean_inverse)}, and {arms} arms were chosen. Both are "
             "about equal if every row could have every arm and the propensities are correct. If every row could, an "

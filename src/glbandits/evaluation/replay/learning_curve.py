@@ -84,7 +84,7 @@ class LearningCurve(Displayed):
 
 WEIGHT, REWARD = 0, 1
 """Indices of the terms of a row: the weight w, and the weighted reward w r."""
-PAIRS = ((WEIGHT, WEIGHT), (WEIGHT, REWARD), (REWARD, REWARD))
+PRODUCTS = ((WEIGHT, WEIGHT), (WEIGHT, REWARD), (REWARD, REWARD))
 """Pairs of terms whose products the variance needs."""
 
 
@@ -95,14 +95,14 @@ class WeightedSums:
     """
 
     def __init__(self, points: int) -> None:
-        self._sums = RunningSums(columns=3 + len(PAIRS), points=points)
+        self._sums = RunningSums(columns=3 + len(PRODUCTS), points=points)
         self._units, self._totals = ClusterNumbering(), np.zeros((2, 0))
         self._largest_weight = 0.0
 
     def add(self, weights: Floats, rewards: Floats, clusters: Ints | None) -> None:
         """Add the next rows; each argument is (n,)."""
         terms = np.stack([weights, weights * rewards])
-        first, second = np.transpose(PAIRS)
+        first, second = np.transpose(PRODUCTS)
         squares = terms[first] * terms[second]
         units = self._units.assign(clusters)
         if units is not None:
