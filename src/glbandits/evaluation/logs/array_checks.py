@@ -8,7 +8,7 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, check_array, check_int_array
 
-ROUNDED = 1e-5
+PROBABILITY_ROUNDING = 1e-5
 """Relative tolerance for probabilities that were written in single precision or with six digits."""
 
 
@@ -70,11 +70,12 @@ def check_probabilities(
         within &= ((probabilities == 0.0) | (np.arange(arms.max_arms) < arms.counts[:, np.newaxis])).all(axis=1)
     wrong = {
         "be at least 0, and 0 beyond the arms of the row": ~within,
-        "sum to 1 over all arms of the row": ~(np.abs(probabilities.sum(axis=1) - 1.0) <= ROUNDED),
+        "sum to 1 over all arms of the row": ~(np.abs(probabilities.sum(axis=1) - 1.0) <= PROBABILITY_ROUNDING),
         "be above 0 for the chosen arm": ~(own > 0.0),
     }
     if propensities is not None:
-        wrong["equal the propensity for the chosen arm"] = ~(np.abs(own - propensities) <= ROUNDED * propensities)
+        differences = np.abs(own - propensities)
+        wrong["equal the propensity for the chosen arm"] = ~(differences <= PROBABILITY_ROUNDING * propensities)
     for need, rows in wrong.items():
         if rows.any():
             row = int(np.argmax(rows))
