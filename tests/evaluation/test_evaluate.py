@@ -190,7 +190,7 @@ def coverage(uniform: bool, logs: int, rows: int, clustered: bool) -> dict[str, 
     rng = np.random.default_rng(12)
     many = make_world(rng, 200_000, uniform=uniform)
     names = ["ips", "snips", "dr", "sndr"] + (["replay"] if uniform else [])
-    inside: dict[str, list[tuple[bool, bool, float]]] = {name: [] for name in names}
+    inside: dict[str, list[tuple[bool, float]]] = {name: [] for name in names}
     for _ in range(logs):
         picked = rng.integers(0, len(many.means), rows // 5 if clustered else rows)
         if clustered:

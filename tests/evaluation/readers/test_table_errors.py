@@ -107,7 +107,7 @@ def test_invalid_columns_are_rejected(settings: dict[str, Any], message: str) ->
 def test_invalid_tables_are_rejected() -> None:
     with pytest.raises(
         InvalidInput,
-        match="a table must be a data frame of polars, pandas or Arrow, a list of dicts, or a dict of .*; got list",
+        match="a table must be a data frame .*; got list",
     ):
         read_table([1, 2], Columns())
     with pytest.raises(InvalidInput, match="the columns could not be combined into a table"):
@@ -210,5 +210,5 @@ def test_errors_of_an_arm_table_name_its_row(sparse: bool) -> None:
 @pytest.mark.parametrize("other", ["Zu\u0308rich", " Zu\u0308rich"])
 def test_arms_that_differ_only_in_the_unicode_form_are_refused(other: str) -> None:
     table = {"arm": ["Z\u00fcrich", other], "reward": [0, 1], "propensity": [0.5, 0.5]}
-    with pytest.raises(InvalidInput, match="differ only in the Unicode form of their names .*Convert all names to"):
+    with pytest.raises(InvalidInput, match="differ only in the Unicode form"):
         read_table(table, Columns())

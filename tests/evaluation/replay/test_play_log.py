@@ -225,9 +225,7 @@ def test_few_rows_cause_a_warning() -> None:
     log = write_log(100, seed=1)
     with pytest.warns(UserWarning, match="the effective sample size of uniform is only 2. of 100 rows.*all"):
         play_log(Uniform(), log, seed=1)
-    with pytest.warns(
-        UserWarning, match="is only .* of 100 rows: its value is unreliable. Use a longer log, or exact=True"
-    ):
+    with pytest.warns(UserWarning, match="is only .* of 100 rows.*exact=True"):
         play_log(Uniform(), log, seed=1, learn="all")
 
 
