@@ -88,14 +88,7 @@ class StateLayout:
 
         Returns a function that slices it out of a state.
         """
-        a, b, c = self._declare(name, "vector", (extra, 1, 0), math.ulp(0.0) if positive else at_least)
-
-        @jittable
-        def vector(state: Floats, dim: int) -> Floats:
-            start = a + b * dim + c * dim * dim
-            return state[start : start + dim + extra]
-
-        return vector
+        return self.array(name, (extra, 1, 0), math.ulp(0.0) if positive else at_least)
 
     def factor(self, name: str) -> Part:
         """Declare a (dim, dim) upper triangular Cholesky factor.
@@ -120,9 +113,9 @@ class StateLayout:
 
         return matrix
 
-    def array(self, name: str, size: tuple[int, int, int]) -> Part:
-        """Declare a + b dim + c dim^2 numbers of any kind, where size is (a, b, c)."""
-        (a, b, c), (n0, n1, n2) = self._declare(name, "vector", size), size
+    def array(self, name: str, size: tuple[int, int, int], at_least: float = -math.inf) -> Part:
+        """Declare a + b dim + c dim^2 numbers, where size is (a, b, c)."""
+        (a, b, c), (n0, n1, n2) = self._declare(name, "vector", size, at_least), size
 
         @jittable
         def array(state: Floats, dim: int) -> Floats:
