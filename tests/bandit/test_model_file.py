@@ -161,13 +161,14 @@ def test_bandit_can_be_restored_from_bytes() -> None:
         Bandit.from_bytes(b"nothing")
 
 
-def test_copy_is_independent() -> None:
+def test_copies_are_independent() -> None:
     bandit, arms = Bandit(SgdTs(), dim=2, seed=3), np.eye(2)
     bandit.learn(arms[0], 1.0)
-    copy, before = bandit.copy(), bandit.state
-    copy.learn(arms[1], 1.0)
+    before = bandit.state
+    for other in (bandit.copy(), copy.copy(bandit), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))):
+        other.learn(arms[1], 1.0)
+        assert not np.array_equal(other.state, before)
     np.testing.assert_array_equal(bandit.state, before)
-    assert not np.array_equal(copy.state, before)
 
 
 @pytest.mark.parametrize("policy", [Optimist(), SgdTs(block_length=5)])
