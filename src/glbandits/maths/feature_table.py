@@ -60,8 +60,14 @@ def table_at(state: Floats, start: int) -> Table:
 @jittable
 def find(state: Floats, table: Table, feature: int) -> int:
     """Return the offset of a feature's row; -1 if the table does not have the feature."""
-    row = free_or_own_row(state, table, feature)
-    return -1 if state[row] == EMPTY else row
+    slot, key = home_slot(feature, table.shift), float(feature)
+    while True:
+        row = table.rows + slot * table.width
+        if state[row] == key:
+            return row
+        if state[row] == EMPTY:
+            return -1
+        slot = (slot + 1) & table.mask
 
 
 @jittable
