@@ -16,8 +16,8 @@ CHUNK = 2048
 """Arms of a product. Few enough to stay in the CPU cache, where BLAS does not wait for other threads."""
 
 
-def contenders(rule: BonusRule, matrix: Floats, features: Floats, largest: Floats, allowed: Ints | None) -> Ints | None:
-    """Return the allowed rows of arms that may have the highest score for some Z, in ascending order.
+def contenders(rule: BonusRule, matrix: Floats, features: Floats, largest: Floats) -> Ints | None:
+    """Return the rows of arms that may have the highest score for some Z, in ascending order.
 
     Returns None if arms within the limits of `largest` may be above the limits of the rule.
 
@@ -26,7 +26,6 @@ def contenders(rule: BonusRule, matrix: Floats, features: Floats, largest: Float
         matrix: gives these by (x, 1) = matrix (z, 1).
         features: the features z of each arm.
         largest: an upper bound of the absolute value of each feature in z.
-        allowed: the rows to search; None for all.
     """
     sizes = np.abs(matrix) @ np.append(largest, 1.0)
     if (sizes[:-1] > rule.limits).any():
@@ -34,22 +33,16 @@ def contenders(rule: BonusRule, matrix: Floats, features: Floats, largest: Float
     level_error = ROUNDING * float(np.abs(rule.theta) @ sizes[:-1])
     variance_error = ROUNDING * float(np.sqrt(np.diagonal(rule.covariance)) @ sizes) ** 2
     # The levels lack a constant that is the same for all arms.
-    theta, covariance = matrix[:-1, :-1].T @ rule.theta, matrix.T @ rule.covariance @ matrix
-    if allowed is None:
-        levels, variances = _moments(features, theta, covariance)
-    elif 2 * len(allowed) < len(features):
-        levels, variances = _moments(features[allowed], theta, covariance)
-    else:  # a copy of most features takes longer than some moments too many
-        levels, variances = (moment[allowed] for moment in _moments(features, theta, covariance))
+    levels, variances = _moments(features, matrix[:-1, :-1].T @ rule.theta, matrix.T @ rule.covariance @ matrix)
     bonuses = (1.0 + ROUNDING) * rule.bonus(variances + 2.0 * variance_error)
     lowest, highest = levels + level_error + rule.low * bonuses, levels + level_error + rule.high * bonuses
-    can_win = np.ones(len(levels), dtype=bool)
+    can_win = np.ones(len(features), dtype=bool)
     for scores in (lowest, highest, lowest + highest):
         best = scores.argmax()
         least = (1.0 - ROUNDING) * rule.bonus(np.maximum(variances[best] - 2.0 * variance_error, 0.0))
         level = levels[best] - level_error
         can_win &= (lowest >= level + rule.low * least) | (highest >= level + rule.high * least)
-    return np.flatnonzero(can_win) if allowed is None else allowed[can_win]
+    return np.flatnonzero(can_win)
 
 
 def _moments(features: Floats, theta: Floats, covariance: Floats) -> tuple[Floats, Floats]:

@@ -128,7 +128,9 @@ class Catalogue:
 
         Returns None if the features of an arm may be above the limits of the rule.
         """
-        return arm_search.contenders(rule, self.combining_matrix(context), self.features, self.largest, allowed)
+        features = self.features if allowed is None else self.features[allowed]
+        rows = arm_search.contenders(rule, self.combining_matrix(context), features, self.largest)
+        return rows if rows is None or allowed is None else allowed[rows]
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self)} arms, dim={self.dim})"
