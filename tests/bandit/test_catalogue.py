@@ -7,6 +7,8 @@ import pytest
 
 from glbandits import Bandit, Catalogue, InvalidInput, Optimist, SgdTs, cross_features
 from glbandits.bandit import decider
+from glbandits.bandit.arm_bounds import ArmRule, variance_update
+from glbandits.common.arrays import Floats
 
 
 @pytest.fixture
@@ -101,24 +103,53 @@ def test_probabilities_without_an_exact_form_are_estimated(catalogue: Catalogue)
     )
 
 
-def test_policy_scores_few_arms_of_a_large_catalogue() -> None:
+def test_few_variances_of_a_large_catalogue_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     contenders: list[int] = []
+    variances: list[int] = []
 
     class Counting(Catalogue):
         def contenders(self, *arguments: Any) -> Any:
+            variances.append(0)
             rows = super().contenders(*arguments)
             assert rows is not None
             contenders.append(len(rows))
             return rows
 
+    def count(rule: ArmRule, features: Floats) -> Floats:
+        variances[-1] += len(features)
+        return compute(rule, features)
+
+    compute = ArmRule.variances
+    monkeypatch.setattr(ArmRule, "variances", count)
     rng = np.random.default_rng(0)
     catalogue = Counting(range(5000), rng.normal(size=(5000, 16)))
     bandit = Bandit(Optimist(), 16, seed=1)
-    for _ in range(100):
+    for _ in range(300):
         bandit.learn(catalogue[bandit.choose_from(catalogue)], float(rng.integers(2)))
-    assert len(contenders) == 99  # the first decision is uniform
+    assert len(contenders) == 299  # the first decision is uniform
     assert np.median(contenders) < 20
     assert max(contenders) <= 256
+    assert np.median(variances) < 20
+    assert np.quantile(variances, 0.95) < 1000
+
+
+def test_variance_updates_are_upper_bounds_and_tight_after_one_reward() -> None:
+    rng, largest = np.random.default_rng(3), np.array([1.0, 1e3, 0.0])
+    x = np.column_stack([rng.uniform(-1.0, 1.0, size=(50, 3)) * largest, np.ones(50)])
+    units = np.array([1.0, 1e3, 1.0, 1.0])
+    before = np.cov(rng.normal(size=(4, 9))) / np.outer(units, units)
+    seen = before @ x[0]
+    after_reward = before - np.outer(seen, seen) / (1.0 + x[0] @ seen)
+    other = 0.3 * np.cov(rng.normal(size=(4, 9))) / np.outer(units, units)
+    for after, is_tight in ((after_reward, True), (before, True), (1.1 * after_reward, False), (other, False)):
+        update = variance_update(before, after, largest)
+        if update is not None:
+            growth, column, added = update
+            bounds = growth * np.einsum("ij,jk,ik->i", x, before, x) - (x @ column) ** 2 + added
+            variances = np.einsum("ij,jk,ik->i", x, after, x)
+            assert (bounds >= variances).all()
+            assert not is_tight or bounds == pytest.approx(variances, rel=1e-8)
+    assert variance_update(before, 100.0 * before, largest) is None
 
 
 def test_features_of_an_arm_in_a_context() -> None:

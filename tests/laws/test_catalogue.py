@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Catalogue, Optimist, Policy, SgdTs, cross_features
-from glbandits.bandit import decider
+from glbandits.bandit import arm_bounds, decider
 from glbandits.common.arrays import Floats
 from tests.laws.test_every_policy import VARIANTS, named
 
@@ -16,6 +16,7 @@ DIM = 5
 @pytest.fixture(autouse=True)
 def bounds_for_small_catalogues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decider, "WORTH_BOUNDS", 0.0)
+    monkeypatch.setattr(arm_bounds, "FIRST_VARIANCES", 4)
 
 
 def normal_features(rng: np.random.Generator, count: int, dim: int) -> Floats:
@@ -160,3 +161,13 @@ def test_any_affine_combine_decides_as_on_the_matrix(make: Any) -> None:
         arm = assert_same_decision(bandit, catalogue, [], [context])
         for _ in range(rng.integers(1, 4)):
             bandit.learn(catalogue.features_for(arm, [context]), float(rng.integers(2)))
+
+
+def test_bandits_with_one_catalogue_decide_as_on_the_matrix() -> None:
+    rng = np.random.default_rng(2)
+    catalogue = Catalogue(range(60), rng.normal(size=(60, DIM)))
+    bandits = [Bandit(Optimist(), DIM, seed=seed) for seed in range(2)]
+    for _ in range(60):
+        bandit = bandits[rng.integers(2)]
+        arm = assert_same_decision(bandit, catalogue, [])
+        bandit.learn(catalogue[arm], float(rng.integers(2)))

@@ -1,12 +1,12 @@
 """Catalogue: arms that are stored once and selected by their ids."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.bandit import arm_search
+from glbandits.bandit.arm_bounds import ArmBounds, ArmRule
 from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, value_text
@@ -65,7 +65,11 @@ class Catalogue:
         self._ids: list[Hashable] = []
         self._rows: dict[Hashable, int] = {}
         self._features = np.empty((0, self.dim))
+        self._digests: Ints = np.empty(0, dtype=np.int64)
+        self._is_changed = np.empty(0, dtype=bool)  # whether the row has changed since the last use of `_bounds`
+        self._bounds = ArmBounds()
         self._largest: Floats | None = None  # a cache of `largest`
+        self._distinct: Ints | None = None  # a cache of `distinct_rows` for all rows
         self.add(ids, rows)
 
     def __len__(self) -> int:
@@ -126,11 +130,19 @@ class Catalogue:
     def contenders(self, rule: BonusRule, context: ArrayLike | None, allowed: Ints | None) -> Ints | None:
         """Return the allowed rows, in ascending order, that may have the highest score for some Z of the rule.
 
-        Returns None if the features of an arm may be above the limits of the rule.
+        Of arms with equal features, only the first is included. Returns None if the features of an arm may be above the
+        limits of the rule.
         """
-        features = self.features if allowed is None else self.features[allowed]
-        rows = arm_search.contenders(rule, self.combining_matrix(context), features, self.largest)
-        return rows if rows is None or allowed is None else allowed[rows]
+        arm_rule = ArmRule.of(rule, self.combining_matrix(context), self.largest)
+        if arm_rule is None:
+            return None
+        is_changed = self._is_changed[: len(self)]
+        if context is not None:  # the variances of another context are no use
+            is_changed[:] = True
+        rows, changed = self.distinct_rows(allowed), np.flatnonzero(is_changed)
+        contenders = self._bounds.contenders(arm_rule, self.features, self.largest, changed, rows)
+        is_changed[:] = False
+        return contenders
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self)} arms, dim={self.dim})"
@@ -153,6 +165,14 @@ class Catalogue:
         if self._largest is None:
             self._largest = np.maximum(self.features.max(axis=0, initial=0.0), -self.features.min(axis=0, initial=0.0))
         return self._largest
+
+    def distinct_rows(self, rows: Ints | None) -> Ints:
+        """Return the rows without those whose features equal the features of an earlier one; None stands for all."""
+        if self._distinct is None:
+            self._distinct = np.sort(np.unique(self._digests[: len(self)], return_index=True)[1])
+        if rows is None or len(self._distinct) == len(self):
+            return self._distinct if rows is None else rows
+        return rows[np.sort(np.unique(self._digests[rows], return_index=True)[1])]
 
     def allowed_rows(self, only: Iterable[Hashable] | None, excluded: Iterable[Hashable]) -> Ints | None:
         """Return the rows from which to choose, in ascending order; None for all.
@@ -200,8 +220,10 @@ class Catalogue:
                 )
         start, end = len(self), len(self) + len(new_ids)
         self._reserve(end)
-        self._largest = None
+        self._largest = self._distinct = None
         self._features[start:end] = rows
+        self._digests[start:end] = [hash(row.tobytes()) for row in rows]
+        self._is_changed[start:end] = True
         self._ids += new_ids
         self._rows.update(zip(new_ids, range(start, end), strict=True))
 
@@ -210,20 +232,30 @@ class Catalogue:
         retired = _as_ids(ids)
         for arm in retired:
             self.row(arm)
-        self._largest = None
+        self._largest = self._distinct = None
         for arm in retired:
             row, last = self._rows.pop(arm), len(self._ids) - 1
             moved = self._ids.pop()
             if row != last:
                 self._ids[row], self._rows[moved] = moved, row
-                self._features[row] = self._features[last]
+                self._features[row], self._digests[row] = self._features[last], self._digests[last]
+                self._is_changed[row] = True
 
     def _reserve(self, count: int) -> None:
-        """Enlarge the array to at least `count` rows. Doubles it, so that adding an arm takes amortised O(1)."""
-        if count > len(self._features):
-            enlarged = np.zeros((max(count, 2 * len(self._features)), self.dim))
-            enlarged[: len(self._features)] = self._features
-            self._features = enlarged
+        """Enlarge the arrays to at least `count` rows. Doubles them, so that adding an arm takes amortised O(1)."""
+        if count <= len(self._features):
+            return
+        size = max(count, 2 * len(self._features))
+        self._features = _enlarged(self._features, size)
+        self._digests = _enlarged(self._digests, size)
+        self._is_changed = _enlarged(self._is_changed, size)
+
+
+def _enlarged(array: Any, size: int) -> Any:
+    """Return a copy with `size` rows; the added ones are zeros."""
+    enlarged = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    enlarged[: len(array)] = array
+    return enlarged
 
 
 def _as_ids(ids: Iterable[Hashable]) -> list[Hashable]:
