@@ -71,7 +71,7 @@ class RepeatedRounds:
         means = rng.uniform(0.2, 0.8, (length, arms))
         self._few = Rounds(features, np.full(length, arms), means, rng.random(length), means)
 
-    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:  # noqa: ARG002
         """Yield the same rounds again and again."""
         return repeat(self._few, horizon // len(self._few))
 
