@@ -331,6 +331,8 @@ class PromptRouter:
             router = cls({}, None if budget is None else Budget(**budget), log=log, **settings)
             router.default, router._active = document["default"], document["active"]
             router._models = {name: index for index, name in enumerate(document["models"])}
+            if not set(router._active) <= set(router._models.values()):
+                raise ValueError("models are missing")
             router._quality.bandit, router._quality.answers = parts.quality, document["answers"]
             for cost, bandit in zip(document["models"].values(), parts.costs, strict=True):
                 router._costs.restore(cost, bandit)
