@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
 from collections import OrderedDict
@@ -16,14 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.bandit import Budget
-from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_float, check_int, lookup, value_text
 from glbandits.features import FeatureMap
-from glbandits.features.kinds.hashed_text import Text
-from glbandits.features.kinds.numeric import Number
 from glbandits.routing.model_costs import ModelCosts
 from glbandits.routing.model_quality import ModelQuality
+from glbandits.routing.prompt_features import PROMPT_TEXT, PromptFeatures
 from glbandits.routing.route_log import Event, RouteLog
 from glbandits.routing.router_file import RouterParts, read_router, write_router
 
@@ -35,8 +32,6 @@ UNSURE = 0.2
 """Half the width of an interval of a model's quality, above which the default model is used in its place."""
 LEVEL = 0.9
 """The probability of this interval."""
-PROMPT_TEXT = FeatureMap(context={"prompt": Text(64), "length": Number(mean=5.0, scale=1.5)})
-"""The default features: 64 hashed words, and the logarithm of the number of characters."""
 
 
 class Route(NamedTuple):
@@ -75,7 +70,7 @@ class PromptRouter:
     >>> router = PromptRouter({"small": 0.03, "large": 0.9}, budget=0.3, seed=7)
     >>> route = router.route("Write a haiku about bandits.")
     >>> route.model, round(route.probability, 3)
-    ('small', 0.985)
+    ('small', 0.99)
     >>> router.feedback(route.event_id, quality=0.8, cost=0.02)
     """
 
@@ -93,14 +88,12 @@ class PromptRouter:
         log: str | PathLike[str] | None = None,
         seed: int | None = None,
     ) -> None:
-        if not isinstance(features, FeatureMap):
-            features = check_int("features", features, at_least=1)
-        self.features = features
+        self._features = PromptFeatures(features)
         self.floor = check_float("floor", floor, at_least=0.0, at_most=1.0)
         self.budget = budget if isinstance(budget, Budget) or budget is None else Budget(budget)
         self.memory = check_int("memory", memory, at_least=1)
         self.default = default
-        room, dim = check_int("room", room, at_least=max(1, len(models))), 1 + _size(features)
+        room, dim = check_int("room", room, at_least=max(1, len(models))), self._features.dim
         self._quality, self._costs = ModelQuality(room, dim, half_life, seed), ModelCosts(dim)
         self._rng = np.random.default_rng(seed)
         self._typical, self._seen = np.eye(1, dim)[0], 0
@@ -162,7 +155,7 @@ class PromptRouter:
             quality: between 0 and 1, (n, models), in the order of `models`. NaN where a model was not measured.
             costs: in the unit of the budget, likewise.
         """
-        X, Q, C = self._features(prompts), np.asarray(quality, dtype=float), np.asarray(costs, dtype=float)
+        X, Q, C = self._features.encode(prompts), np.asarray(quality, dtype=float), np.asarray(costs, dtype=float)
         with self._lock:
             if not Q.shape == C.shape == (len(X), len(self._active)):
                 raise InvalidInput(
@@ -198,7 +191,7 @@ class PromptRouter:
             event_id: the id of this decision. The default is a random id.
             among: the models that can answer now. The default is all.
         """
-        x = self._features([prompt])[0]
+        x = self._features.encode([prompt])[0]
         event_id = secrets.token_hex(12) if event_id is None else event_id
         with self._lock:
             if event_id in self._events:
@@ -273,7 +266,7 @@ class PromptRouter:
 
     def predict(self, prompt: Any) -> dict[str, tuple[float, float]]:
         """Return the expected quality and the expected cost of each model for a prompt. Changes nothing."""
-        x = self._features([prompt])[0]
+        x = self._features.encode([prompt])[0]
         with self._lock:
             quality = self._quality.predict(np.array(self._active), x)
             costs = self._costs.predict(x)[self._active]
@@ -295,9 +288,10 @@ class PromptRouter:
         with self._lock:
             if self._log is not None:
                 self._log.flush()
+            features = self._features.features
             document = {
                 "settings": {
-                    "features": self.features.document() if isinstance(self.features, FeatureMap) else self.features,
+                    "features": features.document() if isinstance(features, FeatureMap) else features,
                     "floor": self.floor,
                     "room": self._quality.room,
                     "memory": self.memory,
@@ -369,18 +363,6 @@ class PromptRouter:
         is_known = self._quality.widths(models, x, LEVEL) <= 2.0 * UNSURE
         return np.asarray(models[is_known | (models == default)])
 
-    def _features(self, prompts: Any) -> Floats:
-        """Return the features of prompts with a constant, (n, dim)."""
-        if isinstance(self.features, FeatureMap):
-            named = [as_fields(prompt) for prompt in prompts] if isinstance(prompts, list | tuple) else prompts
-            values = self.features.transform(named)
-        else:
-            values = as_floats("prompt", prompts)
-            if values.ndim != 2 or values.shape[1] != self.features:
-                raise InvalidInput(f"a prompt must be {self.features} numbers; got shape {values.shape[1:]}")
-            check_usable("prompt", values)
-        return np.hstack([np.ones((len(values), 1)), values])
-
     def _see(self, x: Floats) -> None:
         """Update the mean features of all prompts, with which a new model starts."""
         self._seen += 1
@@ -395,17 +377,8 @@ class PromptRouter:
         return lookup("model", model, {name: self._models[name] for name in self.models})
 
 
-def as_fields(prompt: Any) -> Any:
-    """Return the fields of `PROMPT_TEXT` for a text, and other prompts as they are."""
-    return {"prompt": prompt, "length": math.log1p(len(prompt))} if isinstance(prompt, str) else prompt
-
-
 def check_name(model: Any) -> str:
     """Return the name of a model. Raises InvalidInput if it is not a text."""
     if not isinstance(model, str) or not model:
         raise InvalidInput(f"a model must be a name; got {value_text(model)}")
     return model
-
-
-def _size(features: FeatureMap | int) -> int:
-    return features.dim if isinstance(features, FeatureMap) else features
