@@ -86,7 +86,7 @@ def test_invalid_range_and_least_propensity_are_errors() -> None:
     for bounds in ((1.0, 0.0), (0.0, 0.5, 1.0)):
         with pytest.raises(InvalidInput, match="reward_range must be the lowest and then"):
             promotion(log, {"a": "a"}, reward_range=bounds)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="least_propensity must be a finite number above"):
+    with pytest.raises(InvalidInput, match="least_propensity must be a finite number"):
         promotion(log, {"a": "a"}, least_propensity=-1)
 
 

@@ -173,7 +173,7 @@ def test_explanation_adds_up_to_the_scores(live: Live) -> None:
         for action in explained.slots[0].actions:
             assert sum(term.contribution for term in action.contributions) == pytest.approx(action.score)
         assert explained.slots[0].actions[decided.arm].shown
-        with pytest.raises(ServiceError, match="the loop has no decision of the event 'unknown'"):
+        with pytest.raises(ServiceError, match="the loop has no decision of the event"):
             client.explanation("unknown")
 
 
@@ -304,7 +304,7 @@ def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
 
 @pytest.mark.parametrize("key", ["secret\n", " secret", "se cret", "secret\x00", "sécret", "", None])
 def test_an_unusable_key_is_refused_and_not_printed(key: Any) -> None:
-    with pytest.raises(InvalidInput, match="key must be text of printable ASCII characters") as refused:
+    with pytest.raises(InvalidInput, match="key must be text of printable ASCII") as refused:
         Client("http://localhost:1", key)
     assert "cret" not in str(refused.value)
 

@@ -138,7 +138,7 @@ def test_invalid_embeddings_are_rejected(embeddings: EmbeddingsLike | None, mess
 
 
 def test_mips_without_all_probabilities_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match="Give LoggedData\\(probabilities=...\\), or use dr"):
+    with pytest.raises(InvalidInput, match=r"Give LoggedData\(probabilities=...\), or use"):
         evaluate(small_log(), TARGET, "mips", embeddings=[0, 0, 1])
 
 

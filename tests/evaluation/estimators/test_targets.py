@@ -181,10 +181,10 @@ def test_missing_arm_of_a_column_needs_all_probabilities() -> None:
     log = read_table(table | {"new": ["b"] * 4}, Columns(proposed=("new",)))
     with pytest.raises(InvalidInput, match="row 1 does not offer the arm of column 'new'"):
         evaluate(replace(log, proposed={"new": np.array([1, -1, 0, 0])}), "column:new", "ips")
-    with pytest.raises(InvalidInput, match="column:old needs a log that was read with this column"):
+    with pytest.raises(InvalidInput, match="column:old needs a log that was read with"):
         evaluate(log, "column:old", "ips")
 
 
 def test_proposed_arms_are_checked() -> None:
-    with pytest.raises(InvalidInput, match=r"proposed\['new'\] must have the index of an arm"):
+    with pytest.raises(InvalidInput, match=r"proposed\['new'\] must have the index of an"):
         LoggedData(**ONE_ROW, arms=RowArms(np.ones((1, 2, 1)), np.array([2])), proposed={"new": np.array([2])})

@@ -82,7 +82,7 @@ def test_invalid_arm_tables_are_rejected(arms: dict[str, Any], arm_id: str | Non
 def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {name: [values[i % 3] for i in range(90)] for name, values in TABLE.items()}
     table["land"] = [f"land {i}" for i in range(90)]
-    with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90"):
+    with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in"):
         read_table(table, Columns(context=("land",)))
     monkeypatch.setattr("glbandits.evaluation.readers.table_layout.ARM_BLOCKS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
@@ -110,7 +110,7 @@ def test_invalid_tables_are_rejected() -> None:
         match="a table must be a data frame .*; got list",
     ):
         read_table([1, 2], Columns())
-    with pytest.raises(InvalidInput, match="the columns could not be combined into a table"):
+    with pytest.raises(InvalidInput, match="the columns could not be combined into a"):
         read_table({"a": [1, 2], "b": [1, 2, 3]}, Columns())
     with pytest.raises(InvalidInput, match="columns must be a Columns object"):
         read_table(TABLE, "arm")  # type: ignore[arg-type]

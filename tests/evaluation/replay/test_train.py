@@ -106,6 +106,6 @@ def test_crosses_and_missing_values_are_options(tmp_path: Path) -> None:
 
 def test_policy_that_still_chooses_at_random_is_reported() -> None:
     small = {"arm": ["a", "b"] * 10, "reward": [0, 1] * 10, "propensity": [0.5] * 20}
-    with pytest.warns(UserWarning, match="sgd-ts still chooses at random: it has learned"):
+    with pytest.warns(UserWarning, match="sgd-ts still chooses at random: it has"):
         train(read_table(small, Columns()), SgdTs(block_length=30))
     train(read_table(small, Columns()), SgdTs(block_length=20))

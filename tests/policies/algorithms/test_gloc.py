@@ -60,7 +60,7 @@ def test_theory_radius_matches_its_formula() -> None:
 def test_invalid_settings_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="failure must be a finite number above 0"):
         Gloc(failure=2)
-    with pytest.raises(InvalidInput, match="exploration must be a finite number at least 0"):
+    with pytest.raises(InvalidInput, match="exploration must be a finite number at least"):
         Gloc(exploration=-1)
 
 

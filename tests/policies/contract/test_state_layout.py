@@ -83,5 +83,5 @@ def test_declarations_out_of_order_are_rejected() -> None:
 def test_state_above_the_memory_limit_is_rejected() -> None:
     layout = StateLayout()
     layout.matrix("P")
-    with pytest.raises(InvalidInput, match="the state would hold 1,000,000,000,000 numbers"):
+    with pytest.raises(InvalidInput, match="the state would hold 1,000,000,000,000"):
         layout.allocate(10**6)

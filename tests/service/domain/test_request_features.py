@@ -91,7 +91,7 @@ def test_nan_and_infinity_are_not_decoded(number: str) -> None:
 
 def test_too_large_numbers_are_refused() -> None:
     encoded = encode_json_request([], [[{"a": 10**400}]])
-    with pytest.raises(InvalidInput, match="features of action 0: a must be a finite number"):
+    with pytest.raises(InvalidInput, match="features of action 0: a must be a finite"):
         vectors(encoded, JSON, 1, Hashing(64))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from glbandits.common.errors import InvalidInput
 from glbandits.common.export_manifest import Manifest, read_manifest
-from glbandits.service.domain.groups.experiment import REWARD, Combination, MetricSettings
+from glbandits.service.domain.groups.experiment import REWARD, MetricSettings, UnitCombination
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.export.unit_comparison import compare_groups
 from glbandits.service.export.unit_export import UNITS
@@ -44,7 +44,7 @@ def assert_same_comparison(folder: Path, guarded: GuardedLoop) -> None:
 @pytest.fixture
 def guarded(store: SqliteStore) -> GuardedLoop:
     """A loop with a metric whose numbers are rounded when they are scaled."""
-    summed = MetricSettings(range=(-0.1, 3.7), window=WINDOW, combine=Combination.SUM, margin=0.3)
+    summed = MetricSettings(range=(-0.1, 3.7), window=WINDOW, combine=UnitCombination.SUM, margin=0.3)
     return GuardedLoop(store, metrics={REWARD: summed, "returned": RETURNED})
 
 

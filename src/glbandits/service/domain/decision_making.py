@@ -54,7 +54,7 @@ class Terms(NamedTuple):
         return cls(*(getattr(logged, name) for name in cls._fields))
 
 
-class Outcome(NamedTuple):
+class DecisionOutcome(NamedTuple):
     """What was drawn and shown. `Decision` documents the fields."""
 
     seed: int
@@ -119,7 +119,7 @@ class DecisionMaker:
             aggregation=configuration.aggregation,
         )
 
-    def decide(self, request: DecisionRequest, unit: str, terms: Terms, salt: str) -> Outcome:
+    def decide(self, request: DecisionRequest, unit: str, terms: Terms, salt: str) -> DecisionOutcome:
         """Draw an action, and find what is shown. `unit` is hashed."""
         arms = arms_of(request, self._encoder)
         allowed = allowed_indices(len(request.actions), request.excluded)
@@ -144,7 +144,7 @@ class DecisionMaker:
             elif terms.control_show.startswith(ARM) and wanted in request.actions:
                 index = request.actions.index(wanted)
                 shown = index if index in allowed else baseline
-        return Outcome(seed, group, choice.chosen, probabilities, shown, probability, predicted)
+        return DecisionOutcome(seed, group, choice.chosen, probabilities, shown, probability, predicted)
 
     def _predicted(self, arms: Arms, probabilities: tuple[float, ...], baseline: int) -> tuple[float, float] | None:
         """Return the predicted reward of the baseline, and the mean over `probabilities`."""

@@ -19,7 +19,7 @@ from glbandits.service.runtime.failure_log import FailureLog
 
 log = logging.getLogger(__name__)
 
-Outcome: TypeAlias = Receipt | Exception
+WriteResult: TypeAlias = Receipt | Exception
 BATCH_EVENTS, COLLECT_SECONDS = 256, 0.002
 """A batch is complete with so many events, or after so many seconds, even if more events come."""
 RETRY_SECONDS = 0.1
@@ -288,7 +288,7 @@ class BatchWriter:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), 0 if self._closing else RETRY_SECONDS)
 
-    async def _append(self, events: Sequence[Event]) -> Sequence[Outcome]:
+    async def _append(self, events: Sequence[Event]) -> Sequence[WriteResult]:
         """Return a receipt or an error for each event.
 
         After a StoreError no further event is tried.
@@ -311,7 +311,7 @@ class BatchWriter:
             self._failures.succeeded(WRITING)
         return receipts
 
-    async def _append_halves(self, events: Sequence[Event]) -> Sequence[Outcome]:
+    async def _append_halves(self, events: Sequence[Event]) -> Sequence[WriteResult]:
         """Write a batch in two halves, because the store refused one of its events."""
         middle = len(events) // 2
         first = await self._append(events[:middle])
@@ -320,7 +320,7 @@ class BatchWriter:
             return [*first, *[unwritten] * (len(events) - middle)]
         return [*first, *await self._append(events[middle:])]
 
-    def _finish(self, events: Iterable[Pending], outcome: Outcome) -> None:
+    def _finish(self, events: Iterable[Pending], outcome: WriteResult) -> None:
         """Resolve the futures of events with the same outcome."""
         if isinstance(outcome, Exception) and not isinstance(outcome, GlbanditsError):
             outcome = StoreError(f"The store cannot write the event: {outcome!r}")

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from glbandits.service.domain.events import Group, LoggedDecision, LoggedReward, UnitStart
-from glbandits.service.domain.groups.experiment import Combination, GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.experiment import GuardrailAction, MetricSettings, UnitCombination
 from glbandits.service.domain.groups.metric_comparison import MetricComparison, Units
 from glbandits.service.domain.groups.unit_outcomes import UnitLog
 from tests.service.helpers import decision
 
 SETTINGS = MetricSettings(
-    range=(0.0, 1.0), good="lower", combine=Combination.MEAN, window=60.0, action=GuardrailAction.FALLBACK
+    range=(0.0, 1.0), good="lower", combine=UnitCombination.MEAN, window=60.0, action=GuardrailAction.FALLBACK
 )
 
 

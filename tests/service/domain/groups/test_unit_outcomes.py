@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from glbandits.service.domain.events import Group, LoggedDecision, LoggedReward, Mode, UnitStart
-from glbandits.service.domain.groups.experiment import REWARD, Combination, MetricSettings
+from glbandits.service.domain.groups.experiment import REWARD, MetricSettings, UnitCombination
 from glbandits.service.domain.groups.unit_outcomes import UnitLog, UnitOutcome
 from tests.service.helpers import decision
 
@@ -17,7 +17,7 @@ START = UnitStart(7, SINCE)
 ASSIGNED: dict[str, Any] = {"group": Group.CONTROL, "control_share": 0.1}
 
 
-def settings(combine: Combination = Combination.MEAN, **changed: Any) -> MetricSettings:
+def settings(combine: UnitCombination = UnitCombination.MEAN, **changed: Any) -> MetricSettings:
     own: dict[str, Any] = {"range": (0.0, 10.0), "combine": combine, "window": 10.0}
     return MetricSettings(**own | changed)
 
@@ -50,12 +50,12 @@ def value_of(name: str, metric: MetricSettings, *decisions: LoggedDecision) -> f
 def test_numbers_of_all_decisions_of_a_unit_are_combined(combine: str, expected: float) -> None:
     first = logged(7, number(9, 1.0, 5), number(12, 4.0, 8))
     second = logged(8, number(10, 2.0, 7), number(11, 9.0, metric="other"), after=3)
-    assert value_of("m", settings(Combination(combine)), first, second) == pytest.approx(expected, rel=1e-15)
+    assert value_of("m", settings(UnitCombination(combine)), first, second) == pytest.approx(expected, rel=1e-15)
 
 
 def test_the_last_of_two_numbers_at_the_same_time_is_the_later_one_in_the_log() -> None:
     first, second = logged(7, number(12, 4.0, 5)), logged(8, number(10, 2.0, 5))
-    assert value_of("m", settings(Combination.LAST), first, second) == 4.0
+    assert value_of("m", settings(UnitCombination.LAST), first, second) == 4.0
 
 
 def test_a_unit_without_numbers_counts_as_the_default() -> None:
@@ -69,7 +69,7 @@ def test_a_unit_without_numbers_counts_as_the_default() -> None:
 @pytest.mark.parametrize(("sent", "counted"), [(-1.0, 0.0), (11.0, 10.0), (1.7e308, 10.0), (-1.7e308, 0.0)])
 def test_numbers_outside_the_range_count_as_its_bounds(sent: float, counted: float) -> None:
     numbers = [number(9, sent), number(10, sent)]
-    assert value_of("m", settings(Combination.SUM), logged(7, *numbers)) == counted
+    assert value_of("m", settings(UnitCombination.SUM), logged(7, *numbers)) == counted
 
 
 @pytest.mark.parametrize(("combine", "expected"), [("sum", 5.0), ("mean", 2.5), ("last", 2.0)])
@@ -78,7 +78,7 @@ def test_the_reward_of_a_unit_combines_its_decisions_in_the_window(combine: str,
     second = logged(8, after=WINDOW, default_reward=2.0)
     outside = logged(11, number(12, 9.0, WINDOW + 2, metric=""), after=WINDOW + 1)
     unlearned = logged(13, number(14, 9.0, metric=""), deferred=True)
-    metric = settings(Combination(combine))
+    metric = settings(UnitCombination(combine))
     assert value_of(REWARD, metric, first, second, outside, unlearned) == expected
     unit = UnitLog(START)
     for each in (outside, second, first):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Group, Mode
-from glbandits.service.domain.groups.experiment import REWARD, Combination, Control, GuardrailAction, MetricSettings
+from glbandits.service.domain.groups.experiment import REWARD, Control, GuardrailAction, MetricSettings, UnitCombination
 from glbandits.service.domain.groups.metric_comparison import MAX_POINTS
 from glbandits.service.runtime.loops import unit_counter
 from glbandits.service.runtime.loops.guardrails import GUARDRAILS, GuardrailState, LoopGuardrails
@@ -95,7 +95,7 @@ def test_looks_and_restarts_at_any_time_give_the_same_state(
     guarded: GuardedLoop, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = random.Random(seed)
-    metrics = {"returned": RETURNED, "slow": replace(RETURNED, window=3 * WINDOW, combine=Combination.SUM)}
+    metrics = {"returned": RETURNED, "slow": replace(RETURNED, window=3 * WINDOW, combine=UnitCombination.SUM)}
     guarded.configure(metrics=metrics)
     for _ in range(30):
         guarded.write_harm(rng.randrange(25), seed=rng.randrange(100))
@@ -261,7 +261,7 @@ def test_a_metric_that_only_compares_raises_no_alarm(store: SqliteStore) -> None
 
 @pytest.mark.parametrize(
     "changed",
-    [{"range": (0.0, 2.0)}, {"combine": Combination.LAST}, {"window": 2 * WINDOW}, {"default": 1.0}],
+    [{"range": (0.0, 2.0)}, {"combine": UnitCombination.LAST}, {"window": 2 * WINDOW}, {"default": 1.0}],
 )
 def test_a_metric_that_counts_otherwise_starts_again(stopped: GuardedLoop, changed: dict[str, Any]) -> None:
     stopped.configure(metrics={"returned": replace(RETURNED, **changed)})
@@ -452,7 +452,7 @@ def test_only_the_first_decisions_of_a_unit_are_read(guarded: GuardedLoop, monke
             [again, metric(f"again {number}", "returned", 0.25, now, loop=LOOP, window=window)]
         )
     guarded.write([None])
-    guarded.configure(metrics={"returned": replace(RETURNED, combine=Combination.SUM)})
+    guarded.configure(metrics={"returned": replace(RETURNED, combine=UnitCombination.SUM)})
     guarded.guardrails._declared_after = lambda *_: 0  # type: ignore[method-assign]
     guarded.wait()
     guarded.look()

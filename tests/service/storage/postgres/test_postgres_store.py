@@ -144,7 +144,7 @@ def test_stores_in_two_schemas_are_independent(postgres: PostgresServer, store: 
 
 
 def test_error_messages_omit_the_password() -> None:
-    with pytest.raises(StoreError, match="postgresql://127.0.0.1/shop could not be opened") as caught:
+    with pytest.raises(StoreError, match="postgresql://127.0.0.1/shop could not be") as caught:
         open_store("postgresql://user:secret@127.0.0.1:1/shop", durability="process")
     assert "secret" not in str(caught.value)
     with pytest.raises(InvalidInput, match="store address must be like"):

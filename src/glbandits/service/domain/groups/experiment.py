@@ -28,7 +28,7 @@ SHOWN = re.compile("baseline|uniform|arm:.{1,256}")
 """What `Control.show` may be."""
 
 
-class Combination(StrEnum):
+class UnitCombination(StrEnum):
     """How the numbers of a metric that belong to one unit become one."""
 
     SUM = "sum"
@@ -81,8 +81,8 @@ class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ]
     good: Annotated[Literal["higher", "lower"], Meta(description="Which numbers are good.")] = "higher"
     combine: Annotated[
-        Combination, Meta(description="How several numbers of a unit become one: sum, mean or last.")
-    ] = Combination.MEAN
+        UnitCombination, Meta(description="How several numbers of a unit become one: sum, mean or last.")
+    ] = UnitCombination.MEAN
     window: Annotated[
         float | str,
         Meta(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from glbandits.common.errors import MAX_ABS
 from glbandits.service.domain.events import Group, LoggedDecision, Mode, UnitStart
-from glbandits.service.domain.groups.experiment import REWARD, Combination, MetricSettings
+from glbandits.service.domain.groups.experiment import REWARD, MetricSettings, UnitCombination
 from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.domain.reward_aggregation import reward_of
 
@@ -87,8 +87,8 @@ class UnitLog:
         return _combined(numbers, settings.combine) if numbers else settings.default
 
 
-def _combined(numbers: Sequence[float], how: Combination) -> float:
-    if how is Combination.LAST:
+def _combined(numbers: Sequence[float], how: UnitCombination) -> float:
+    if how is UnitCombination.LAST:
         return numbers[-1]
     total = math.fsum(numbers)
-    return total if how is Combination.SUM else total / len(numbers)
+    return total if how is UnitCombination.SUM else total / len(numbers)
