@@ -6,7 +6,7 @@ import math
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from threading import RLock
 from typing import Any, NamedTuple
@@ -188,13 +188,21 @@ class PromptRouter:
             if self.budget is not None and self.budget.step > 0.0:
                 self.budget.price = self._price_for(X, self.budget.per_decision)
 
-    def route(self, prompt: Any, *, session: str | None = None, event_id: str | None = None) -> Route:
+    def route(
+        self,
+        prompt: Any,
+        *,
+        session: str | None = None,
+        event_id: str | None = None,
+        among: Iterable[str] | None = None,
+    ) -> Route:
         """Choose a model.
 
         Args:
             prompt: a text, a dict of fields, or an embedding, as `features` says.
             session: the id of a conversation, which keeps its model until that is retired.
             event_id: the id of this decision. The default is a random id.
+            among: the models that can answer now. A session leaves a model that cannot.
         """
         x = self._features([prompt])[0]
         event_id = secrets.token_hex(12) if event_id is None else event_id
@@ -202,12 +210,13 @@ class PromptRouter:
             if event_id in self._events:
                 raise InvalidInput(f"event_id must be new; got {value_text(event_id)}, which has been decided already")
             costs = self._costs.predict(x)
+            usable = self._usable(among)
             kept = None if session is None else self._sessions.get(session)
-            if kept in self._active:
+            if kept in usable:
                 model, probabilities = kept, np.zeros(len(costs))
                 probabilities[model] = 1.0
             else:
-                probabilities = self._probabilities(x, costs)
+                probabilities = self._probabilities(x, costs, usable)
                 model = min(int(np.searchsorted(probabilities.cumsum(), self._rng.random(), "right")), len(costs) - 1)
             if session is not None:
                 self._sessions[session] = model
@@ -237,12 +246,7 @@ class PromptRouter:
             "cost": None if cost is None else check_float("cost", cost, at_least=0.0),
         }
         with self._lock:
-            event = self._events.get(event_id)
-            if event is None:
-                raise InvalidInput(
-                    f"event_id must be one of the last {self.memory:,} decisions without complete feedback; got "
-                    f"{value_text(event_id)}"
-                )
+            event = self._event(event_id)
             for name, value in given.items():
                 if value is not None and getattr(event, name) is not None:
                     raise InvalidInput(f"the event {event_id} has the {name} {getattr(event, name):g} already")
@@ -259,6 +263,19 @@ class PromptRouter:
             if event.quality is not None and event.cost is not None:
                 self._settle(event_id)
 
+    def cancel(self, event_id: str) -> None:
+        """Take back a decision whose model gave no answer. The budget gets its cost back, and nothing is learned.
+
+        The log keeps the decision, with a cost of 0 and without a quality.
+        """
+        with self._lock:
+            event = self._event(event_id)
+            if event.cost is None:
+                event.cost = 0.0
+                if self.budget is not None:
+                    self.budget.correct(event.expected_costs[self._models[event.model]], 0.0)
+            self._settle(event_id)
+
     def predict(self, prompt: Any) -> dict[str, tuple[float, float]]:
         """Return the expected quality and the expected cost of each model for a prompt. Changes nothing."""
         x = self._features([prompt])[0]
@@ -274,9 +291,9 @@ class PromptRouter:
             if self._log is not None:
                 self._log.flush()
 
-    def _probabilities(self, x: Floats, costs: Floats) -> Floats:
+    def _probabilities(self, x: Floats, costs: Floats, usable: list[int]) -> Floats:
         """Return the probability of each model for the next decision, 0 if it is not offered."""
-        offered = np.array(self._active)
+        offered = np.array(usable)
         if self.budget is not None:
             most = self.budget.per_decision * (AFFORDABLE if self.budget.debt <= OVERSPENT else 1.0)
             offered = offered[costs[offered] <= max(most, costs[offered].min())]
@@ -296,7 +313,7 @@ class PromptRouter:
 
     def _trusted(self, x: Floats, offered: Ints) -> Ints:
         """Return the models among which the bandit chooses: all that are offered, or known ones and the default."""
-        if self.default is None:
+        if self.default is None or self._models[self.default] not in offered:
             return offered
         default = self._models[self.default]
         if self._answers == 0:
@@ -343,6 +360,25 @@ class PromptRouter:
         """Update the mean features of all prompts, with which a new model starts."""
         self._seen += 1
         self._typical += (x - self._typical) / self._seen
+
+    def _usable(self, among: Iterable[str] | None) -> list[int]:
+        """Return the models that may be chosen."""
+        if among is None:
+            return self._active
+        names = [lookup("among", name, self._models) for name in among]
+        usable = [model for model in self._active if model in names]
+        if not usable:
+            raise InvalidInput(f"among must have a model of {', '.join(self.models)}, which are not retired")
+        return usable
+
+    def _event(self, event_id: str) -> Event:
+        event = self._events.get(event_id)
+        if event is None:
+            raise InvalidInput(
+                f"event_id must be one of the last {self.memory:,} decisions without complete feedback; got "
+                f"{value_text(event_id)}"
+            )
+        return event
 
     def _settle(self, event_id: str) -> None:
         event = self._events.pop(event_id)
