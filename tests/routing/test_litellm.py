@@ -24,7 +24,10 @@ litellm = pytest.importorskip("litellm")
 
 from glbandits.routing.litellm import Routing, last_user_text, route_with, typical_costs  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:Router.* is deprecated:DeprecationWarning")
+pytestmark = [  # warnings of LiteLLM 1.109
+    pytest.mark.filterwarnings("ignore:Router.* is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Item.* using the `ReadOnly` qualifier:UserWarning"),
+]
 
 ANSWER = "An answer of five words."
 SMALL, LARGE = "openai/gpt-4o-mini", "openai/gpt-4o"
@@ -208,6 +211,15 @@ def test_a_session_keeps_its_model(tmp_path: Path) -> None:
     assert [route.probability for route in routes] == [0.5, 1.0, 1.0, 1.0, 1.0]
 
 
+def test_two_routers_learn_from_their_own_answers(tmp_path: Path) -> None:
+    folders = tmp_path / "a", tmp_path / "b"
+    both = [prompt_router(folder) for folder in folders]
+    routers = [routed(CHAT, prompts)[0] for prompts in both]
+    for router in [routers[0], *routers]:
+        router.completion("chat", ASKED)
+    assert [logged(prompts, folder).height for prompts, folder in zip(both, folders, strict=True)] == [2, 1]
+
+
 def test_groups_without_its_models_are_not_routed(tmp_path: Path) -> None:
     prompts = prompt_router(tmp_path)
     other = deployment("openai/text-embedding-3-small", "vectors", [0.1, 0.2])
@@ -276,6 +288,10 @@ def test_typical_costs_are_the_prices_of_litellm() -> None:
 
 
 @pytest.mark.system
-def test_routing_does_not_import_litellm() -> None:
-    code = "import sys, glbandits.routing; sys.exit('litellm' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_only_the_strategy_needs_litellm() -> None:
+    code = "import sys; sys.modules['litellm'] = None; import glbandits.routing; import glbandits.routing.litellm"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.stderr.rstrip().endswith(
+        "MissingExtra: glbandits.routing.litellm needs litellm. Run pip install 'glbandits[litellm]'."
+    )
+    assert result.stderr.count("Traceback") == 1

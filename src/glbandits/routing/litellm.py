@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -64,6 +65,8 @@ class Routing(LowestLatencyLoggingHandler):  # the strategy to which LiteLLM pas
     def __init__(self, prompt_router: PromptRouter, judge: Judge | None, prompt: Callable[[Any], Any]) -> None:
         super().__init__(None, {})
         self.prompt_router, self.judge, self.prompt = prompt_router, judge, prompt
+        self.key = secrets.token_hex(8)
+        """LiteLLM ignores a logger whose class and public texts and numbers are those of another one."""
         self._routes: OrderedDict[str, Route] = OrderedDict()
         """The latest decision of each call."""
         self._open: OrderedDict[str, Route] = OrderedDict()
@@ -71,7 +74,7 @@ class Routing(LowestLatencyLoggingHandler):  # the strategy to which LiteLLM pas
 
     def route_of(self, response: Any) -> Route | None:
         """Return the decision that led to a response or a stream, or None if it was not routed."""
-        return self._routes.get(response._hidden_params.get("litellm_call_id"))
+        return self._routes.get(getattr(response, "_hidden_params", {}).get("litellm_call_id"))
 
     def get_available_deployments(
         self, model_group: str, healthy_deployments: list[Any], messages: Any = None, input: Any = None,  # noqa: A002, ARG002
