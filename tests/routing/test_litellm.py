@@ -192,6 +192,25 @@ def test_failures_give_the_budget_back(tmp_path: Path) -> None:
     assert not prompts._events
 
 
+def test_a_stream_that_fails_loses_its_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = prompt_router(tmp_path)
+    router, routing = routed(CHAT, prompts)
+    cut = litellm.APIConnectionError(message="cut", model=SMALL, llm_provider="openai")
+    monkeypatch.setattr(litellm.CustomStreamWrapper, "chunk_creator", lambda *_, **__: (_ for _ in ()).throw(cut))
+
+    async def main() -> None:
+        with pytest.raises(litellm.APIConnectionError):
+            async for _ in await router.acompletion("chat", ASKED, stream=True):
+                pass
+        await reported(prompts)
+
+    asyncio.run(main())
+    assert not routing._routes
+    assert not routing._open
+    log = logged(prompts, tmp_path)
+    assert log.select("cost", "quality").rows() == [(0.0, None)]
+
+
 def test_a_deployment_in_cooldown_has_probability_0(tmp_path: Path) -> None:
     prompts = prompt_router(tmp_path)
     broken = deployment(LARGE, answer="litellm.RateLimitError")

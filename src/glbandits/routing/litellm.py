@@ -73,8 +73,8 @@ class Routing(LowestLatencyLoggingHandler):  # the strategy to which LiteLLM pas
         """The decisions of which LiteLLM has reported neither an answer nor a failure, by event."""
 
     def route_of(self, response: Any) -> Route | None:
-        """Return the decision that led to a response or a stream, or None if it was not routed."""
-        return self._routes.get(getattr(response, "_hidden_params", {}).get("litellm_call_id"))
+        """Return the decision that led to a response or a stream; None if it was not routed, or has failed."""
+        return self._routes.get(str(getattr(response, "_hidden_params", {}).get("litellm_call_id")))
 
     def get_available_deployments(
         self, model_group: str, healthy_deployments: list[Any], messages: Any = None, input: Any = None,  # noqa: A002, ARG002
@@ -121,6 +121,9 @@ class Routing(LowestLatencyLoggingHandler):  # the strategy to which LiteLLM pas
         event_id = self._close(kwargs)
         if event_id is not None:
             self.prompt_router.cancel(event_id)
+            latest = self._routes.get(kwargs["litellm_call_id"])
+            if latest is not None and latest.event_id == event_id:
+                self._routes.pop(kwargs["litellm_call_id"], None)
 
     async def async_log_success_event(self, *args: Any, **kwargs: Any) -> None:
         """Do the same in a thread, because a judge may take long."""
