@@ -21,7 +21,7 @@ from glbandits.features import FeatureMap
 from glbandits.routing.model_costs import ModelCosts
 from glbandits.routing.model_quality import ModelQuality
 from glbandits.routing.prompt_features import PROMPT_TEXT, PromptFeatures
-from glbandits.routing.route_log import Event, RouteLog
+from glbandits.routing.route_log import Decisions, Event
 from glbandits.routing.router_file import RouterParts, read_router, write_router
 
 AFFORDABLE = 10.0
@@ -91,7 +91,6 @@ class PromptRouter:
         self._features = PromptFeatures(features)
         self.floor = check_float("floor", floor, at_least=0.0, at_most=1.0)
         self.budget = budget if isinstance(budget, Budget) or budget is None else Budget(budget)
-        self.memory = check_int("memory", memory, at_least=1)
         self.default = default
         room, dim = check_int("room", room, at_least=max(1, len(models))), self._features.dim
         self._quality, self._costs = ModelQuality(room, dim, half_life, seed), ModelCosts(dim)
@@ -99,9 +98,9 @@ class PromptRouter:
         self._typical, self._seen = np.eye(1, dim)[0], 0
         self._models: dict[str, int] = {}
         self._active: list[int] = []
-        self._events: OrderedDict[str, Event] = OrderedDict()
         self._sessions: OrderedDict[str, int] = OrderedDict()
-        self._log = None if log is None else RouteLog(log)
+        self.memory = check_int("memory", memory, at_least=1)
+        self._decisions = Decisions(self.memory, log)
         self._lock = RLock()
         for name, cost in models.items():
             self.add(name, cost)
@@ -189,16 +188,13 @@ class PromptRouter:
             prompt: a text, a dict of fields, or an embedding, as `features` says.
             session: the id of a conversation, which keeps its model until that is retired or not in `among`.
             event_id: the id of this decision. The default is a random id.
-            among: the models that can answer now. The default is all.
+            among: the models that can answer now. The default is all. Retired ones are ignored.
         """
         x = self._features.encode([prompt])[0]
         event_id = secrets.token_hex(12) if event_id is None else event_id
         with self._lock:
-            if event_id in self._events:
-                raise InvalidInput(f"event_id must be new; got {value_text(event_id)}, which has been decided already")
-            models = self._active if among is None else sorted({self._index(model) for model in among})
-            if not models:
-                raise InvalidInput("among must have at least one model; got none")
+            self._decisions.check_is_new(event_id)
+            models = self._active if among is None else self._usable(among)
             costs, kept = self._costs.predict(x), None if session is None else self._sessions.get(session)
             probabilities = np.zeros(len(costs))
             if kept in models:
@@ -227,9 +223,7 @@ class PromptRouter:
             )
             if self.budget is not None:
                 self.budget.spend(event.expected_costs[model])
-            self._events[event_id] = event
-            if len(self._events) > self.memory:
-                self._settle(next(iter(self._events)))
+            self._decisions.add(event)
             self._see(x)
         return Route(event.model, event.probability, event_id)
 
@@ -243,12 +237,7 @@ class PromptRouter:
             "cost": None if cost is None else check_float("cost", cost, at_least=0.0),
         }
         with self._lock:
-            event = self._events.get(event_id)
-            if event is None:
-                raise InvalidInput(
-                    f"event_id must be one of the last {self.memory:,} decisions without complete feedback; got "
-                    f"{value_text(event_id)}"
-                )
+            event = self._decisions.find(event_id)
             for name, value in given.items():
                 if value is not None and getattr(event, name) is not None:
                     raise InvalidInput(f"the event {event_id} has the {name} {getattr(event, name):g} already")
@@ -262,7 +251,21 @@ class PromptRouter:
                 if self.budget is not None:
                     self.budget.correct(event.expected_costs[model], cost)
             if event.quality is not None and event.cost is not None:
-                self._settle(event_id)
+                self._decisions.settle(event_id)
+
+    def cancel(self, event_id: str) -> None:
+        """Take back a decision whose model gave no answer: the budget forgets it, and nothing is learned.
+
+        The log keeps the decision, with a cost of 0 if none was reported, and without a quality.
+        """
+        with self._lock:
+            event = self._decisions.find(event_id)
+            if event.cost is None:
+                event.cost = 0.0
+                if self.budget is not None:
+                    expected = event.expected_costs[self._models[event.model]]
+                    self.budget.correct(expected, self.budget.per_decision)
+            self._decisions.settle(event_id)
 
     def predict(self, prompt: Any) -> dict[str, tuple[float, float]]:
         """Return the expected quality and the expected cost of each model for a prompt. Changes nothing."""
@@ -275,10 +278,9 @@ class PromptRouter:
     def write_log(self) -> None:
         """Write all decisions to the log. Those that still miss feedback do not accept it any more."""
         with self._lock:
-            for event_id in list(self._events):
-                self._settle(event_id)
-            if self._log is not None:
-                self._log.flush()
+            for event_id in list(self._decisions.events):
+                self._decisions.settle(event_id)
+            self._decisions.write()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the router with all that it has learned, its sessions and its pending decisions to one file.
@@ -286,8 +288,7 @@ class PromptRouter:
         Replaces the file atomically. Complete decisions go to the log first.
         """
         with self._lock:
-            if self._log is not None:
-                self._log.flush()
+            self._decisions.write()
             features = self._features.features
             document = {
                 "settings": {
@@ -304,7 +305,7 @@ class PromptRouter:
                 "prompts": [self._typical.tolist(), self._seen],
                 "answers": self._quality.answers,
                 "sessions": list(self._sessions.items()),
-                "events": [asdict(event) for event in self._events.values()],
+                "events": [asdict(event) for event in self._decisions.events.values()],
             }
             write_router(path, RouterParts(document, self._quality.bandit, self._costs.bandits))
 
@@ -333,7 +334,7 @@ class PromptRouter:
             router._rng.bit_generator.state = document["random"]
             router._typical, router._seen = np.array(document["prompts"][0]), document["prompts"][1]
             router._sessions = OrderedDict(document["sessions"])
-            router._events = OrderedDict((row["event_id"], Event(**row)) for row in document["events"])
+            router._decisions.events.update((row["event_id"], Event(**row)) for row in document["events"])
         except (KeyError, TypeError, ValueError) as error:
             raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}). Load a copy") from None
         return router
@@ -368,10 +369,11 @@ class PromptRouter:
         self._seen += 1
         self._typical += (x - self._typical) / self._seen
 
-    def _settle(self, event_id: str) -> None:
-        event = self._events.pop(event_id)
-        if self._log is not None:
-            self._log.add(event)
+    def _usable(self, among: Collection[str]) -> list[int]:
+        usable = sorted({lookup("model", model, self._models) for model in among} & set(self._active))
+        if not usable:
+            raise InvalidInput(f"among must have a model of {', '.join(self.models)}; got {value_text(list(among))}")
+        return usable
 
     def _index(self, model: str) -> int:
         return lookup("model", model, {name: self._models[name] for name in self.models})

@@ -1,11 +1,13 @@
-"""The log of a router: one row for each decision, with its feedback."""
+"""The decisions of a router, and its log: one row for each, with its feedback."""
 
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 from glbandits.common.atomic_files import atomic_path
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.common.extras import needed_for
 
 PART = 1000
@@ -36,30 +38,62 @@ class Event:
     cost: float | None = None
 
 
-class RouteLog:
-    """Writes events to Parquet files in a folder, `PART` at a time.
+class Decisions:
+    """The latest decisions, which accept feedback. Complete and older ones go to the log.
 
-    Files are written atomically. Events that are not yet written are lost if the process is killed.
+    The log has Parquet files of `PART` rows, each written atomically. Rows that are not yet written are lost if the
+    process is killed.
+
+    Args:
+        memory: the largest number of decisions that accept feedback.
+        folder: where the log is written; None for no log.
     """
 
-    def __init__(self, folder: str | PathLike[str]) -> None:
-        with needed_for("the log of a router", "lab"):
-            import polars
-        self._polars = polars
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, memory: int, folder: str | PathLike[str] | None) -> None:
+        self.memory = memory
+        self.events: OrderedDict[str, Event] = OrderedDict()
+        self._folder = None if folder is None else Path(folder)
         self._rows: list[Event] = []
+        if self._folder is not None:
+            with needed_for("the log of a router", "lab"):
+                import polars  # noqa: F401
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def check_is_new(self, event_id: str) -> None:
+        """Raise InvalidInput if the id is that of a decision which accepts feedback."""
+        if event_id in self.events:
+            raise InvalidInput(f"event_id must be new; got {value_text(event_id)}, which has been decided already")
 
     def add(self, event: Event) -> None:
-        """Add an event that accepts no more feedback."""
-        self._rows.append(event)
-        if len(self._rows) >= PART:
-            self.flush()
+        """Add a decision. The oldest one settles if there are more than `memory`."""
+        self.events[event.event_id] = event
+        if len(self.events) > self.memory:
+            self.settle(next(iter(self.events)))
 
-    def flush(self) -> None:
-        """Write all events that were added."""
-        if self._rows:
-            kinds = {"quality": self._polars.Float64, "cost": self._polars.Float64}
-            with atomic_path(self.folder / f"routes-{time.time_ns()}.parquet") as path:
-                self._polars.DataFrame(self._rows, schema_overrides=kinds).write_parquet(path)
+    def find(self, event_id: str) -> Event:
+        """Return a decision. Raises InvalidInput if it accepts no feedback."""
+        event = self.events.get(event_id)
+        if event is None:
+            raise InvalidInput(
+                f"event_id must be one of the last {self.memory:,} decisions without complete feedback; got "
+                f"{value_text(event_id)}"
+            )
+        return event
+
+    def settle(self, event_id: str) -> None:
+        """Accept no more feedback for a decision."""
+        event = self.events.pop(event_id)
+        if self._folder is not None:
+            self._rows.append(event)
+            if len(self._rows) >= PART:
+                self.write()
+
+    def write(self) -> None:
+        """Write the rows of settled decisions that are not yet in the log."""
+        if self._rows and self._folder is not None:
+            import polars
+
+            kinds = {"quality": polars.Float64, "cost": polars.Float64}
+            with atomic_path(self._folder / f"routes-{time.time_ns()}.parquet") as path:
+                polars.DataFrame(self._rows, schema_overrides=kinds).write_parquet(path)
             self._rows.clear()
