@@ -22,10 +22,9 @@ from glbandits.features import FeatureMap
 from glbandits.features.kinds.hashed_text import Text
 from glbandits.features.kinds.numeric import Number
 from glbandits.policies import Optimist
-from glbandits.routing.model_costs import ModelCosts
+from glbandits.routing.model_costs import ModelCosts, price_within
 from glbandits.routing.route_log import Event, RouteLog
 
-BISECTIONS = 50
 CHUNK = 256
 """The number of prompts of a benchmark that are learned at once."""
 AFFORDABLE = 10.0
@@ -310,15 +309,7 @@ class PromptRouter:
         assert estimate is not None
         quality = (X @ estimate.theta.reshape(self._room, self._dim).T)[:, self._active]
         costs = self._costs.predict(X)[:, self._active]
-        low, high = 0.0, 1.0 / limit
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2.0
-            best = (quality - middle * costs).argmax(axis=1)
-            if costs[np.arange(len(X)), best].mean() > limit:
-                low = middle
-            else:
-                high = middle
-        return high
+        return price_within(limit, quality, costs)
 
     def _features(self, prompts: Any) -> Floats:
         """Return the features of prompts with a constant, (n, dim)."""
