@@ -129,10 +129,10 @@ def _answer(each: Audited, who: str) -> str:
         return f"{NO_EVIDENCE} about {who}."
     gain = each.gains["quality"]
     quality, cost = (_in_words(measure, each.values[measure]) for measure in ("quality", "cost"))
-    than = f"{abs(gain.value):.3f} {'less' if gain.value < 0.0 else 'more'} quality than the router of the log"
+    less = f"{abs(gain.value):.3f} {'less' if gain.value < 0.0 else 'more'} quality"
     between = "" if gain.fixed_n is None else f" ({gain.fixed_n.low:+.3f} to {gain.fixed_n.high:+.3f})"
     doubt = " Do not trust the interval of this cost." if TAIL in each.doubts else ""
-    return f"{who} would have had a quality of {quality} at a cost of {cost}: {than}{between}.{doubt}"
+    return f"{who} would have had a quality of {quality} at a cost of {cost}: {less}{between} than the router on the same rows.{doubt}"
 
 
 def _chart(audit: RouterAudit) -> Any:

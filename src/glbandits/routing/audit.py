@@ -113,7 +113,8 @@ def audit(
     offered = _offered(log.cost)
 
     def mix(name: str, shares: Floats) -> Candidate:
-        return Candidate(name, lambda block: np.tile(shares, (len(block), 1)), offered[:, shares > 0.0].all(axis=1))
+        rows_with_all = np.asarray(offered[:, shares > 0.0].all(axis=1))
+        return Candidate(name, lambda block: np.tile(shares, (len(block), 1)), rows_with_all)
 
     alone = {f"{ARM}{name}": shares for name, shares in zip(names, np.eye(len(names)), strict=True)}
     mixes = {text: _shares(text, names) for text in policies if text != UNIFORM and text not in alone}
@@ -178,7 +179,8 @@ def _logged(log: RoutingLog, level: float) -> Audited:
     """The router of the log: what was logged, and nothing estimated."""
     values = dict[str, DoublyRobustEstimate]()
     for measure, data in log.measures.items():
-        mean = evaluate(data, lambda block: block.probabilities, "ips", level=level)["ips"]  # all weights are 1
+        assert data.probabilities is not None
+        mean = evaluate(data, data.probabilities, "ips", level=level)["ips"]  # all weights are 1
         values[measure] = DoublyRobustEstimate(
             value=mean.value, standard_error=mean.standard_error, fixed_n=mean.normal, anytime=None
         )
