@@ -132,7 +132,8 @@ def _answer(each: Audited, who: str) -> str:
     less = f"{abs(gain.value):.3f} {'less' if gain.value < 0.0 else 'more'} quality"
     between = "" if gain.fixed_n is None else f" ({gain.fixed_n.low:+.3f} to {gain.fixed_n.high:+.3f})"
     doubt = " Do not trust the interval of this cost." if TAIL in each.doubts else ""
-    return f"{who} would have had a quality of {quality} at a cost of {cost}: {less}{between} than the router on the same rows.{doubt}"
+    found = f"{who} would have had a quality of {quality} at a cost of {cost}"
+    return f"{found}: {less}{between} than the router on the same rows.{doubt}"
 
 
 def _chart(audit: RouterAudit) -> Any:
