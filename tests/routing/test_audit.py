@@ -141,6 +141,20 @@ def test_log_with_one_model_has_nothing_to_compare(tmp_path: Path) -> None:
     assert "only one model, a" in found.notes[-1]
 
 
+def test_short_logs_and_alternating_models_have_no_numbers(tmp_path: Path) -> None:
+    found = audit(read_routes(written(simulated_routes(5, 10), tmp_path)), [0.2])
+    assert np.isnan(found["arm:medium"].point).all()
+    turns = pl.Series([["small"], ["medium"], ["large"]] * 40)
+    frame = simulated_routes(120, 10).with_columns(
+        models=turns, model=turns.list.first(), probabilities=pl.Series([[1.0]] * 120)
+    )
+    found = audit(read_routes(written(frame, tmp_path)), policies=["mix:small,large,0.5"])
+    assert found["mix:small,large,0.5"].doubts == (
+        "not enough evidence: the log never offered these models for the same decision",
+    )
+    assert "too few rows with the same models" in found.notes[-1]
+
+
 def test_log_of_a_router_can_be_audited(tmp_path: Path) -> None:
     router = PromptRouter({"a": 0.1, "b": 1.0}, budget=0.5, floor=0.2, features=2, log=tmp_path, seed=0)
     rng = np.random.default_rng(0)
@@ -161,10 +175,13 @@ def test_log_of_a_router_can_be_audited(tmp_path: Path) -> None:
         (pl.col("quality") + 1.0, "quality must be between 0 and 1 in all rows"),
         (-pl.col("cost"), "cost must be at least 0 in all rows"),
         (pl.lit(None, dtype=pl.Float64).alias("cost"), "no decision with complete feedback"),
+        (pl.lit("x").alias("model"), "model must be one that was offered in some row; got 'x'"),
+        (pl.Series("features", [[1.0]] * 49 + [[1.0, 2.0]]), "features must be as many in all rows; got 1 and 2"),
+        (pl.Series("features", [[1.0, np.nan]] * 50), "contexts must be finite numbers; got nan"),
         (pl.lit(False).alias("drawn"), "50 decisions are left out because a session kept its model"),
     ],
 )
-def test_log_with_wrong_values_is_refused(change: pl.Expr, reason: str, tmp_path: Path) -> None:
+def test_log_with_wrong_values_is_refused(change: pl.Expr | pl.Series, reason: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=reason):
         read_routes(written(simulated_routes(50, 11).with_columns(change), tmp_path))
 

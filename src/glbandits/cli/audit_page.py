@@ -107,11 +107,9 @@ def write_audit(audit: RouterAudit, folder: Path, source: str, command: str) -> 
 
 
 def _cells(measure: str, estimate: DoublyRobustEstimate) -> tuple[str, str]:
-    if math.isnan(estimate.value):
+    if estimate.fixed_n is None:
         return NO_VALUE, NO_EVIDENCE
-    interval = estimate.fixed_n
-    bounds = NO_EVIDENCE if interval is None else " to ".join(_number(measure, bound) for bound in interval)
-    return _number(measure, estimate.value), bounds
+    return _number(measure, estimate.value), " to ".join(_number(measure, bound) for bound in estimate.fixed_n)
 
 
 def _number(measure: str, value: float) -> str:
@@ -126,7 +124,7 @@ def _in_words(measure: str, estimate: DoublyRobustEstimate) -> str:
 def _answer(each: Audited, who: str) -> str:
     """Return a sentence about quality and cost of a candidate."""
     if math.isnan(sum(each.point)):
-        return f"{NO_EVIDENCE} about {who}."
+        return f"{NO_EVIDENCE} about {who.rstrip(',')}."
     gain = each.gains["quality"]
     quality, cost = (_in_words(measure, each.values[measure]) for measure in ("quality", "cost"))
     less = f"{abs(gain.value):.3f} {'less' if gain.value < 0.0 else 'more'} quality"

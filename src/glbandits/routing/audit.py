@@ -20,6 +20,7 @@ from glbandits.routing.model_costs import ModelCosts, price_within
 
 MIX, BUDGET, UNIFORM, ROUTER = "mix:", "budget:", "uniform", "the router"
 """Names of candidates, or how they begin."""
+MEASURES = ("cost", "quality")
 MAX_SHARE = 0.5
 """Share of one decision in the variance of a mean cost, above which its interval is doubtful."""
 SKEWNESS = 3.0
@@ -70,8 +71,11 @@ class Audited:
 
     @property
     def point(self) -> tuple[float, float]:
-        """Mean cost and mean quality; NaN if the log has not enough evidence."""
-        return self.values["cost"].value, self.values["quality"].value
+        """Mean cost and mean quality; NaN without enough evidence for an interval."""
+        cost, quality = (
+            math.nan if value.fixed_n is None else value.value for value in (self.values[name] for name in MEASURES)
+        )
+        return cost, quality
 
 
 @dataclass(frozen=True)

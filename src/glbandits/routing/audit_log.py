@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import InvalidInput, value_text
 from glbandits.evaluation import CrossedArms, FixedArms, LoggedData
 from glbandits.evaluation.readers.table_files import files_of
 from glbandits.evaluation.readers.table_log import convert_polars_errors
@@ -97,6 +97,14 @@ def read_routes(source: str | PathLike[str]) -> RoutingLog:
             [name for name in names if name not in never],
             probabilities[:, probabilities.any(axis=0)],
         )
+        wrong = rows.filter(~pl.col("model").is_in(names))["model"]
+        if len(wrong):
+            raise InvalidInput(f"model must be one that was offered in some row; got {value_text(wrong[0])}")
+        lengths = rows["features"].list.len().unique().sort().to_list()
+        if len(lengths) > 1:
+            raise InvalidInput(
+                f"features must be as many in all rows; got {lengths[0]} and {lengths[-1]}. Audit the log of one router"
+            )
         features = np.array(rows["features"].to_list(), dtype=float)
         return routing_log(
             names,
