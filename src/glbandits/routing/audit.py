@@ -20,7 +20,6 @@ from glbandits.routing.model_costs import ModelCosts, price_within
 
 MIX, BUDGET, UNIFORM, ROUTER = "mix:", "budget:", "uniform", "the router"
 """Names of candidates, or how they begin."""
-MEASURES = ("cost", "quality")
 MAX_SHARE = 0.5
 """Share of one decision in the variance of a mean cost, above which its interval is doubtful."""
 SKEWNESS = 3.0
@@ -72,10 +71,9 @@ class Audited:
     @property
     def point(self) -> tuple[float, float]:
         """Mean cost and mean quality; NaN without enough evidence for an interval."""
-        cost, quality = (
-            math.nan if value.fixed_n is None else value.value for value in (self.values[name] for name in MEASURES)
-        )
-        return cost, quality
+        cost, quality = self.values["cost"], self.values["quality"]
+        known = cost.fixed_n is not None and quality.fixed_n is not None
+        return (cost.value, quality.value) if known else (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -124,20 +122,16 @@ def audit(
     mixes = {text: _shares(text, names) for text in policies if text != UNIFORM and text not in alone}
     limits = [check_float("budget", budget, above=0.0) for budget in budgets]
     router = _logged(log, level)
-    found = _evaluated(
-        log, [mix(*each) for each in alone.items()] + [Candidate(UNIFORM, _uniform, np.ones(rows, dtype=bool))], level
-    )
+    uniform = Candidate(UNIFORM, _uniform, np.ones(rows, dtype=bool))
+    found = _evaluated(log, [*(mix(*each) for each in alone.items()), uniform], level)
     hull, best, frozen, notes = list[Audited](), dict[float, str](), list[Candidate](), list(log.notes)
     if log.quality is None:
         notes.append("the log has no quality, so the audit is about costs only")
     elif len(names) == 1:
         notes.append(f"the log has only one model, {names[0]}, so there is nothing to compare")
     else:
-        hull, limits = (
-            _hull(found[: len(names)]),
-            [*limits, max(float(f"{router.values['cost'].value:.3g}"), LEAST_COST)],
-        )
-        best = {limit: _best_mix(hull, limit) for limit in sorted(set(limits))}
+        hull, today = _hull(found[: len(names)]), float(f"{router.values['cost'].value:.3g}")
+        best = {limit: _best_mix(hull, limit) for limit in sorted({*limits, max(today, LEAST_COST)})}
         mixes |= {text: _shares(text, names) for text in best.values() if text.startswith(MIX)}
         is_first = np.arange(rows) < rows // 2
         usual = (offered.mean(axis=0) >= OFTEN) & np.isin(np.arange(len(names)), log.cost.chosen[is_first])
@@ -236,8 +230,8 @@ def _unknown(name: str, measures: Iterable[str]) -> Audited:
 def _has_rare_costs(costs: LoggedData, rule: Rule, mean: float, sample_size: float) -> bool:
     """Whether the mean cost depends on dear answers that are too rare for its interval.
 
-    So it is if one decision has most of the variance; or if the skewness of log-normal costs with the same spread
-    needs a larger sample. The latter also finds it if the dear answers were not drawn.
+    Either one decision has most of the variance, or the sample is too small for the skewness of log-normal costs with
+    the same spread. The second condition also warns if the dear answers were not drawn.
     """
     assert costs.propensities is not None
     weights = rule(costs)[np.arange(len(costs)), costs.chosen] / costs.propensities
