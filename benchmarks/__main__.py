@@ -24,7 +24,6 @@ NAMES = (
     "defaults",
     "payoffs",
     "paper_grid",
-    "r6a",
     "progressive_replay",
     "evaluation",
     "coverage",

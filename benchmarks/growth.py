@@ -13,7 +13,6 @@ from glbandits import Policy, SgdTs
 from glbandits.common.arrays import Floats
 from glbandits.lab import NOISES, Synthetic, simulate
 from glbandits.lab.environments.rounds import Rounds
-from glbandits.lab.experiments.timed_run import timed_run
 
 
 def report() -> None:
@@ -57,20 +56,24 @@ def run_seconds(policy: Policy, dim: int, arms: int, rounds: int) -> float:
 
     Only for policies that do not store observations, because stored observations with equal features are merged.
     """
-    problem = _few_rounds(dim, arms)
-
-    def seconds() -> float:
-        return timed_run(policy, dim, NOISES["bernoulli"], repeat(problem, rounds // len(problem))).seconds
-
-    seconds()
-    return min(seconds() for _ in range(3))
+    found = simulate(policy, RepeatedRounds(dim, arms), rounds, 4, jobs=1, keep_choices=False)
+    return float(found.seconds[1:].min())
 
 
-def _few_rounds(dim: int, arms: int, length: int = 20) -> Rounds:
-    rng = np.random.default_rng(0)
-    features: Floats = rng.uniform(-1, 1, (length, arms, dim)) / np.sqrt(dim)
-    means = rng.uniform(0.2, 0.8, (length, arms))
-    return Rounds(features, np.full(length, arms), means, rng.random(length), means)
+class RepeatedRounds:
+    """An environment that repeats 20 rounds."""
+
+    noise = NOISES["bernoulli"]
+
+    def __init__(self, dim: int, arms: int) -> None:
+        self.dim, length, rng = dim, 20, np.random.default_rng(0)
+        features: Floats = rng.uniform(-1, 1, (length, arms, dim)) / np.sqrt(dim)
+        means = rng.uniform(0.2, 0.8, (length, arms))
+        self._few = Rounds(features, np.full(length, arms), means, rng.random(length), means)
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:  # noqa: ARG002
+        """Yield the same rounds again and again."""
+        return repeat(self._few, horizon // len(self._few))
 
 
 def memory_by_horizon() -> None:

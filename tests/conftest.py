@@ -34,7 +34,6 @@ SAME_GROUP = {
     "tests/test_drift_benchmark.py": "optimist",
     "tests/lab/paper/test_cost.py": "cost",
     "tests/lab/paper/test_theory.py": "cost",
-    "tests/lab/experiments/test_timed_run.py": "cost",
     "tests/evaluation/test_policy_comparison.py": "evaluation report",
     "tests/evaluation/report/test_evaluation_report.py": "evaluation report",
     "tests/evaluation/report/test_evaluation_report_browser.py": "evaluation report",

@@ -95,15 +95,6 @@ def test_predictions_take_rows_of_named_values() -> None:
     assert bandit.predict(rows)[1] > bandit.predict(rows)[0]
 
 
-def test_predictions_change_nothing() -> None:
-    bandit = learned(Optimist())
-    untouched = bandit.copy()
-    bandit.predict(ARMS)
-    bandit.predict(ARMS, interval=0.5)
-    np.testing.assert_array_equal(bandit.state, untouched.state)
-    assert [bandit.choose(ARMS) for _ in range(20)] == [untouched.choose(ARMS) for _ in range(20)]
-
-
 @pytest.mark.parametrize("interval", [0.0, 1.0, -1, 90, "0.9", True, np.nan])
 def test_invalid_interval_is_refused(interval: Any) -> None:
     with pytest.raises(InvalidInput, match="interval must be a finite number above 0"):

@@ -14,7 +14,7 @@ import pytest
 from numba import types
 from numba.core.compiler_lock import global_compiler_lock
 
-from glbandits import Bandit, InvalidInput, LinUcb, Uniform
+from glbandits import Bandit, InvalidInput, LinUcb
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import GlbanditsError
 from glbandits.compilation import entry_point as module
@@ -188,18 +188,6 @@ def test_failed_compilation_is_raised_at_every_call() -> None:
             entry._machine_code()
     with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
         entry.call(np.ones(2))
-
-
-def test_copies_of_a_bandit_are_independent() -> None:
-    import copy
-    import pickle
-
-    bandit = Bandit(Uniform(), dim=2, seed=1)
-    bandit.learn([1.0, 0.0], 1.0)
-    for other in (copy.copy(bandit), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))):
-        other.learn([0.0, 1.0], 1.0)
-        assert other.state[0] == 2.0
-    assert bandit.state[0] == 1.0
 
 
 def sums_recipe() -> Recipe:

@@ -2,29 +2,41 @@
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from glbandits import InvalidInput, Uniform
-from glbandits.evaluation import (
-    SLATE_ESTIMATORS,
-    FixedArms,
-    LoggedData,
-    SlateColumns,
-    SlateLog,
-    evaluate,
-    evaluate_slates,
-    read_slates,
-)
+from glbandits.common.arrays import Floats
+from glbandits.evaluation import SLATE_ESTIMATORS, FixedArms, LoggedData, evaluate, evaluate_slates
 from glbandits.evaluation.estimators.targets import GivenTarget
-from glbandits.evaluation.evaluate_slates import compare_on_slates, slates_of_decisions
+from glbandits.evaluation.evaluate_slates import compare_on_slates
 from tests.evaluation.simulated_logs import small_log
 
+
+def slates(propensities: Any, rewards: Any) -> LoggedData:
+    """A log of slates, (n, L): the rows of a slate follow each other, and its arm 0 was chosen."""
+    p = np.asarray(propensities, dtype=np.float64)
+    return LoggedData(
+        chosen=np.zeros(p.size, dtype=np.int64),
+        rewards=np.ravel(rewards),
+        propensities=p.ravel(),
+        clusters=np.repeat(np.arange(len(p)), p.shape[1]),
+        arms=FixedArms(np.eye(2), rows=p.size),
+        link="identity",
+    )
+
+
+def of_chosen(probabilities: Any) -> Floats:
+    """A target with these probabilities of the chosen arms, (n, L)."""
+    chosen: Floats = np.ravel(probabilities)
+    return np.stack([chosen, 1.0 - chosen], axis=1)
+
+
 # Two slates of two slots. By hand: w = (2, 1/2), (1, 3).
-SMALL = SlateLog(propensities=np.array([[0.5, 0.5], [0.5, 0.25]]), rewards=np.array([[1.0, 2.0], [3.0, 4.0]]))
-TARGET = np.array([[1.0, 0.25], [0.5, 0.75]])
+SMALL = slates([[0.5, 0.5], [0.5, 0.25]], [[1.0, 2.0], [3.0, 4.0]])
+TARGET = of_chosen([[1.0, 0.25], [0.5, 0.75]])
 BY_HAND = {
     "slate-ips": ((2 * 0.5) * (1 + 2) + (1 * 3) * (3 + 4)) / 2,
     "rips": (2 * 1 + (2 * 0.5) * 2 + 1 * 3 + (1 * 3) * 4) / 2,
@@ -49,9 +61,7 @@ def expected_estimates(
         rewards = [reward(0, one, -1), reward(1, two, one)]
         truth += float(np.prod(probabilities)) * sum(rewards)
         if min(propensities) > 0.0:
-            result = evaluate_slates(
-                SlateLog(propensities=np.array([propensities]), rewards=np.array([rewards])), [probabilities]
-            )
+            result = evaluate_slates(slates([propensities], [rewards]), of_chosen([probabilities]))
             for each in result.estimates:
                 means[each.name] += float(np.prod(propensities)) * each.value
     return means, truth
@@ -73,13 +83,6 @@ def test_value_equals_hand_computation(name: str) -> None:
     assert evaluate_slates(SMALL, TARGET, [name])[name].value == pytest.approx(BY_HAND[name], abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["slate-ips", "pi"])
-def test_reward_of_the_slate_is_enough(name: str) -> None:
-    log = SlateLog(propensities=SMALL.propensities, rewards=SMALL.rewards.sum(axis=1))
-    assert evaluate_slates(log, TARGET)[name].value == pytest.approx(BY_HAND[name], abs=1e-12)
-    assert len(evaluate_slates(log, TARGET).estimates) == 2
-
-
 def test_self_normalised_values_equal_hand_computation() -> None:
     result = evaluate_slates(SMALL, TARGET, self_normalised=True)
     assert result["pi"].value == pytest.approx((1.5 * 3 + 3 * 7) / (1.5 + 3), abs=1e-12)
@@ -90,8 +93,9 @@ def test_open_bandit_pipeline_gives_the_same_values() -> None:
     """Of version 0.5.5: SlateStandardIPS, SlateIndependentIPS, SlateRewardInteractionIPS."""
     rng = np.random.default_rng(7)
     propensities, target = rng.uniform(0.1, 0.9, (200, 3)), rng.uniform(0, 1, (200, 3))
-    log = SlateLog(propensities=propensities, rewards=(rng.random((200, 3)) < 0.4).astype(np.float64))
-    values = {one.name: one.value for one in evaluate_slates(log, target, ["slate-ips", "iips", "rips"]).estimates}
+    log = slates(propensities, rng.random((200, 3)) < 0.4)
+    result = evaluate_slates(log, of_chosen(target), ["slate-ips", "iips", "rips"])
+    values = {one.name: one.value for one in result.estimates}
     theirs = {"slate-ips": 2.2519933664992986, "iips": 1.660482725787366, "rips": 2.082059717599801}
     assert values == pytest.approx(theirs, abs=1e-12)
 
@@ -134,8 +138,8 @@ def test_intervals_contain_the_truth_in_95_percent_of_logs(self_normalised: bool
         arms = np.stack([rng.choice(3, size=300, p=LOGGING[slot]) for slot in range(2)], axis=1)
         rewards = rng.random((300, 2)) < 0.1 + 0.3 * arms + 0.1 * np.arange(2)
         index = np.arange(2), arms
-        log = SlateLog(propensities=LOGGING[index], rewards=rewards.astype(np.float64))
-        for each in evaluate_slates(log, WANTED[index], self_normalised=self_normalised).estimates:
+        log, target = slates(LOGGING[index], rewards), of_chosen(WANTED[index])
+        for each in evaluate_slates(log, target, self_normalised=self_normalised).estimates:
             covered[each.name] += each.normal.low <= truth <= each.normal.high
     assert min(covered.values()) >= 360
 
@@ -143,38 +147,6 @@ def test_intervals_contain_the_truth_in_95_percent_of_logs(self_normalised: bool
 def test_standard_error_is_that_of_slates() -> None:
     sums = [2 * 1 + 0.5 * 2, 1 * 3 + 3 * 4]
     assert evaluate_slates(SMALL, TARGET)["iips"].standard_error == pytest.approx(np.std(sums, ddof=1) / np.sqrt(2))
-
-
-TABLE = {
-    "event": ["u", "v", "u", "w"],
-    "slot": ["main", "main", "side", "main"],
-    "arm": ["a", "b", "c", "a"],
-    "propensity": [0.5, 0.25, 0.2, 0.5],
-    "reward": [1.0, 0.0, 2.0, 1.0],
-}
-
-
-def test_table_with_a_row_for_each_slot_is_read() -> None:
-    log = read_slates(pl.DataFrame(TABLE), SlateColumns(slate="event"))
-    assert log.propensities.tolist() == [[0.5, 0.2], [0.25, 1.0], [0.5, 1.0]]
-    assert log.rewards.tolist() == [[1.0, 2.0], [0.0, 0.0], [1.0, 0.0]]
-    assert log.arms is not None
-    assert log.arms.tolist() == [["a", "c"], ["b", ""], ["a", ""]]
-    always_a = evaluate_slates(log, lambda slates: (slates.arms == "a").astype(np.float64))
-    assert always_a["iips"].value == pytest.approx((2 * 1 + 0 * 2 + 0 + 2 * 1) / 3, abs=1e-12)
-    assert always_a["slate-ips"].value == pytest.approx((0 + 0 + 2 * 1) / 3, abs=1e-12)
-
-
-def test_slots_with_numbers_are_sorted() -> None:
-    log = read_slates(TABLE | {"slot": [2, 1, 1, 1]}, SlateColumns(slate="event"))
-    assert log.propensities.tolist() == [[0.2, 0.5], [0.25, 1.0], [0.5, 1.0]]
-
-
-def test_reward_of_a_slate_may_be_repeated_in_its_rows() -> None:
-    log = read_slates(TABLE | {"reward": [2, 0, 2, 1]}, SlateColumns(slate="event", of_slate=True))
-    assert log.rewards.tolist() == [2.0, 0.0, 1.0]
-    with pytest.raises(InvalidInput, match="row 0 has 1.0, another row of its slate 2.0"):
-        read_slates(TABLE, SlateColumns(slate="event", of_slate=True))
 
 
 def test_decisions_of_the_same_cluster_are_a_slate() -> None:
@@ -186,11 +158,11 @@ def test_decisions_of_the_same_cluster_are_a_slate() -> None:
         arms=FixedArms(np.eye(2), rows=5),
         arm_names=("a", "b"),
     )
-    slates, target = slates_of_decisions(log, "a")
-    assert slates.propensities.tolist() == [[0.5, 0.5, 1.0], [0.25, 0.75, 0.5]]
-    assert target.tolist() == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    result = evaluate_slates(log, "a")  # the weights are 2, 0 and 0, 4/3, 0, the rewards 1, 1 and 0, 1, 0
+    assert (result.slates, result.logged) == (2, 3 / 2)
+    assert (result["slate-ips"].value, result["rips"].value) == (0.0, 1.0)
     by_slot = evaluate(log, "a", "ips")["ips"].value
-    assert evaluate_slates(log, "a")["iips"].value == pytest.approx(by_slot * 5 / 2, abs=1e-12)
+    assert result["iips"].value == pytest.approx(by_slot * 5 / 2, abs=1e-12)
 
 
 def test_given_target_is_cut_to_the_evaluated_slates() -> None:
@@ -207,19 +179,13 @@ def test_given_target_is_cut_to_the_evaluated_slates() -> None:
     assert evaluated["given"]["iips"].value == 2.0
 
 
-def test_names_of_arms_may_be_a_list() -> None:
-    log = SlateLog(propensities=SMALL.propensities, rewards=SMALL.rewards, arms=[["a", "b"], ["b", "a"]])  # type: ignore[arg-type]
-    assert log.arms is not None
-    assert log.arms[1].tolist() == ["b", "a"]
-
-
 def test_text_has_every_estimator_and_the_log() -> None:
     printed = str(evaluate_slates(SMALL, TARGET))
     assert all(name in printed for name in (*SLATE_ESTIMATORS, "the log", "2 slates"))
 
 
 def test_one_slate_has_a_value_and_no_error() -> None:
-    result = evaluate_slates(SlateLog(propensities=np.array([[0.5]]), rewards=np.array([[1.0]])), [[0.5]])
+    result = evaluate_slates(slates([[0.5]], [[1.0]]), of_chosen([[0.5]]))
     assert result["pi"].value == 1.0
     assert np.isnan(result["pi"].standard_error)
 
@@ -227,39 +193,14 @@ def test_one_slate_has_a_value_and_no_error() -> None:
 @pytest.mark.parametrize(
     ("log", "target", "message"),
     [
-        (SMALL, TARGET[:1], "shape \\(2, 2\\); got \\(1, 2\\)"),
-        (SMALL, 2.0 * TARGET, "at most 1; got 2.0 in slate 0"),
-        ("log.csv", TARGET, "must be a SlateLog or a log of decisions; got str"),
+        (SMALL, TARGET[:1], "target must have a row for each row"),
+        (SMALL, 2.0 * TARGET, "sum to 1"),
+        ("log.csv", TARGET, "log must be LoggedData or a log read from a file; got str"),
     ],
 )
-def test_invalid_input_is_rejected(log: SlateLog, target: object, message: str) -> None:
+def test_invalid_input_is_rejected(log: LoggedData, target: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         evaluate_slates(log, target)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"propensity": [0.5, 0.25, 0.0, 0.5]}, "got 0.0 in slate 0, slot 1"),
-        ({"slot": ["main", "main", "main", "main"]}, "row 2 has the slate and slot of an earlier row"),
-        ({"event": ["u", None, "u", "w"]}, "'event' has missing values"),
-        ({"reward": [1.0, None, 0.0, 1.0]}, "must be a finite number"),
-    ],
-)
-def test_invalid_table_is_rejected(changed: dict[str, list[object]], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        read_slates(TABLE | changed, SlateColumns(slate="event"))
-
-
-def test_missing_column_is_named() -> None:
-    with pytest.raises(InvalidInput, match="no column 'slate'.*SlateColumns"):
-        read_slates(TABLE)
-
-
-def test_slot_estimators_reject_rewards_of_slates() -> None:
-    log = SlateLog(propensities=SMALL.propensities, rewards=np.array([1.0, 2.0]))
-    with pytest.raises(InvalidInput, match="iips needs a reward for each slot"):
-        evaluate_slates(log, TARGET, ["iips"])
 
 
 def test_decisions_without_clusters_are_rejected() -> None:

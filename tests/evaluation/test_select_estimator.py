@@ -132,9 +132,3 @@ def test_duplicate_candidates_are_rejected() -> None:
 def test_one_estimator_may_be_a_text() -> None:
     log, target, _ = heavy_weights(0, rows=20)
     assert select_estimator(log, target, "ips", validator="ips", splits=2).chosen == "ips"
-
-
-def test_level_of_the_bootstrap_is_checked() -> None:
-    log, target, _ = heavy_weights(0, rows=20)
-    with pytest.raises(InvalidInput, match="level must be a finite number above 0"):
-        select_estimator(log, target, ["ips"], validator="ips", splits=2).estimate.bootstrap(level=2)

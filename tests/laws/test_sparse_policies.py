@@ -145,15 +145,6 @@ def test_compiled_code_plays_as_plain_python(policy: Policy) -> None:
 
 
 @every_form
-def test_choosing_does_not_change_the_state(policy: Policy) -> None:
-    bandit = learned(policy, dim=2**40, shift=2**30)
-    before, unseen = bandit.state, shifted(as_sparse_rows(np.ones((2, DIM)), DIM), 17)
-    bandit.choose(unseen)
-    bandit.probabilities(unseen, draws=10)
-    np.testing.assert_array_equal(bandit.state, before)
-
-
-@every_form
 def test_state_size_does_not_depend_on_dim(policy: Policy) -> None:
     few, many = learned(policy), learned(policy, dim=2**40, shift=2**20)
     assert few.state.size == many.state.size

@@ -1,10 +1,11 @@
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, norm, uniform
 
 from glbandits.common.arrays import Floats
 from glbandits.maths.philox import generator, normal
@@ -17,8 +18,8 @@ from glbandits.maths.upper_envelope import (
 )
 
 
-def pair_by_pair(levels: Floats, slopes: Floats, least: float, largest: float) -> Floats:
-    """The interval of Z in which each line is above every other, in exact arithmetic and without a sort."""
+def pair_by_pair(levels: Floats, slopes: Floats, least: float, largest: float, cdf: Callable[[float], float]) -> Floats:
+    """The probability of the interval of Z in which each line is above every other, in exact arithmetic, not sorted."""
     probabilities = np.zeros(len(levels))
     exact = [(Fraction(level), Fraction(slope)) for level, slope in zip(levels, slopes, strict=True)]
     for a, (level, slope) in enumerate(exact):
@@ -26,13 +27,13 @@ def pair_by_pair(levels: Floats, slopes: Floats, least: float, largest: float) -
         for b, (other_level, other_slope) in enumerate(exact):
             if slope == other_slope:
                 if other_level > level or (other_level == level and b < a):
-                    high = -1.0
+                    high = -np.inf
             elif slope > other_slope:
                 low = max(low, float((other_level - level) / (slope - other_slope)))
             else:
                 high = min(high, float((level - other_level) / (other_slope - slope)))
         if high > low:
-            probabilities[a] = (high - low) / (largest - least)
+            probabilities[a] = cdf(high) - cdf(low)
     return probabilities
 
 
@@ -51,47 +52,11 @@ def test_uniform_probabilities_agree_with_all_pairs(
     levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
     probabilities = np.full(len(pairs), np.nan)
     uniform_probabilities(levels, slopes, *ends, probabilities)
-    np.testing.assert_allclose(probabilities, pair_by_pair(levels, slopes, *ends), atol=1e-12)
+    expected = pair_by_pair(levels, slopes, *ends, uniform(ends[0], ends[1] - ends[0]).cdf)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-12)
+    np.testing.assert_array_equal(probabilities[expected == 0.0], 0.0)  # the first of equal lines has all
     assert abs(probabilities.sum() - 1.0) <= 1e-12
     assert (probabilities >= 0.0).all()
-
-
-def test_uniform_probabilities_by_quadrature() -> None:
-    rng, steps = np.random.default_rng(4), 200_000
-    slopes = rng.random(12)
-    levels = -0.5 * slopes**2 * (1.0 + 0.02 * rng.random(12))  # about tangents of a parabola: many are the highest
-    z = 0.6 + 0.5 * (np.arange(steps) + 0.5) / steps
-    shares = np.bincount(np.argmax(levels + z[:, np.newaxis] * slopes, axis=1), minlength=12) / steps
-    probabilities = np.empty(12)
-    uniform_probabilities(levels, slopes, 0.6, 1.1, probabilities)
-    np.testing.assert_allclose(probabilities, shares, atol=2.0 / steps)
-    assert (probabilities > 0.01).sum() >= 2
-
-
-def test_first_of_equal_lines_has_all_the_probability() -> None:
-    probabilities = np.empty(5)
-    levels, slopes = np.array([1.0, 1.0, 0.0, 1.0, 0.0]), np.array([0.5, 0.5, 1.5, 0.5, 1.5])
-    uniform_probabilities(levels, slopes, 0.6, 1.1, probabilities)
-    np.testing.assert_array_equal(probabilities[[1, 3, 4]], 0.0)
-    assert probabilities[0] == pytest.approx(0.8)
-
-
-def normal_pair_by_pair(levels: Floats, slopes: Floats) -> Floats:
-    """The interval of Z in which each line is above every other, in exact arithmetic and without a sort."""
-    probabilities = np.zeros(len(levels))
-    exact = [(Fraction(level), Fraction(slope)) for level, slope in zip(levels, slopes, strict=True)]
-    for a, (level, slope) in enumerate(exact):
-        low, high, useful = -np.inf, np.inf, True
-        for b, (other_level, other_slope) in enumerate(exact):
-            if slope == other_slope:
-                useful &= not (other_level > level or (other_level == level and b < a))
-            elif slope > other_slope:
-                low = max(low, float((other_level - level) / (slope - other_slope)))
-            else:
-                high = min(high, float((level - other_level) / (other_slope - slope)))
-        if useful and high > low:
-            probabilities[a] = norm.sf(low) - norm.sf(high) if low > 0 else norm.cdf(high) - norm.cdf(low)
-    return probabilities
 
 
 def normal_of(levels: Floats, slopes: Floats) -> Floats:
@@ -110,28 +75,13 @@ any_lines = st.one_of(
 def test_normal_probabilities_agree_with_all_pairs(pairs: list[tuple[float, float]]) -> None:
     levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
     probabilities = normal_of(levels, slopes)
-    np.testing.assert_allclose(probabilities, normal_pair_by_pair(levels, slopes), atol=1e-12)
+    np.testing.assert_allclose(probabilities, pair_by_pair(levels, slopes, -np.inf, np.inf, norm.cdf), atol=1e-12)
     assert abs(probabilities.sum() - 1.0) <= 1e-12
-
-
-def test_normal_probabilities_by_quadrature() -> None:
-    rng = np.random.default_rng(4)
-    levels, slopes = rng.normal(size=12), rng.normal(size=12)
-    grid = np.linspace(-9.0, 9.0, 1_800_001)  # steps of 1e-5: the error of an end is at most half of that
-    highest = np.argmax(levels[:, np.newaxis] + slopes[:, np.newaxis] * grid, axis=0)
-    shares = np.bincount(highest, weights=norm.pdf(grid) * 1e-5, minlength=12)
-    np.testing.assert_allclose(normal_of(levels, slopes), shares, atol=1e-5)
 
 
 def test_normal_tails_keep_their_precision() -> None:
     probabilities = normal_of(np.array([0.0, -20.0, -25.0]), np.array([0.0, 1.0, -1.0]))
     np.testing.assert_allclose(probabilities, [1.0, norm.sf(20.0), norm.sf(25.0)], rtol=1e-12)
-
-
-def test_first_of_equal_lines_has_normal_probability_one() -> None:
-    probabilities = normal_of(np.array([1.0, 1.0, 0.0, 1.0]), np.array([0.5, 0.5, 2.0, 0.5]))
-    np.testing.assert_array_equal(probabilities[[1, 3]], 0.0)
-    assert probabilities[0] + probabilities[2] == 1.0
 
 
 def test_close_lines_are_distinguished_despite_rounding() -> None:

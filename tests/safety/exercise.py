@@ -121,7 +121,7 @@ def play_sparse_log(bandit: Bandit, log: LoggedData, digest: Any) -> None:
         warnings.simplefilter("ignore")
         for way in (ReplaySettings(learn="matched"), ReplaySettings(learn="all", exact=True)):
             [[curve]] = play_policies([bandit.policy], log, [1], way)
-            digest.update(curve.at_ips.tobytes())
+            digest.update(curve.at_values.tobytes())
     digest.update(FrozenTarget(bandit).probabilities(log, 0).tobytes())
     with_payoffs = replace(log, values=np.random.default_rng(2).random((len(log), log.arms.max_arms)))
     digest.update(FrozenTarget(bandit).probabilities(with_payoffs, 0).tobytes())

@@ -147,7 +147,7 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, arms_type(policy), READ_VECTOR, GENERATOR)
-    return policy_recipe(learn_batch, signature, policy, link, more=", batch", work=_work_of_batch)
+    return policy_recipe(learn_batch, signature, policy, link, more=", batch", work=_work_of_choosing)
 
 
 def probabilities_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
@@ -155,16 +155,31 @@ def probabilities_recipe(policy: type[Policy], link: Link, payoffs: bool = False
 
     Returns False if there is no exact form.
     """
-    _, _, policy_probabilities, unpack, _ = policy_functions(policy, payoffs=payoffs)
-    converted = as_payoff_arms if payoffs else as_arms
+    write = policy_functions(policy, payoffs=payoffs).probabilities
+    return _writing_recipe(write, VECTOR, policy, link, payoffs, "")
+
+
+def positions_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+    """The recipe of a function that writes the probability of each arm at each position of a ranking to `out`.
+
+    Returns False if there is no exact form.
+    """
+    write = ranking_functions(policy).position_probabilities
+    return _writing_recipe(write, types.float64[:, ::1], policy, link, payoffs, ", positions")
+
+
+def _writing_recipe(
+    write: Callable[..., bool], out_type: Any, policy: type[Policy], link: Link, payoffs: bool, more: str
+) -> Recipe:
+    unpack, converted = policy_functions(policy).unpack, as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def probabilities(state: Floats, settings: Floats, _dim: int, arms: Any, out: Floats) -> bool:
         functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
-        return checked_bool(policy_probabilities(state, unpack(settings), offered, functions, out))
+        return checked_bool(write(state, unpack(settings), offered, functions, out))
 
-    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), VECTOR)
-    more = _by_payoff(payoffs)
+    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), out_type)
+    more += _by_payoff(payoffs)
     return policy_recipe(probabilities, signature, policy, link, more=more, nogil=False, work=_work_of_choosing)
 
 
@@ -173,8 +188,7 @@ def rank_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Reci
 
     Returns NO_EXACT_FORM if there is no exact probability.
     """
-    _, _, _, unpack, _ = policy_functions(policy)
-    policy_rank, _ = ranking_functions(policy)
+    unpack, policy_rank = policy_functions(policy).unpack, ranking_functions(policy).rank
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -185,26 +199,6 @@ def rank_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Reci
     signature = types.float64(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), GENERATOR, types.int64[::1])
     more = f", ranking{_by_payoff(payoffs)}"
     return policy_recipe(rank, signature, policy, link, more=more, nogil=False, work=_work_of_choosing)
-
-
-def positions_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
-    """The recipe of a function that writes the probability of each arm at each position of a ranking to `out`.
-
-    Returns False if there is no exact form.
-    """
-    _, _, _, unpack, _ = policy_functions(policy)
-    _, position_probabilities = ranking_functions(policy)
-    converted = as_payoff_arms if payoffs else as_arms
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-
-    def positions(state: Floats, settings: Floats, _dim: int, arms: Any, out: Floats) -> bool:
-        functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
-        return checked_bool(position_probabilities(state, unpack(settings), offered, functions, out))
-
-    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), types.float64[:, ::1])
-    return policy_recipe(
-        positions, signature, policy, link, more=f", positions{_by_payoff(payoffs)}", work=_work_of_choosing
-    )
 
 
 def arms_check_recipe(sparse: bool) -> Recipe:
@@ -234,12 +228,6 @@ def work_of_rows(state: Floats, arms: Any, starts: Ints, counts: Ints) -> float:
         bounds = arms[0]
         return 16.0 * float((bounds[starts + counts] - bounds[starts]).sum())
     return float(counts.sum() * min(state.size, arms.shape[1] ** 2))
-
-
-def _work_of_batch(state: Floats, _settings: Floats, dim: int, features: Any, *_rest: Any) -> float:
-    if isinstance(features, tuple):
-        return 16.0 * float(features[1].size)
-    return float(features.shape[0] * min(state.size, dim * dim))
 
 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, x: Any, *_rest: Any) -> float:

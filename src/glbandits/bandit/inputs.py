@@ -16,7 +16,6 @@ from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policies.contract import Policy
-from glbandits.policies.sparse_forms import sparse_form
 
 
 class Inputs:
@@ -61,9 +60,9 @@ class Inputs:
         """Arms as entry points take them."""
         return tuple(arms) if self._is_sparse else arms
 
-    def packed_row(self, x: Any, row: int = ONLY_ROW) -> Any:
-        """One arm as the entry point `learn` takes it. `row` is its index if x is SparseRows of several arms."""
-        return (*x, row) if self._is_sparse else x
+    def packed_row(self, x: Any) -> Any:
+        """One arm as the entry point `learn` takes it."""
+        return (*x, ONLY_ROW) if self._is_sparse else x
 
     def payoffs(self, count: int, values: Any, costs: Any) -> Floats:
         """Convert values and costs of arms to a matrix, (2, K)."""
@@ -155,14 +154,13 @@ class Inputs:
         return arms.row_count if self._is_sparse else len(arms)
 
 
-def policy_jobs(policy: Policy, dim: int, *, sparse: bool = False) -> list[Job]:
-    """Return all entry points of a Bandit with this policy, for `compile_all`."""
-    form = sparse_form(policy, dim) if sparse else policy
-    key = form.implementation(dim), find_link(policy.link)
+def policy_jobs(policy: Policy, dim: int) -> list[Job]:
+    """Return the entry points of a dense Bandit with this policy, for `compile_all`."""
+    key = policy.implementation(dim), find_link(policy.link)
     recipes = (
         entry_points.choose_recipe,
         entry_points.learn_recipe,
         entry_points.learn_batch_recipe,
         entry_points.probabilities_recipe,
     )
-    return [*((recipe, *key) for recipe in recipes), (entry_points.arms_check_recipe, sparse)]
+    return [*((recipe, *key) for recipe in recipes), (entry_points.arms_check_recipe, False)]

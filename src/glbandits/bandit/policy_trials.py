@@ -54,9 +54,9 @@ class Subject(NamedTuple):
         bandit.warns_of_outliers = False
         return bandit
 
-    def trial(self, seed: int = 1) -> Iterator[tuple[Floats, float]]:
+    def trial(self) -> Iterator[tuple[Floats, float]]:
         """Yield the arms of a round, from 1 to 9, and the reward of the chosen one."""
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(1)
         for _ in range(self.rounds):
             yield rng.uniform(-0.6, 0.6, (rng.integers(1, 10), self.dim)), self.rewards[int(rng.random() < 0.5)]
 

@@ -19,14 +19,14 @@ from glbandits.common.display.text_format import NO_VALUE, significant
 from glbandits.common.version import __version__
 from glbandits.evaluation import DoublyRobustEstimate, LoggedData
 from glbandits.evaluation.estimators.support import NO_EVIDENCE
-from glbandits.evaluation.estimators.targets import ARM
+from glbandits.evaluation.estimators.targets import ARM_PREFIX
 from glbandits.evaluation.report.record import write_json
 from glbandits.routing.audit import BUDGET, DOUBTS, MIX, ROUTER, TAIL, UNIFORM, Audited, RouterAudit
 
 PAGE, RECORD = "audit.html", "audit.json"
 KINDS = {
     ROUTER: ("the router of the log", BLACK, "diamond"),
-    ARM: ("one model", BLUE, "circle"),
+    ARM_PREFIX: ("one model", BLUE, "circle"),
     BUDGET: ("a router with a budget", VERMILLION, "square"),
     MIX: ("a mix of two", GREEN, "triangle-up"),
     UNIFORM: ("a random model", ORANGE, "cross"),
@@ -175,7 +175,7 @@ def _point(each: Audited, least: float) -> dict[str, Any]:
     kind = next(kind for prefix, (kind, _, _) in KINDS.items() if each.name.startswith(prefix))
     point: dict[str, Any] = {"policy": each.name, "kind": kind, "label": ""}
     if not each.name.startswith(MIX):
-        point["label"] = each.name.removeprefix(ARM).removeprefix(BUDGET)
+        point["label"] = each.name.removeprefix(ARM_PREFIX).removeprefix(BUDGET)
     for measure, estimate in each.values.items():
         low, high = estimate.fixed_n or (estimate.value, estimate.value)
         low = max(low, least) if measure == "cost" else low

@@ -9,7 +9,7 @@ import typer
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import Log
-from glbandits.evaluation.estimators.targets import ARM, COLUMN, as_target
+from glbandits.evaluation.estimators.targets import ARM_PREFIX, COLUMN_PREFIX, as_target
 from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.evaluation.replay.log_player import log_settings
@@ -55,7 +55,7 @@ def parse_candidates(
 
 def proposed_columns(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of the candidates column:NAME."""
-    return tuple(dict.fromkeys(text.removeprefix(COLUMN) for text in texts if text.startswith(COLUMN)))
+    return tuple(dict.fromkeys(text.removeprefix(COLUMN_PREFIX) for text in texts if text.startswith(COLUMN_PREFIX)))
 
 
 def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> Policy:
@@ -86,6 +86,6 @@ def features_of_models(models: Sequence[Path]) -> dict[str, Any]:
 
 
 def _parse_candidate(text: str, log: Log, train_share: float) -> Candidate:
-    if text == "uniform" or text.startswith((ARM, COLUMN)):
+    if text == "uniform" or text.startswith((ARM_PREFIX, COLUMN_PREFIX)):
         return as_target(text, log)
     return parse_learning_policy(text, log, train_share=train_share)

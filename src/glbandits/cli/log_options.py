@@ -199,13 +199,13 @@ class LogArguments(LogFile):
             proposed=proposed,
         )
 
-    def given(self) -> list[str]:
-        """Return the options that differ from their defaults, as on the command line.
+    def given(self) -> list[tuple[str, ...]]:
+        """Return the options that differ from their defaults, with their values.
 
         >>> LogArguments("log.csv", arm="offer", context=["age", "city"], estimate_propensities=True).given()
-        ['--arm', 'offer', '--estimate-propensities', '--context', 'age', '--context', 'city']
+        [('--arm', 'offer'), ('--estimate-propensities',), ('--context', 'age'), ('--context', 'city')]
         """
-        texts = list[str]()
+        groups = list[tuple[str, ...]]()
         for option in fields(self)[1:]:
             value, name = getattr(self, option.name), "--" + option.name.replace("_", "-")
             default = option.default if option.default_factory is NO_VALUE else option.default_factory()
@@ -213,8 +213,8 @@ class LogArguments(LogFile):
                 continue
             name = "--format" if option.name == "file_format" else name
             for each in value if isinstance(value, list) else [value]:
-                texts += [name] if each is True else ["--no-sparse"] if each is False else [name, str(each)]
-        return texts
+                groups.append((name,) if each is True else ("--no-sparse",) if each is False else (name, str(each)))
+        return groups
 
     def reader_settings(self) -> dict[str, Any]:
         """Return the settings of the reader that options set, except the columns.

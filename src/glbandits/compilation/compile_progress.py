@@ -5,10 +5,10 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from glbandits.common.display.progress_lines import live_progress
-from glbandits.compilation.compiler_pool import core_count
+from glbandits.compilation.compiler_pool import Compilable, core_count
 from glbandits.compilation.machine_code import entry_name
 
 START_SECONDS, SECONDS_PER_BYTE = 1.0, 5.5e-4
@@ -19,21 +19,6 @@ GUESS_WEIGHT = 0.25
 """The weight of the first guess of the slowness, as a share of the whole plan."""
 LATE_SHARE = 0.1
 """The share of a task that is assumed to be left if it takes longer than planned."""
-
-
-class Compiled(Protocol):
-    """An entry point."""
-
-    recipe: Any
-    job: tuple[Any, ...]
-
-    @property
-    def family(self) -> Any:
-        """The policy and the link."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether compilation has ended."""
 
 
 def expected_seconds(recipe: Any) -> float:
@@ -76,7 +61,7 @@ class CompilePlan:
 
 
 @contextmanager
-def compile_progress(entries: Sequence[Compiled], processes: int) -> Iterator[None]:
+def compile_progress(entries: Sequence[Compilable], processes: int) -> Iterator[None]:
     """Show how many of these entry points are compiled, and the time left, until the block ends.
 
     The processes begin them in this order.
@@ -108,7 +93,7 @@ def _slowness(processes: int) -> float:
     return max((load + processes) / core_count(), 1.0)
 
 
-def _has_policy(entry: Compiled) -> bool:
+def _has_policy(entry: Compilable) -> bool:
     """Whether a policy is among the arguments of the job."""
     return any(isinstance(argument, type) for argument in entry.job[1])
 

@@ -21,8 +21,13 @@ IDLE_SECONDS = 10.0
 class Compilable(Protocol):
     """An entry point."""
 
+    recipe: Any
     job: tuple[Any, ...]
     """A function that builds a recipe, and its arguments."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether compilation has ended."""
 
     @property
     def family(self) -> Any:

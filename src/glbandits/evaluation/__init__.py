@@ -37,8 +37,8 @@ from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.description import ArmSummary, ColumnSummary, LogDescription
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
-from glbandits.evaluation.logs.logged_data import Log, LoggedData
-from glbandits.evaluation.logs.overlap import Overlap, overlap_of
+from glbandits.evaluation.logs.logged_data import Log, LoggedData, overlap_of
+from glbandits.evaluation.logs.overlap import Overlap
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward
@@ -48,7 +48,6 @@ from glbandits.evaluation.readers.dsjson import DsjsonCounts, DsjsonLog, read_ds
 from glbandits.evaluation.readers.open_bandit import read_open_bandit
 from glbandits.evaluation.readers.open_log import open_log
 from glbandits.evaluation.readers.service_export import ServiceExport, read_export
-from glbandits.evaluation.readers.slate_log import SlateColumns, SlateLog, read_slates
 from glbandits.evaluation.readers.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.readers.table_log import TableLog, read_table
 from glbandits.evaluation.replay.learning_curve import LearningCurve
@@ -103,10 +102,8 @@ __all__ = [
     "SelfNormalisedDr",
     "ServiceExport",
     "SklearnReward",
-    "SlateColumns",
     "SlateEstimate",
     "SlateEvaluation",
-    "SlateLog",
     "Snips",
     "SparseArms",
     "Support",
@@ -129,7 +126,6 @@ __all__ = [
     "read_json_lines",
     "read_open_bandit",
     "read_parquet",
-    "read_slates",
     "read_table",
     "select_estimator",
     "split",

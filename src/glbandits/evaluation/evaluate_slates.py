@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,11 +19,10 @@ from glbandits.common.arrays import Floats
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Interval, ratio
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL, Interval, ratio
 from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, first_row_of
-from glbandits.evaluation.readers.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
 from glbandits.evaluation.replay.train import train
 from glbandits.policies import Policy
 
@@ -53,8 +52,6 @@ SLATE_ESTIMATORS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     }
 )
 """By the name of the estimator: the coefficients of the rewards of slots, (n, L), as a function of the weights."""
-OF_SLATES = ("slate-ips", "pi")
-"""Estimators with the same coefficient for all slots, which need only the reward of the whole slate."""
 
 
 @dataclass(frozen=True)
@@ -88,77 +85,75 @@ class SlateEvaluation:
         return lookup("estimate", name, {estimate.name: estimate for estimate in self.estimates})
 
     def __str__(self) -> str:
-        interval = f"{percent(self.level)} normal"
-        lines = [f"{'estimator':12s} {'value':>10s} {'error':>9s}   {interval:^22s} largest coefficient"]
-        lines += [
-            f"{result.name:12s} {result.value:10.5f} {result.standard_error:9.5f}   "
-            f"{f'[{result.normal.low:.5f}, {result.normal.high:.5f}]':^22s} {result.largest_coefficient:.3g}"
-            for result in self.estimates
-        ]
-        return "\n".join([*lines, f"{'the log':12s} {self.logged:10.5f} {self._size()}"])
+        return self._table().to_text()
 
     __repr__ = __str__
 
-    def _size(self) -> str:
-        return f"over {self.slates} slates" + (", in payoffs" if self.unit == "payoff" else "")
-
     def _repr_html_(self) -> str:
+        return self._table().to_html()
+
+    def _table(self) -> DataTable:
         rows = [
             (
                 each.name,
                 f"{each.value:.5f}",
                 f"{each.standard_error:.5f}",
-                f"{each.normal.low:.5f} to {each.normal.high:.5f}",
+                f"[{each.normal.low:.5f}, {each.normal.high:.5f}]",
+                f"{each.largest_coefficient:.3g}",
             )
             for each in self.estimates
         ]
-        columns = ("estimate", "value", "error", f"{percent(self.level)} interval")
-        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} {self._size()}",)).to_html()
+        columns = ("estimator", "value", "error", f"{percent(self.level)} normal", "largest coefficient")
+        unit = ", in payoffs" if self.unit == "payoff" else ""
+        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} over {self.slates} slates{unit}",))
 
 
 def evaluate_slates(
-    log: SlateLog | Log,
-    target: Any,
-    estimators: Sequence[str] | None = None,
+    log: Log,
+    target: TargetLike,
+    estimators: Sequence[str] = tuple(SLATE_ESTIMATORS),
     *,
     self_normalised: bool = False,
     level: float = DEFAULT_LEVEL,
 ) -> SlateEvaluation:
     """Estimate the mean reward of a slate if the target had filled its slots.
 
-    If a log of decisions has values (`LoggedData.values`), all results are payoffs, as in `evaluate`.
+    If the log has values (`LoggedData.values`), all results are payoffs, as in `evaluate`.
 
     Args:
-        log: a `SlateLog`; or a log of decisions with one row for each slot, whose clusters are the slates.
-        target: for a `SlateLog`, the target's probability of the logged arm of each slot given the arms of earlier
-            slots, (n, L), or a function of the log that returns it; for a log of decisions, a target as in `evaluate`.
-        estimators: names from `SLATE_ESTIMATORS`; by default all that the log allows. A log with one reward for each
-            slate allows only `slate-ips` and `pi`.
+        log: a row for each slot, in the order in which slots were filled. The rows of a slate have the same cluster.
+            An export of multi-slot events is such a log: `open_log(folder, Columns(cluster="event_id"))`.
+        target: as in `evaluate`: its probabilities in a slot are those given the arms of earlier slots.
+        estimators: names from `SLATE_ESTIMATORS`.
         self_normalised: whether to divide the mean over slates by the mean coefficient, for each slot.
         level: confidence level of the intervals.
 
-    >>> from glbandits.evaluation import SlateLog, evaluate_slates
-    >>> log = SlateLog(propensities=[[0.5, 0.5], [0.5, 0.5]], rewards=[[1, 0], [0, 1]])
-    >>> result = evaluate_slates(log, [[1.0, 0.5], [0.0, 0.5]])           # the weights are 2, 1 and 0, 1
+    >>> from glbandits.evaluation import Columns, evaluate_slates, read_table
+    >>> table = {
+    ...     "slate": ["u", "u", "v", "v"], "arm": ["hat", "shoe", "shoe", "hat"], "reward": [1, 0, 0, 1],
+    ...     "propensity": [0.5, 0.5, 0.5, 0.25],
+    ... }
+    >>> log = read_table(table, Columns(cluster="slate"))
+    >>> result = evaluate_slates(log, "uniform")                          # the weights are 1, 1 and 1, 2
     >>> {name: result[name].value for name in ("slate-ips", "iips", "pi")}
-    {'slate-ips': 1.0, 'iips': 1.5, 'pi': 1.0}
+    {'slate-ips': 1.5, 'iips': 1.5, 'pi': 1.5}
     """
     level = check_float("level", level, above=0, at_most=1 - 1e-9)
-    if not isinstance(log, SlateLog | Log):
-        raise InvalidInput(f"log must be a SlateLog or a log of decisions; got {type(log).__name__}")
-    slates, probabilities = (log, target) if isinstance(log, SlateLog) else slates_of_decisions(log, target)
-    weights, whole = slates.weights(probabilities), slates.rewards.ndim == 1
-    names = (OF_SLATES if whole else tuple(SLATE_ESTIMATORS)) if estimators is None else estimators
-    estimates = []
-    for name in names:
-        coefficients = lookup("estimator of slates", name, SLATE_ESTIMATORS)(weights)
-        if whole and name not in OF_SLATES:
-            raise InvalidInput(f"{name} needs a reward for each slot; got one for each slate. Use pi")
-        used = coefficients[:, :1] if whole else coefficients
-        rewards = slates.rewards[:, np.newaxis] if whole else slates.rewards
-        estimates.append(_estimate(name, used, rewards, self_normalised, level))
-    unit = "reward" if isinstance(log, SlateLog) or first_row_of(log).values is None else "payoff"
-    return SlateEvaluation(tuple(estimates), float(slates.rewards.sum() / len(slates)), len(slates), level, unit)
+    if not isinstance(log, Log):
+        raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
+    slates = _slates(log, target)
+    estimates = tuple(
+        _estimate(
+            name,
+            lookup("estimator of slates", name, SLATE_ESTIMATORS)(slates.weights),
+            slates.rewards,
+            self_normalised,
+            level,
+        )
+        for name in estimators
+    )
+    count = len(slates.rewards)
+    return SlateEvaluation(estimates, float(slates.rewards.sum() / count), count, level, first_row_of(log).unit)
 
 
 def compare_on_slates(
@@ -195,14 +190,17 @@ def compare_on_slates(
         yield label, evaluate_slates(evaluated, target, estimators, self_normalised=self_normalised, level=level)
 
 
-def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]:
-    """Convert a log with one row for each slot to slates.
+class _Slates(NamedTuple):
+    """The slots of slates. Empty slots have weight 1 and reward 0, so that they do not change estimates."""
 
-    Return the slates, and the target's probabilities of the logged arms, (n, L).
+    weights: Floats
+    """(n, L)."""
+    rewards: Floats
+    """Or payoffs, (n, L)."""
 
-    The rows of a cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
-    `open_log(folder, Columns(cluster="event_id"))`.
-    """
+
+def _slates(log: Log, target: TargetLike) -> _Slates:
+    """The slates of a log: the rows of a cluster are its slots, in their order."""
     slot_target, first_row = as_target(target, log), 0
     parts = []
     for block in log.blocks():
@@ -211,19 +209,22 @@ def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]
                 "a log of slates must have propensities, and clusters that identify the slates; got none"
             )
         probabilities = target_probabilities(slot_target, block, first_row)[np.arange(len(block)), block.chosen]
-        parts.append((block.clusters, block.propensities, block.payoffs, probabilities))
+        parts.append((block.clusters, probabilities / block.propensities, block.payoffs))
         first_row += len(block)
     if not parts:
         raise InvalidInput("the log has no rows")
-    clusters, propensities, rewards, probabilities = (np.concatenate(part) for part in zip(*parts, strict=True))
-    slates = slate_codes(pl.Series(clusters))
-    order = pl.Series(slates).to_frame("slate").select(pl.int_range(pl.len()).over("slate")).to_series()
-    index = slates, order.to_numpy().astype(np.int64)
-    return slates_from_rows(index, propensities, rewards, None), slot_table(index, probabilities, 1.0)
+    clusters, weights, rewards = (np.concatenate(part) for part in zip(*parts, strict=True))
+    _, first_rows, slates = np.unique(clusters, return_index=True, return_inverse=True)
+    slates = np.argsort(np.argsort(first_rows))[slates]  # in the order of their first rows
+    slots = pl.Series(slates).to_frame("slate").select(pl.int_range(pl.len()).over("slate")).to_series().to_numpy()
+    shape = len(first_rows), int(slots.max()) + 1
+    tables = _Slates(weights=np.ones(shape), rewards=np.zeros(shape))
+    tables.weights[slates, slots], tables.rewards[slates, slots] = weights, rewards
+    return tables
 
 
 def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised: bool, level: float) -> SlateEstimate:
-    """Estimate from coefficients and rewards, (n, L) or (n, 1).
+    """Estimate from coefficients and rewards, (n, L).
 
     Self-normalised errors use the delta method.
     """
@@ -237,5 +238,5 @@ def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised:
         residuals = products.sum(axis=1) - value
     error = float(residuals.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
     half_width = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
-    normal = Interval(value - half_width, value + half_width) if n > 1 else UNKNOWN
+    normal = Interval(value - half_width, value + half_width) if n > 1 else UNKNOWN_INTERVAL
     return SlateEstimate(name, value, error, normal, float(means.mean()), float(coefficients.max()))

@@ -16,38 +16,60 @@ ROUNDING = 2.0**-52
 
 
 @jittable
+def upper_envelope(levels: Floats, slopes: Floats, low: float, high: float) -> tuple[Ints, Floats]:
+    """Return the lines that are the highest at some position in [low, high], and the position at which each begins.
+
+    The lines are in the order of the positions, and the first of equal lines stands for all. The positions have one
+    more element, `high`. O(K log K).
+    """
+    order = sorted_lines(slopes, slopes, 0.0)
+    chain, starts = np.empty(order.shape[0], dtype=np.int64), np.empty(order.shape[0] + 1)
+    size = 0
+    for line in order:
+        start, useful = low, True
+        while size > 0 and useful:
+            last = chain[size - 1]
+            rise = slopes[line] - slopes[last]
+            if rise == 0.0 and levels[line] <= levels[last]:  # a parallel line; the first of equal ones stays
+                useful = False
+            elif rise > 0.0 and max((levels[last] - levels[line]) / rise, low) > starts[size - 1]:
+                start = (levels[last] - levels[line]) / rise
+                break
+            else:
+                size -= 1
+        if useful and start < high:
+            chain[size], starts[size] = line, start
+            size += 1
+    starts[size] = high
+    return chain[:size], starts[: size + 1]
+
+
+@jittable
 def uniform_probabilities(levels: Floats, slopes: Floats, low: float, high: float, out: Floats) -> None:
     """Write the probability that a line is the highest at a uniform position in [low, high].
 
     The first of equal lines has the whole probability. O(K log K).
     """
-    order = sorted_lines(slopes, slopes, 0.0)
-    chain = np.empty(order.shape[0], dtype=np.int64)  # the highest lines, by position
-    starts = np.empty(order.shape[0])  # the position from which each of them is the highest
-    size = 0
-    for line in order:
-        out[line] = 0.0
-        start, useful = low, True
-        while size > 0:
-            last = chain[size - 1]
-            rise = slopes[line] - slopes[last]
-            if rise == 0.0:
-                if levels[line] <= levels[last]:  # a parallel line; the first of equal ones stays
-                    useful = False
-                    break
-                size -= 1
-                continue
-            start = max((levels[last] - levels[line]) / rise, low)
-            if start > starts[size - 1]:
-                break
-            size -= 1
-            start = low
-        if useful and start < high:
-            chain[size], starts[size] = line, start
-            size += 1
-    for k in range(size):
-        end = starts[k + 1] if k + 1 < size else high
-        out[chain[k]] = (end - starts[k]) / (high - low)
+    lines, starts = upper_envelope(levels, slopes, low, high)
+    for a in range(out.shape[0]):
+        out[a] = 0.0
+    for k in range(lines.shape[0]):
+        out[lines[k]] = (starts[k + 1] - starts[k]) / (high - low)
+
+
+@jittable
+def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
+    """Write the probability that each line is the highest at a standard normal position Z.
+
+    The first of equal lines has the whole probability. A line whose interval is shorter than the rounding error has
+    `ROUNDING` times the density of Z there instead of 0. O(K log K).
+    """
+    lines, starts = upper_envelope(levels, slopes, -np.inf, np.inf)
+    for a in range(out.shape[0]):
+        out[a] = 0.0
+    for k in range(lines.shape[0]):
+        least = ROUNDING * max(normal_density(starts[k]), normal_density(starts[k + 1]))
+        out[lines[k]] = max(interval_probability(starts[k], starts[k + 1]), least)
 
 
 @jittable
@@ -61,38 +83,6 @@ def highest_line(levels: Floats, slopes: Floats, z: float) -> int:
         if levels[a] - levels[best] > z * (slopes[best] - slopes[a]):
             best = a
     return best
-
-
-@jittable
-def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
-    """Write the probability that each line is the highest at a standard normal position Z.
-
-    The first of equal lines has the whole probability. A line whose interval is shorter than the rounding error has
-    `ROUNDING` times the density of Z there instead of 0. O(K log K).
-    """
-    order = sorted_lines(slopes, slopes, 0.0)
-    chain, starts = np.empty(order.shape[0] + 1, dtype=np.int64), np.empty(order.shape[0] + 1)
-    size = 0  # of the chain: the highest lines in the order of Z, each with the Z from which it is the highest
-    for line in order:
-        out[line] = 0.0
-        start, useful = -np.inf, True
-        while size > 0 and useful:
-            last = chain[size - 1]
-            rise = slopes[line] - slopes[last]
-            if rise == 0.0 and levels[line] <= levels[last]:  # a parallel line; the first of equal ones stays
-                useful = False
-            elif rise > 0.0 and (levels[last] - levels[line]) / rise > starts[size - 1]:
-                start = (levels[last] - levels[line]) / rise
-                break
-            else:
-                size -= 1
-        if useful:
-            chain[size], starts[size] = line, start
-            size += 1
-    starts[size] = np.inf
-    for k in range(size):
-        least = ROUNDING * max(normal_density(starts[k]), normal_density(starts[k + 1]))
-        out[chain[k]] = max(interval_probability(starts[k], starts[k + 1]), least)
 
 
 @jittable

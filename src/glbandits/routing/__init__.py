@@ -1,5 +1,6 @@
 """Routing of prompts to language models by quality and cost."""
 
-from glbandits.routing.prompt_router import PROMPT_TEXT, PromptRouter, Route
+from glbandits.routing.prompt_features import PROMPT_TEXT
+from glbandits.routing.prompt_router import PromptRouter, Route
 
 __all__ = ["PROMPT_TEXT", "PromptRouter", "Route"]

@@ -10,13 +10,13 @@ import numpy as np
 
 from glbandits.common.arrays import Bools, Floats
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation import CrossedArms, DoublyRobustEstimate, GlmReward, LoggedData, evaluate, train
+from glbandits.evaluation import CrossedArms, DoublyRobustEstimate, GlmReward, LoggedData, evaluate
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, NO_EVIDENCE
-from glbandits.evaluation.estimators.targets import ARM
-from glbandits.policies import Optimist
+from glbandits.evaluation.estimators.targets import ARM_PREFIX
 from glbandits.routing.audit_log import RoutingLog
-from glbandits.routing.model_costs import ModelCosts, price_within
+from glbandits.routing.model_costs import ModelCosts
+from glbandits.routing.model_quality import ModelQuality
 
 MIX, BUDGET, UNIFORM, ROUTER = "mix:", "budget:", "uniform", "the router"
 """Names of candidates, or how they begin."""
@@ -118,7 +118,7 @@ def audit(
         rows_with_all = np.asarray(offered[:, shares > 0.0].all(axis=1))
         return Candidate(name, lambda block: np.tile(shares, (len(block), 1)), rows_with_all)
 
-    alone = {f"{ARM}{name}": shares for name, shares in zip(names, np.eye(len(names)), strict=True)}
+    alone = {f"{ARM_PREFIX}{name}": shares for name, shares in zip(names, np.eye(len(names)), strict=True)}
     mixes = {text: _shares(text, names) for text in policies if text != UNIFORM and text not in alone}
     limits = [check_float("budget", budget, above=0.0) for budget in budgets]
     router = _logged(log, level)
@@ -163,7 +163,7 @@ def _shares(text: str, names: Sequence[str]) -> Floats:
     except ValueError:
         share = math.nan
     if not text.startswith(MIX) or len(pair) != 2 or not 0.0 <= share <= 1.0:
-        known = ", ".join(f"{ARM}{name}" for name in names)
+        known = ", ".join(f"{ARM_PREFIX}{name}" for name in names)
         raise InvalidInput(
             f"a policy is uniform, {known}, or mix:A,B,SHARE with a share of B from 0 to 1; got {text!r}"
         )
@@ -265,7 +265,7 @@ def _best_mix(hull: Sequence[Audited], limit: float) -> str:
     for cheap, dear in pairwise(hull):
         if cheap.point[0] <= limit < dear.point[0]:
             share = (limit - cheap.point[0]) / (dear.point[0] - cheap.point[0])
-            return f"{MIX}{cheap.name.removeprefix(ARM)},{dear.name.removeprefix(ARM)},{share:.3f}"
+            return f"{MIX}{cheap.name.removeprefix(ARM_PREFIX)},{dear.name.removeprefix(ARM_PREFIX)},{share:.3f}"
     return hull[-1].name if hull and limit >= hull[-1].point[0] else ""
 
 
@@ -273,31 +273,28 @@ class _Learner:
     """Learns quality and cost of the `usual` models, (models,), from a part of the log that has offered all of them."""
 
     def __init__(self, quality: LoggedData, cost: LoggedData, usual: Bools) -> None:
-        self._log, self._usual, X = cost, np.flatnonzero(usual), _with_constant(cost)
-        self._quality = train(quality, Optimist(link=quality.link), progress=lambda _done, _total: None)
-        self._costs = ModelCosts(X.shape[1])
-        for index, model in enumerate(self._usual):
+        self._models, self._X, count = np.flatnonzero(usual), _with_constant(cost), cost.arms.max_arms
+        self._quality, self._costs = ModelQuality(count, self._X.shape[1], None, 0), ModelCosts(self._X.shape[1])
+        observed = np.full((len(cost), count), np.nan)
+        observed[np.arange(len(cost)), cost.chosen] = quality.rewards
+        self._quality.learn_benchmark(np.arange(count), self._X, observed)
+        for index, model in enumerate(self._models):
             rows = cost.chosen == model
             mean = float(cost.rewards[rows].mean()) if rows.any() else float(cost.rewards.mean())
-            self._costs.add(max(mean, LEAST_COST), X.mean(axis=0))
-            self._costs.learn(index, X[rows], cost.rewards[rows])
+            self._costs.add(max(mean, LEAST_COST), self._X.mean(axis=0))
+            self._costs.learn(index, self._X[rows], cost.rewards[rows])
 
     def within(self, limit: float) -> Rule:
         """Return the router with the price that would have met this budget on the part of the log."""
-        parts = zip(*(self._predict(block) for block in self._log.blocks()), strict=True)
-        price = price_within(limit, *map(np.concatenate, parts))
+        price = self._quality.price_for(limit, self._models, self._X, self._costs.predict(self._X))
 
         def rule(block: LoggedData) -> Floats:
-            quality, costs = self._predict(block)
-            best = self._usual[(quality - price * costs).argmax(axis=1)]
+            X = _with_constant(block)
+            quality = [self._quality.predict(np.full(len(X), model), X) for model in self._models]
+            best = self._models[(np.stack(quality, axis=1) - price * self._costs.predict(X)).argmax(axis=1)]
             return np.asarray(np.eye(block.arms.max_arms)[best])
 
         return rule
-
-    def _predict(self, block: LoggedData) -> tuple[Floats, Floats]:
-        """Return expected quality and cost of each usual model, (n, usual models)."""
-        quality = self._quality.predict(block.features().reshape(-1, block.dim)).reshape(len(block), -1)
-        return quality[:, self._usual], self._costs.predict(_with_constant(block))
 
 
 def _with_constant(block: LoggedData) -> Floats:

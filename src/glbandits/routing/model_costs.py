@@ -8,11 +8,10 @@ from glbandits.policies import OnlineLaplace
 
 PRIOR_COUNT = 20
 """The declared cost of a model counts as the cost of this many prompts."""
-PRIOR_PRECISION = 1e-3
+PRIOR_PRECISION = 1.0
 """The precision of the prior of the coefficients, on a logarithmic scale."""
 LARGEST_RATIO = 1000.0
 """Costs are learned and predicted as at most this many times the declared cost."""
-BISECTIONS = 50
 
 
 class ModelCosts:
@@ -54,19 +53,3 @@ class ModelCosts:
         estimate = self.bandits[model].coefficients()
         if estimate is not None:
             self._theta[model] = estimate.theta
-
-
-def price_within(limit: float, quality: Floats, costs: Floats) -> float:
-    """Return the lowest price at which the best models of some prompts have a mean cost of at most the limit.
-
-    Args:
-        limit: the mean cost.
-        quality: expected quality of each model for each prompt, (n, models); -inf where it is not offered.
-        costs: expected costs, likewise, but finite.
-    """
-    low, high, prompts = 0.0, 1.0 / limit, np.arange(len(quality))
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2.0
-        best = (quality - middle * costs).argmax(axis=1)
-        low, high = (middle, high) if costs[prompts, best].mean() > limit else (low, middle)
-    return high

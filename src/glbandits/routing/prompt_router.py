@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from os import PathLike
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.bandit import Bandit, Budget
-from glbandits.bandit.input_checks import as_floats, check_usable
+from glbandits.bandit import Budget
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, value_text
+from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_float, check_int, lookup, value_text
 from glbandits.features import FeatureMap
-from glbandits.features.kinds.hashed_text import Text
-from glbandits.features.kinds.numeric import Number
-from glbandits.policies import Optimist
-from glbandits.routing.model_costs import ModelCosts, price_within
+from glbandits.routing.model_costs import ModelCosts
+from glbandits.routing.model_quality import ModelQuality
+from glbandits.routing.prompt_features import PROMPT_TEXT, PromptFeatures
 from glbandits.routing.route_log import Event, RouteLog
+from glbandits.routing.router_file import RouterParts, read_router, write_router
 
-CHUNK = 256
-"""The number of prompts of a benchmark that are learned at once."""
 AFFORDABLE = 10.0
 """A model is offered for a prompt if its expected cost is at most this many times the budget."""
 OVERSPENT = 10.0
@@ -35,8 +32,6 @@ UNSURE = 0.2
 """Half the width of an interval of a model's quality, above which the default model is used in its place."""
 LEVEL = 0.9
 """The probability of this interval."""
-PROMPT_TEXT = FeatureMap(context={"prompt": Text(64), "length": Number(mean=5.0, scale=1.5)})
-"""The default features: 64 hashed words, and the logarithm of the number of characters."""
 
 
 class Route(NamedTuple):
@@ -65,7 +60,8 @@ class PromptRouter:
         floor: the probability of a random model among those that are offered. An audit of the log needs it.
         default: the model for prompts for which the router does not know the others well enough. Without it, uncertain
             models are tried, because they may be better.
-        half_life: the number of answers after which old ones count half, for models that change; None never forgets.
+        half_life: the number of answers after which old ones count half, for models that change. "auto" selects it, and
+            None never forgets.
         room: the largest number of models, retired ones included.
         memory: the number of latest decisions that accept feedback.
         log: the folder to which decisions are written as Parquet files, with their feedback.
@@ -74,7 +70,7 @@ class PromptRouter:
     >>> router = PromptRouter({"small": 0.03, "large": 0.9}, budget=0.3, seed=7)
     >>> route = router.route("Write a haiku about bandits.")
     >>> route.model, round(route.probability, 3)
-    ('small', 0.985)
+    ('small', 0.99)
     >>> router.feedback(route.event_id, quality=0.8, cost=0.02)
     """
 
@@ -84,30 +80,25 @@ class PromptRouter:
         budget: float | Budget | None = None,
         *,
         features: FeatureMap | int = PROMPT_TEXT,
-        floor: float = 0.03,
+        floor: float = 0.02,
         default: str | None = None,
-        half_life: float | None = None,
+        half_life: float | Literal["auto"] | None = "auto",
         room: int = 16,
-        memory: int = 100_000,
+        memory: int = 10_000,
         log: str | PathLike[str] | None = None,
         seed: int | None = None,
     ) -> None:
-        if not isinstance(features, FeatureMap):
-            features = check_int("features", features, at_least=1)
-        self.features = features
+        self._features = PromptFeatures(features)
         self.floor = check_float("floor", floor, at_least=0.0, at_most=1.0)
         self.budget = budget if isinstance(budget, Budget) or budget is None else Budget(budget)
         self.memory = check_int("memory", memory, at_least=1)
         self.default = default
-        self._room = check_int("room", room, at_least=max(1, len(models)))
-        self._dim = 1 + (features.dim if isinstance(features, FeatureMap) else features)
-        self._quality = Bandit(Optimist(link="identity", half_life=half_life), self._room * self._dim, seed)
-        self._costs = ModelCosts(self._dim)
+        room, dim = check_int("room", room, at_least=max(1, len(models))), self._features.dim
+        self._quality, self._costs = ModelQuality(room, dim, half_life, seed), ModelCosts(dim)
         self._rng = np.random.default_rng(seed)
-        self._typical, self._seen = np.zeros(self._dim), 0
+        self._typical, self._seen = np.eye(1, dim)[0], 0
         self._models: dict[str, int] = {}
         self._active: list[int] = []
-        self._answers = 0
         self._events: OrderedDict[str, Event] = OrderedDict()
         self._sessions: OrderedDict[str, int] = OrderedDict()
         self._log = None if log is None else RouteLog(log)
@@ -120,7 +111,8 @@ class PromptRouter:
     @property
     def models(self) -> list[str]:
         """The models among which the router chooses."""
-        return [name for name, model in self._models.items() if model in self._active]
+        names = list(self._models)
+        return [names[model] for model in self._active]
 
     def add(self, model: str, cost: float) -> None:
         """Add a model, or bring a retired one back, with the expected cost of a typical prompt."""
@@ -129,17 +121,16 @@ class PromptRouter:
             if model in self.models:
                 raise InvalidInput(f"there is a model {value_text(model)} already. Use set_cost to change its cost")
             if model in self._models:
-                self._active.append(self._models[model])
                 self._costs.declared[self._models[model]] = cost
-                return
-            if len(self._models) == self._room:
+            elif len(self._models) == self._quality.room:
                 raise InvalidInput(
-                    f"there is room for {self._room} models, retired ones included; got one more, {value_text(model)}. "
-                    "Create the router with a larger room"
+                    f"there is room for {len(self._models)} models, retired ones included; got one more, "
+                    f"{value_text(model)}. Create the router with a larger room"
                 )
-            self._models[model] = len(self._models)
-            self._active.append(self._models[model])
-            self._costs.add(cost, np.append(1.0, self._typical[1:]))
+            else:
+                self._models[check_name(model)] = len(self._models)
+                self._costs.add(cost, self._typical)
+            self._active = sorted([*self._active, self._models[model]])
 
     def retire(self, model: str) -> None:
         """Choose a model no longer. Late feedback is still learned, and `add` brings the model back."""
@@ -164,7 +155,7 @@ class PromptRouter:
             quality: between 0 and 1, (n, models), in the order of `models`. NaN where a model was not measured.
             costs: in the unit of the budget, likewise.
         """
-        X, Q, C = self._features(prompts), np.asarray(quality, dtype=float), np.asarray(costs, dtype=float)
+        X, Q, C = self._features.encode(prompts), np.asarray(quality, dtype=float), np.asarray(costs, dtype=float)
         with self._lock:
             if not Q.shape == C.shape == (len(X), len(self._active)):
                 raise InvalidInput(
@@ -174,57 +165,73 @@ class PromptRouter:
             measured = ~(np.isnan(Q) | np.isnan(C))
             if not (((Q >= 0) & (Q <= 1) & (C >= 0) & (C <= MAX_ABS)) | ~measured).all():
                 raise InvalidInput("quality must be between 0 and 1, and costs at least 0. Use NaN for what is unknown")
-            for start in range(0, len(X), CHUNK):
-                prompt, column = np.nonzero(measured[start : start + CHUNK])
-                rows = np.zeros((len(prompt), self._room, self._dim))
-                rows[np.arange(len(prompt)), np.array(self._active)[column]] = X[start + prompt]
-                self._quality.learn_batch(rows.reshape(len(prompt), -1), Q[start + prompt, column])
+            active = np.array(self._active)
+            self._quality.learn_benchmark(active, X, np.where(measured, Q, np.nan))
             for column, model in enumerate(self._active):
                 self._costs.learn(model, X[measured[:, column]], C[measured[:, column], column])
-            self._answers += int(measured.sum())
             for x in X:
                 self._see(x)
             if self.budget is not None and self.budget.step > 0.0:
-                self.budget.price = self._price_for(X, self.budget.per_decision)
+                expected = self._costs.predict(X)[:, active]
+                self.budget.price = self._quality.price_for(self.budget.per_decision, active, X, expected)
 
-    def route(self, prompt: Any, *, session: str | None = None, event_id: str | None = None) -> Route:
+    def route(
+        self,
+        prompt: Any,
+        *,
+        session: str | None = None,
+        event_id: str | None = None,
+        among: Collection[str] | None = None,
+    ) -> Route:
         """Choose a model.
 
         Args:
             prompt: a text, a dict of fields, or an embedding, as `features` says.
-            session: the id of a conversation, which keeps its model until that is retired.
+            session: the id of a conversation, which keeps its model until that is retired or not in `among`.
             event_id: the id of this decision. The default is a random id.
+            among: the models that can answer now. The default is all.
         """
-        x = self._features([prompt])[0]
+        x = self._features.encode([prompt])[0]
         event_id = secrets.token_hex(12) if event_id is None else event_id
         with self._lock:
             if event_id in self._events:
                 raise InvalidInput(f"event_id must be new; got {value_text(event_id)}, which has been decided already")
-            costs = self._costs.predict(x)
-            kept = None if session is None else self._sessions.get(session)
-            if kept in self._active:
-                model, probabilities = kept, np.zeros(len(costs))
-                probabilities[model] = 1.0
+            models = self._active if among is None else sorted({self._index(model) for model in among})
+            if not models:
+                raise InvalidInput("among must have at least one model; got none")
+            costs, kept = self._costs.predict(x), None if session is None else self._sessions.get(session)
+            probabilities = np.zeros(len(costs))
+            if kept in models:
+                probabilities[kept] = 1.0
             else:
-                probabilities = self._probabilities(x, costs)
-                model = min(int(np.searchsorted(probabilities.cumsum(), self._rng.random(), "right")), len(costs) - 1)
+                self._decide(x, np.array(models), costs, probabilities)
+            possible = np.flatnonzero(probabilities)
+            number = int(np.searchsorted(probabilities[possible].cumsum(), self._rng.random(), "right"))
+            model = int(possible[min(number, len(possible) - 1)])
             if session is not None:
                 self._sessions[session] = model
                 self._sessions.move_to_end(session)
                 if len(self._sessions) > self.memory:
                     self._sessions.popitem(last=False)
-            price = 0.0 if self.budget is None else self.budget.price
+            event = Event(
+                event_id,
+                time.time(),
+                list(self._models)[model],
+                float(probabilities[model]),
+                kept not in models,
+                list(self._models),
+                probabilities.tolist(),
+                costs.tolist(),
+                0.0 if self.budget is None else self.budget.price,
+                x.tolist(),
+            )
             if self.budget is not None:
-                self.budget.spend(float(costs[model]))
-            names, probability = list(self._models), float(probabilities[model])
-            self._events[event_id] = Event(
-                event_id, time.time(), names[model], probability, model is not kept, names,
-                probabilities.tolist(), costs.tolist(), price, x,
-            )  # fmt: skip
+                self.budget.spend(event.expected_costs[model])
+            self._events[event_id] = event
             if len(self._events) > self.memory:
                 self._settle(next(iter(self._events)))
             self._see(x)
-        return Route(names[model], probability, event_id)
+        return Route(event.model, event.probability, event_id)
 
     def feedback(self, event_id: str, quality: float | None = None, cost: float | None = None) -> None:
         """Learn the quality of an answer, from 0 to 1, and its cost; both or first one and later the other, or never.
@@ -248,11 +255,10 @@ class PromptRouter:
             model = self._models[event.model]
             if quality is not None:
                 event.quality = given["quality"]
-                self._quality.learn(self._rows(event.features)[model], float(quality))
-                self._answers += 1
+                self._quality.learn(model, np.array(event.features), float(quality))
             if cost is not None:
                 event.cost = given["cost"]
-                self._costs.learn(model, event.features[None], np.array([cost]))
+                self._costs.learn(model, np.array([event.features]), np.array([cost]))
                 if self.budget is not None:
                     self.budget.correct(event.expected_costs[model], cost)
             if event.quality is not None and event.cost is not None:
@@ -260,9 +266,10 @@ class PromptRouter:
 
     def predict(self, prompt: Any) -> dict[str, tuple[float, float]]:
         """Return the expected quality and the expected cost of each model for a prompt. Changes nothing."""
-        x = self._features([prompt])[0]
+        x = self._features.encode([prompt])[0]
         with self._lock:
-            quality, costs = self._quality.predict(self._rows(x)[self._active]), self._costs.predict(x)[self._active]
+            quality = self._quality.predict(np.array(self._active), x)
+            costs = self._costs.predict(x)[self._active]
         return {name: (float(q), float(c)) for name, q, c in zip(self.models, quality, costs, strict=True)}
 
     def write_log(self) -> None:
@@ -273,62 +280,88 @@ class PromptRouter:
             if self._log is not None:
                 self._log.flush()
 
-    def _probabilities(self, x: Floats, costs: Floats) -> Floats:
-        """Return the probability of each model for the next decision, 0 if it is not offered."""
-        offered = np.array(self._active)
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the router with all that it has learned, its sessions and its pending decisions to one file.
+
+        Replaces the file atomically. Complete decisions go to the log first.
+        """
+        with self._lock:
+            if self._log is not None:
+                self._log.flush()
+            features = self._features.features
+            document = {
+                "settings": {
+                    "features": features.document() if isinstance(features, FeatureMap) else features,
+                    "floor": self.floor,
+                    "room": self._quality.room,
+                    "memory": self.memory,
+                },
+                "models": dict(zip(self._models, self._costs.declared.tolist(), strict=True)),
+                "active": self._active,
+                "default": self.default,
+                "budget": None if self.budget is None else asdict(self.budget),
+                "random": self._rng.bit_generator.state,
+                "prompts": [self._typical.tolist(), self._seen],
+                "answers": self._quality.answers,
+                "sessions": list(self._sessions.items()),
+                "events": [asdict(event) for event in self._events.values()],
+            }
+            write_router(path, RouterParts(document, self._quality.bandit, self._costs.bandits))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, log: str | PathLike[str] | None = None) -> Self:
+        """Load a saved router. It makes exactly the same decisions as the saved one would.
+
+        Args:
+            path: a file written by `save`.
+            log: the folder of the log, as for a new router.
+        """
+        parts = read_router(path)
+        try:
+            document, settings = parts.document, parts.document["settings"]
+            if isinstance(settings["features"], dict):
+                settings["features"] = FeatureMap.from_document(settings["features"])
+            budget = document["budget"]
+            router = cls({}, None if budget is None else Budget(**budget), log=log, **settings)
+            router.default, router._active = document["default"], document["active"]
+            router._models = {name: index for index, name in enumerate(document["models"])}
+            if not set(router._active) <= set(router._models.values()):
+                raise ValueError("models are missing")
+            router._quality.bandit, router._quality.answers = parts.quality, document["answers"]
+            for cost, bandit in zip(document["models"].values(), parts.costs, strict=True):
+                router._costs.restore(cost, bandit)
+            router._rng.bit_generator.state = document["random"]
+            router._typical, router._seen = np.array(document["prompts"][0]), document["prompts"][1]
+            router._sessions = OrderedDict(document["sessions"])
+            router._events = OrderedDict((row["event_id"], Event(**row)) for row in document["events"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}). Load a copy") from None
+        return router
+
+    def _decide(self, x: Floats, models: Ints, costs: Floats, out: Floats) -> None:
+        """Write the probabilities of some models for the next decision. Those that are not offered keep 0."""
+        price = 0.0
         if self.budget is not None:
+            price = self.budget.price
             most = self.budget.per_decision * (AFFORDABLE if self.budget.debt <= OVERSPENT else 1.0)
-            offered = offered[costs[offered] <= max(most, costs[offered].min())]
-        probabilities = np.zeros(len(costs))
-        probabilities[offered] = self.floor / len(offered)
-        trusted = self._trusted(x, offered)
-        if self._answers == 0 or len(trusted) == 1:
-            probabilities[trusted[costs[trusted].argmin()]] += 1.0 - self.floor
-            return probabilities
-        payoff: Any = {}
-        if self.budget is not None and self.budget.price > 0.0:
-            payoff = {"values": np.ones(len(trusted)), "costs": self.budget.price * costs[trusted]}
-        exact = self._quality.exact_probabilities(self._rows(x)[trusted], **payoff)
-        assert exact is not None  # the default policy has exact probabilities
-        probabilities[trusted] += (1.0 - self.floor) * exact
-        return probabilities
-
-    def _trusted(self, x: Floats, offered: Ints) -> Ints:
-        """Return the models among which the bandit chooses: all that are offered, or known ones and the default."""
-        if self.default is None:
-            return offered
-        default = self._models[self.default]
-        if self._answers == 0:
-            return np.array([default])
-        found = self._quality.predict(self._rows(x)[offered], interval=LEVEL)
-        return np.union1d(offered[found.high - found.low <= 2.0 * UNSURE], [default])
-
-    def _price_for(self, X: Floats, limit: float) -> float:
-        """Return the lowest price at which the best models of these prompts have a mean cost of at most the limit."""
-        estimate = self._quality.coefficients()
-        assert estimate is not None
-        quality = (X @ estimate.theta.reshape(self._room, self._dim).T)[:, self._active]
-        costs = self._costs.predict(X)[:, self._active]
-        return price_within(limit, quality, costs)
-
-    def _features(self, prompts: Any) -> Floats:
-        """Return the features of prompts with a constant, (n, dim)."""
-        if isinstance(self.features, FeatureMap):
-            named = [as_fields(prompt) for prompt in prompts] if isinstance(prompts, list | tuple) else prompts
-            values = self.features.transform(named)
+            models = models[costs[models] <= max(most, costs[models].min())]
+        out[models] = self.floor / len(models)
+        models = self._known(x, models)
+        if self._quality.answers == 0:
+            out[models[costs[models].argmin()]] += 1.0 - self.floor
         else:
-            values = as_floats("prompt", prompts)
-            if values.ndim != 2 or values.shape[1] != self.features:
-                raise InvalidInput(f"a prompt must be {self.features} numbers; got shape {values.shape[1:]}")
-            check_usable("prompt", values)
-        return np.hstack([np.ones((len(values), 1)), values])
+            prices = price * costs[models] if price > 0.0 else None
+            out[models] += (1.0 - self.floor) * self._quality.probabilities(models, x, prices)
 
-    def _rows(self, x: Floats) -> Floats:
-        """Return a row of features for each model: x in the block of this model, and zeros elsewhere."""
-        count = np.arange(len(self._models))
-        rows = np.zeros((len(count), self._room, self._dim))
-        rows[count, count] = x
-        return rows.reshape(len(count), -1)
+    def _known(self, x: Floats, models: Ints) -> Ints:
+        """Return those of the models whose quality is known well enough, or the default. Without a default: all."""
+        default = None if self.default is None else self._models[self.default]
+        if default is None or default not in models:
+            return models
+        if self._quality.answers == 0:
+            return np.array([default])
+        is_known = self._quality.widths(models, x, LEVEL) <= 2.0 * UNSURE
+        return np.asarray(models[is_known | (models == default)])
 
     def _see(self, x: Floats) -> None:
         """Update the mean features of all prompts, with which a new model starts."""
@@ -344,6 +377,8 @@ class PromptRouter:
         return lookup("model", model, {name: self._models[name] for name in self.models})
 
 
-def as_fields(prompt: Any) -> Any:
-    """Return the fields of `PROMPT_TEXT` for a text, and other prompts as they are."""
-    return {"prompt": prompt, "length": math.log1p(len(prompt))} if isinstance(prompt, str) else prompt
+def check_name(model: Any) -> str:
+    """Return the name of a model. Raises InvalidInput if it is not a text."""
+    if not isinstance(model, str) or not model:
+        raise InvalidInput(f"a model must be a name; got {value_text(model)}")
+    return model

@@ -1,12 +1,10 @@
 """The log of a router: one row for each decision, with its feedback."""
 
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
-from glbandits.common.arrays import Floats
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.extras import needed_for
 
@@ -32,14 +30,10 @@ class Event:
     expected_costs: list[float]
     price: float
     """The quality that one unit of cost had to bring."""
-    features: Floats
+    features: list[float]
+    """Of the prompt, after a constant 1."""
     quality: float | None = None
     cost: float | None = None
-
-    def row(self) -> dict[str, Any]:
-        """The values of the columns."""
-        row = {column.name: getattr(self, column.name) for column in fields(self)}
-        return row | {"features": self.features.tolist()}
 
 
 class RouteLog:
@@ -54,11 +48,11 @@ class RouteLog:
         self._polars = polars
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[Event] = []
 
     def add(self, event: Event) -> None:
         """Add an event that accepts no more feedback."""
-        self._rows.append(event.row())
+        self._rows.append(event)
         if len(self._rows) >= PART:
             self.flush()
 

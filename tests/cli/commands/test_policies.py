@@ -2,10 +2,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from tools.write_policies import PAGE, policies_page
+
 from glbandits import POLICIES
 from tests.cli.in_process import glb
-
-PAGE = Path(__file__).parents[3] / "docs/policies.md"
 
 
 def test_list_is_plain_and_complete(tmp_path: Path) -> None:
@@ -20,7 +20,5 @@ def test_list_is_plain_and_complete(tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 100
 
 
-def test_markdown_is_the_page_of_the_docs(tmp_path: Path) -> None:
-    run = glb("policies", "--markdown", folder=tmp_path)
-    assert run.returncode == 0
-    assert run.stdout == PAGE.read_text(encoding="utf-8"), "run: glb policies --markdown > docs/policies.md"
+def test_page_of_the_docs_is_up_to_date() -> None:
+    assert policies_page() == PAGE.read_text(encoding="utf-8"), "run: python tools/write_policies.py"

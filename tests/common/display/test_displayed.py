@@ -14,7 +14,6 @@ from glbandits.evaluation import (
     Columns,
     FixedArms,
     LoggedData,
-    SlateLog,
     evaluate,
     evaluate_slates,
     play_log,
@@ -47,13 +46,8 @@ SHOWN: dict[str, Callable[[], Any]] = {
     "Bandit": lambda: Bandit("uniform", features=FeatureMap.learn([{HOSTILE: 1.0}, {HOSTILE: 2.0}], arm=(HOSTILE,))),
     "LoggedData": hostile_log,
     "LogSlice": lambda: split(hostile_log(), 0.5)[0],
-    "SlateLog": lambda: SlateLog(
-        propensities=np.full((1, 2), 0.5), rewards=np.ones(1), arms=np.array([[HOSTILE, "b"]])
-    ),
     "Evaluation": lambda: evaluate(hostile_log(), HOSTILE, ["snips", "dr"]),
-    "SlateEvaluation": lambda: evaluate_slates(
-        SlateLog(propensities=np.full((9, 1), 0.5), rewards=np.ones(9)), [[1.0]] * 9
-    ),
+    "SlateEvaluation": lambda: evaluate_slates(replace(hostile_log(), clusters=np.arange(400) // 2), HOSTILE),
     "Promotion": lambda: promotion(hostile_log(1024), {HOSTILE: "uniform"}),
     "LearningCurve": lambda: play_log("uniform", hostile_log(), seed=1),
     "TuningResult": lambda: tune(["uniform", "greedy"], hostile_log(1000), seeds=1),
@@ -82,7 +76,6 @@ def test_repr_is_short_and_names_no_address_in_memory(name: str) -> None:
     [
         ("LoggedData", "<LoggedData: rows 400, arms 2, features 2, propensities logged, link logistic>"),
         ("LogSlice", "<LogSlice: rows 200, arms 2, features 2>"),
-        ("SlateLog", "<SlateLog: slates 1, slots 2, rewards of slates>"),
     ],
 )
 def test_repr_of_logs_has_their_sizes(name: str, shown: str) -> None:
@@ -154,6 +147,6 @@ def test_unusual_levels_are_not_rounded() -> None:
         arms=FixedArms(np.eye(2), rows=2),
         link="logistic",
     )
-    assert "99.9% normal" in str(evaluate(log, "uniform", "ips", level=0.999))
+    assert "99.9% interval" in str(evaluate(log, "uniform", "ips", level=0.999))
     assert "At most 0.1% of such gates" in promotion(log, {"uniform": "uniform"}, alpha=0.001).guarantee
     assert [percent(level) for level in (0.5, 0.9, 0.95, 0.99)] == ["50%", "90%", "95%", "99%"]

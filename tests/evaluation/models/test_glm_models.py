@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import FixedArms, LoggedData, evaluate
-from glbandits.evaluation.models.glm_models import EXACT_ROWS, DenseGlm, refit
+from glbandits.evaluation.models.glm_models import EXACT_ROWS, DenseGlm, set_mode
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 from glbandits.policies import Optimist
@@ -111,7 +111,7 @@ def test_refit_is_the_mode_and_its_curvature(link: str) -> None:
 
     mode = minimize(objective, np.array([0.0, 0.0, 0.0, -4.0]), method="BFGS", options={"gtol": 1e-7}).x
     assert np.abs(means_of(state, 3) - mode).max() > 0.05  # one pass is not exact
-    refit(state, X, rewards, (-4.0, 0.1), find_link(link))
+    set_mode(state, X, rewards, (-4.0, 0.1), find_link(link))
     np.testing.assert_allclose(means_of(state, 3), mode, rtol=1e-4, atol=1e-5)
     means = expit(design @ mode) if link == "logistic" else np.exp(design @ mode)
     slopes = means * (1.0 - means) if link == "logistic" else means

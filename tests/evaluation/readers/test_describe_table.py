@@ -53,7 +53,7 @@ def test_values_that_an_evaluation_refuses_are_counted(changes: dict[str, Any], 
     assert problem in description.problems[0]
     assert description.is_refused
     assert "Next, after the corrections: glb evaluate" in str(description)
-    assert "--estimate-propensities" not in description.options
+    assert ("--estimate-propensities",) not in description.options
     assert description.highest_reward <= 1.0
 
 
@@ -71,7 +71,7 @@ def test_too_many_arms_need_an_arm_table() -> None:
 def test_table_without_propensities_is_described() -> None:
     description = described(propensity=None)
     assert "the log has no propensities" in description.problems[0]
-    assert "--estimate-propensities" in description.options
+    assert description.options.count(("--estimate-propensities",)) == 1
     assert not description.is_refused
     assert "Next, if the propensities may be estimated: glb evaluate" in str(description)
 
@@ -115,23 +115,23 @@ def test_columns_have_checks_and_kinds_to_declare() -> None:
         "vip": "",
     }
     assert {column.name: column.missing for column in description.columns}["vip"] == 0.5
-    options = dict(zip(description.options[::2], description.options[1::2], strict=True))
-    assert options["--context"] == "age,price,zip,plz,device,income,vip"
-    assert [text for text in description.options if "=" in text] == ["price=number", "zip=category", "plz=category"]
+    context, *kinds = [values[0] for option, *values in description.options if option in ("--context", "--kind")]
+    assert context == "age,price,zip,plz,device,income,vip"
+    assert kinds == ["price=number", "zip=category", "plz=category"]
 
 
 def test_numbers_that_are_too_large_are_refused_by_name() -> None:
     description = described(income=[1e308, 1.0, -1e308, 2.0] * 100)
     assert [note[:46] for note in description.notes] == ["column 'income': each value must be a finite n"]
     assert "got 1e+308" in description.notes[0]
-    assert description.options[-1] == "age"
+    assert description.options[-1] == ("--context", "age")
 
 
 def test_column_without_a_name_is_not_suggested() -> None:
     columns: dict[str, Any] = {"": list(range(ROWS)), "city, country": ["a\nb", "c"] * 200}
     description = described(**columns)
-    assert '"city, country"' in description.options[-1]
-    assert description.options[-1].startswith("age,")
+    assert '"city, country"' in description.options[-1][1]
+    assert description.options[-1][1].startswith("age,")
     assert "a?b (200)" in str(description)
 
 
@@ -140,7 +140,7 @@ def test_variants_of_arms_are_named() -> None:
 
 
 def test_column_with_too_many_arms_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(description_module, "MAX_ARMS", 100)
+    monkeypatch.setattr(description_module, "MOST_ARMS", 100)
     with pytest.raises(InvalidInput, match="more than 100 different arms"):
         described(arm=[f"user {index}" for index in range(ROWS)])
 

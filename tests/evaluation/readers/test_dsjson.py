@@ -134,7 +134,7 @@ def test_invalid_features_are_reported_on_reading(tmp_path: Path) -> None:
 def test_invalid_json_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps(EVENT) + "\n\n" + json.dumps(EVENT)[:40])
-    with pytest.raises(InvalidInput, match="line 3 of log.json: the line must be a JSON object .*truncated"):
+    with pytest.raises(InvalidInput, match="line 3 of log.json: .*truncated"):
         open_log(path)
     path.write_text("[1]\n")
     with pytest.raises(InvalidInput, match="line 1 of log.json: the line must be a JSON"):

@@ -53,7 +53,7 @@ def test_unknown_fields_of_json_lines_are_refused(tmp_path: Path) -> None:
 
 def test_json_array_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(json.dumps(ROWS, indent=1))
-    with pytest.raises(InvalidInput, match="^log.json contains a JSON array; write one object per line$"):
+    with pytest.raises(InvalidInput, match="log.json contains a JSON array"):
         open_log(tmp_path / "log.json", Columns())
 
 

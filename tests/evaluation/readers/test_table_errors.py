@@ -84,7 +84,7 @@ def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table["land"] = [f"land {i}" for i in range(90)]
     with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90"):
         read_table(table, Columns(context=("land",)))
-    monkeypatch.setattr("glbandits.evaluation.readers.table_layout.MAX_ARMS", 1)
+    monkeypatch.setattr("glbandits.evaluation.readers.table_layout.ARM_BLOCKS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
         read_table(TABLE, Columns())
 
@@ -107,7 +107,7 @@ def test_invalid_columns_are_rejected(settings: dict[str, Any], message: str) ->
 def test_invalid_tables_are_rejected() -> None:
     with pytest.raises(
         InvalidInput,
-        match="a table must be a data frame of polars, pandas or Arrow, a list of dicts, or a dict of .*; got list",
+        match="a table must be a data frame .*; got list",
     ):
         read_table([1, 2], Columns())
     with pytest.raises(InvalidInput, match="the columns could not be combined into a table"):
@@ -210,5 +210,5 @@ def test_errors_of_an_arm_table_name_its_row(sparse: bool) -> None:
 @pytest.mark.parametrize("other", ["Zu\u0308rich", " Zu\u0308rich"])
 def test_arms_that_differ_only_in_the_unicode_form_are_refused(other: str) -> None:
     table = {"arm": ["Z\u00fcrich", other], "reward": [0, 1], "propensity": [0.5, 0.5]}
-    with pytest.raises(InvalidInput, match="differ only in the Unicode form of their names .*Convert all names to"):
+    with pytest.raises(InvalidInput, match="differ only in the Unicode form"):
         read_table(table, Columns())

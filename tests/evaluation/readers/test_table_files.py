@@ -177,7 +177,7 @@ def test_incompatible_parquet_files_are_rejected(tmp_path: Path) -> None:
     folder = parts(tmp_path, ROW, text, short)
     with pytest.raises(InvalidInput, match="the table could not be read: .*i64 and list"):
         read_parquet(folder / "day=*[12]" / "x.parquet", Columns())
-    with pytest.raises(InvalidInput, match="03/x.parquet has no column 'propensity', but .*01/x.parquet has"):
+    with pytest.raises(InvalidInput, match="03/x.parquet has no column 'propensity'"):
         read_parquet(folder / "day=*[13]" / "x.parquet", Columns())
     with pytest.raises(InvalidInput, match="no column 'rewards' .did you mean 'reward'"):
         read_parquet(folder / "day=*[13]" / "x.parquet", Columns(propensity=None, reward="rewards"))

@@ -146,7 +146,7 @@ def test_clusters_are_not_split(clusters: list[int] | None, share: float, cut: i
 
 
 def test_log_that_cannot_be_split_is_rejected() -> None:
-    with pytest.raises(InvalidInput, match="a share of 1 must leave rows in both parts.*after 10 of 10 rows$"):
+    with pytest.raises(InvalidInput, match="must leave rows in both parts.*10 of 10 rows"):
         split(numbered(10), 1.0)
     with pytest.raises(InvalidInput, match="must leave clusters in both parts of the log"):
         split(numbered(10, np.zeros(10, dtype=np.int64)), 0.5)

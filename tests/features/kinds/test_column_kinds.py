@@ -40,19 +40,10 @@ def test_spaces_and_unicode_forms_do_not_make_categories_different(same: str) ->
     assert learned.names == ("city=Bern", f"city={ZURICH}", "city=other")
 
 
-def test_categories_of_earlier_maps_keep_their_features() -> None:
-    kind = Category((DECOMPOSED, " a", "a", "b "))
-    assert encoded(kind, DECOMPOSED, ZURICH, " a", "a", "a ", "b ", "b", "c").argmax(1).tolist() == [
-        0,
-        0,
-        1,
-        2,
-        2,
-        3,
-        3,
-        4,
-    ]
-    assert encoded(Tags((" a", "b")), [" a"], ["a"], ["b "]).argmax(1).tolist() == [0, 0, 1]
+def test_declared_categories_are_normalised() -> None:
+    assert Category((DECOMPOSED, " a")).values == Tags((DECOMPOSED, "a ")).values == (ZURICH, "a")
+    with pytest.raises(InvalidInput, match="values must be distinct texts; got"):
+        Category(("a", " a"))
 
 
 def test_a_text_of_spaces_is_a_missing_category() -> None:

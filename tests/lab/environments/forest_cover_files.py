@@ -7,7 +7,6 @@ import numpy as np
 from glbandits.common.arrays import Ints
 
 EVERY = [(1, "clean"), (2, "clean"), (2, "as-published")]
-NAMES = ("arms", "counts", "expected", "noise", "payoffs")
 
 
 def lines(members: int = 7, seed: int = 1) -> Ints:

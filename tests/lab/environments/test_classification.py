@@ -1,14 +1,10 @@
-import sys
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.common.errors import MissingExtra
 from glbandits.lab import ClassificationTable, Environment
 from glbandits.lab.environments import classification as module
-from glbandits.lab.environments import rounds as rounds_module
 from tests.lab.environments.rounds import all_rounds
 
 FEATURES = np.array([[1.0, 10.0], [2.0, 30.0], [3.0, 20.0], [6.0, 40.0]])
@@ -42,14 +38,6 @@ def test_rewards_do_not_depend_on_the_noise() -> None:
         assert [SMALL.noise.reward(mean, noise) for mean in expected] == expected.tolist()
 
 
-def test_chunk_size_does_not_change_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    uncut = all_rounds(SMALL, 100, seed=4)
-    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 500)
-    cut = all_rounds(SMALL, 130, seed=4)
-    for name in ("arms", "expected", "noise"):
-        np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name)[:100])
-
-
 def test_constant_column_becomes_zeros() -> None:
     problem = ClassificationTable(features=[[7.0, 1.0], [7.0, 2.0]], labels=["a", "b"])
     assert (all_rounds(problem, 20, seed=1).arms.reshape(20, 2, 2, 3)[:, :, :, 0] == 0.0).all()
@@ -63,12 +51,6 @@ def test_scikit_learn_tables_are_loaded_by_name() -> None:
     assert sizes == {"iris": 15, "wine": 42, "breast-cancer": 62, "digits": 650}
     with pytest.raises(UnknownName, match="unknown table 'irs'; did you mean 'iris'"):
         ClassificationTable.bundled("irs")
-
-
-def test_missing_scikit_learn_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingExtra, match="needs scikit-learn. Run pip install"):
-        ClassificationTable.bundled("iris")
 
 
 def test_different_tables_have_different_fingerprints() -> None:

@@ -11,8 +11,7 @@ from scipy import stats
 from glbandits import Uniform
 from glbandits.lab import Environment, ForestCover, simulate
 from glbandits.lab.environments import forest_cover as module
-from glbandits.lab.environments import rounds as rounds_module
-from tests.lab.environments.forest_cover_files import EVERY, NAMES, groups, lines
+from tests.lab.environments.forest_cover_files import groups, lines
 from tests.lab.environments.rounds import all_rounds
 
 pytestmark = pytest.mark.usefixtures("clear_file_cache")
@@ -95,35 +94,6 @@ def test_regret_uses_the_cluster_means() -> None:
 
 
 # Rounds
-
-
-@pytest.mark.parametrize("chunk_size", [1, 40_000, 10**6])
-@pytest.mark.parametrize(("scenario", "version"), EVERY)
-def test_chunk_size_does_not_change_the_rounds(
-    scenario: int, version: str, chunk_size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = ForestCover(scenario=scenario, version=version)
-    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 10**9)
-    uncut = all_rounds(problem, 150, seed=4)
-    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", chunk_size)
-    assert (len(list(problem.rounds(150, seed=4))) > 1) == (chunk_size < 10**6)
-    cut = all_rounds(problem, 150, seed=4)
-    for name in NAMES:
-        np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name))
-
-
-@pytest.mark.parametrize(("scenario", "version"), EVERY)
-def test_first_rounds_do_not_depend_on_the_horizon(scenario: int, version: str) -> None:
-    problem = ForestCover(scenario=scenario, version=version)
-    few, many = all_rounds(problem, 50, seed=1), all_rounds(problem, 2500, seed=1)
-    for name in NAMES:
-        np.testing.assert_array_equal(getattr(few, name), getattr(many, name)[:50])
-    assert not (few.noise == all_rounds(problem, 50, seed=2).noise).any()
-
-
-@pytest.mark.parametrize("scenario", [1, 2])
-def test_chunks_have_bounded_size(scenario: int) -> None:
-    assert next(iter(ForestCover(scenario=scenario).rounds(10**7, 0))).arms.nbytes <= 4 * 2**20
 
 
 def test_members_are_drawn_uniformly(covtype: Path, clusters: Path) -> None:

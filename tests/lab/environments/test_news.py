@@ -9,18 +9,10 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput, Uniform
-from glbandits.lab import (
-    Environment,
-    News,
-    NewsEvents,
-    ReadCounts,
-    is_simulated,
-    read_events,
-    simulate,
-    write_simulated_news,
-)
+from glbandits.lab import Environment, News, simulate, write_simulated_news
 from glbandits.lab.environments import news as module
 from glbandits.lab.environments import rounds as rounds_module
+from glbandits.lab.environments.r6a import Display, is_simulated, read_displays
 from glbandits.lab.environments.simulated_news import FEWEST, MOST
 from tests.lab.environments.rounds import all_rounds
 
@@ -63,7 +55,6 @@ def test_rounds_match_a_manual_computation(problem: News) -> None:
     a, b, c = [1.0, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 0.7, 0.1, 0.1, 0.1, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
     np.testing.assert_array_equal(rounds.arms, [[a, b], [c, b]])
     assert (problem.length(), problem.dim) == (2, 6)
-    assert problem.counts() == ReadCounts(lines=10, events=9, malformed=1, articles_left_out=5)
     assert not problem.simulated
     assert isinstance(problem, Environment)
 
@@ -108,11 +99,11 @@ def test_fingerprint_depends_on_the_rounds_not_the_files(problem: News, tmp_path
 def test_files_are_read_again_only_if_they_change(problem: News, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
 
-    def counted(files: Iterable[Path]) -> Iterator[NewsEvents]:
+    def counted(files: Iterable[Path]) -> Iterator[list[Display]]:
         reads.append(1)
-        return read_events(files)
+        return read_displays(files)
 
-    monkeypatch.setattr(module, "read_events", counted)
+    monkeypatch.setattr(module, "read_displays", counted)
     for news in (problem, problem, pickle.loads(pickle.dumps(problem))):
         assert news.length() == 2
         all_rounds(news, 2, seed=1)
@@ -187,23 +178,20 @@ def test_policies_run_on_news(simulated: tuple[Path, ...]) -> None:
 
 def test_simulated_files_have_the_format_of_real_ones(simulated: tuple[Path, ...]) -> None:
     assert [path.name for path in simulated] == [f"ydata-fp-td-clicks-v1_0.200905{day}.gz" for day in ("01", "02")]
-    counts, clicks, timestamps, listed = ReadCounts(), 0, set(), set()
-    for batch in read_events(simulated):
-        counts += batch.counts
-        clicks += int(batch.clicks.sum())
-        timestamps |= set(batch.timestamps.tolist())
-        for pool in batch.pools:
-            assert FEWEST <= len(pool.ids) + len(pool.left_out) <= MOST
-            assert (pool.features[:, 0] == 1.0).all()
-            np.testing.assert_allclose(pool.features[:, 1:].sum(axis=1), 1.0, atol=5e-6)
-            listed |= set(pool.ids.tolist())
-    assert sorted(timestamps) == list(range(1241160900, 1241160900 + 2 * 86400, 300))
-    assert counts.events == 2 * 5760
-    assert counts.lines == counts.events + 2 * 7  # six malformed lines per day, and the first line
-    assert counts.articles_left_out > 0
-    assert len(listed) > 40  # articles arrive and leave
+    displays = [display for batch in read_displays(simulated) for display in batch]
+    assert {display.timestamp for display in displays} == set(range(1241160900, 1241160900 + 2 * 86400, 300))
+    for display in displays:
+        assert display.features[0] == 1.0
+        assert sum(display.features[1:]) == pytest.approx(1.0, abs=5e-6)
+    lines = [line for path in simulated for line in gzip.decompress(path.read_bytes()).splitlines()]
+    assert len(lines) == 2 * (1 + 5760 + 6)  # the first line says that the file is simulated; six lines are malformed
+    pools = [line.count(b"|") - 1 for line in lines if line.startswith(b"12")]
+    assert max(pools) == MOST
+    assert sorted(pools)[12] >= FEWEST
+    assert sum(b" 7:1.000000" in line for line in lines) > 0
+    assert len({display.article for display in displays}) > 40  # articles arrive and leave
     # Over 30 seeds the rate had mean 4.19 % and standard deviation 0.22 %; the margin is five of these.
-    assert clicks / counts.events == pytest.approx(0.042, abs=0.011)
+    assert np.mean([display.click for display in displays]) == pytest.approx(0.042, abs=0.011)
 
 
 def test_simulated_files_are_reproducible(simulated: tuple[Path, ...], tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.lab import ClassificationTable, Prices, SparseHashed, Synthetic, WithPayoffs
-from glbandits.lab.environments import rounds as rounds_module
 from tests.lab.environments.rounds import all_rounds
 
 
@@ -52,14 +51,10 @@ def test_fingerprint_names_the_data_and_the_payoffs() -> None:
     assert one != other
 
 
-def test_shop_has_the_demand_of_the_tutorial(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shop_has_the_demand_of_the_tutorial() -> None:
     shop = all_rounds(Prices(), 3000, 2)
     kinds = shop.arms[:, 0, ::2].argmax(axis=1)
     assert shop.values is not None
     assert np.bincount(kinds, minlength=3).min() > 900
     assert [shop.values[0][shop.payoffs[kinds == kind][0].argmax()] for kind in range(3)] == [6.0, 10.0, 16.0]
     np.testing.assert_allclose(shop.expected[kinds == 1][0][3], 1 / (1 + np.exp(0.30 * 10 - 4)))
-    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 1000)
-    in_small_chunks = all_rounds(Prices(), 3000, 2)
-    np.testing.assert_array_equal(in_small_chunks.arms, shop.arms)
-    np.testing.assert_array_equal(in_small_chunks.noise, shop.noise)

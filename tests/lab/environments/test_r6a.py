@@ -1,7 +1,6 @@
 import gzip
 import tempfile
 import tracemalloc
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits import InvalidInput
-from glbandits.lab import NewsEvents, ReadCounts, read_events
 from glbandits.lab.environments import r6a as module
+from glbandits.lab.environments.r6a import Display, read_displays
 
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
 A = b"|11 2:0.2 3:0.3 4:0.4 5:0.5 6:0.6 1:1.000000"
@@ -21,18 +20,12 @@ POOL = A + b" " + B
 GOOD = b"300 11 1 " + USER + POOL
 
 
-def all_events(batches: Iterable[NewsEvents]) -> tuple[list[tuple[object, ...]], ReadCounts]:
-    """Return every event as plain values, and the sum of the counts."""
-    events: list[tuple[object, ...]] = []
-    counts = ReadCounts()
-    for batch in batches:
-        counts += batch.counts
-        columns = (batch.timestamps, batch.clicks, batch.displayed, batch.pool)
-        for timestamp, click, row, pool_index in zip(*(column.tolist() for column in columns), strict=True):
-            pool = batch.pools[pool_index]
-            parts = tuple(pool.ids.tolist()), tuple(pool.features.ravel().tolist()), tuple(pool.left_out.tolist())
-            events.append((timestamp, click, row, *parts))
-    return events, counts
+A_FEATURES = (1.0, 0.2, 0.3, 0.4, 0.5, 0.6)
+"""Of article A, by id: feature 1, the last in the file, comes first."""
+
+
+def displays_in(*files: Path) -> list[Display]:
+    return [display for batch in read_displays(files) for display in batch]
 
 
 def file_of(folder: Path, text: bytes, name: str = "log") -> Path:
@@ -44,17 +37,8 @@ def file_of(folder: Path, text: bytes, name: str = "log") -> Path:
 @pytest.mark.parametrize("name", ["log", "log.gz"])
 def test_two_events_match_a_manual_computation(tmp_path: Path, name: str) -> None:
     text = GOOD + b"\n" + b"600 22 0 " + USER + B + b" " + OTHER + b"\n"
-    (batch,) = read_events([file_of(tmp_path, text, name)])
-    assert batch.timestamps.tolist() == [300, 600]
-    assert batch.clicks.tolist() == [1, 0]
-    assert batch.displayed.tolist() == [0, 0]
-    assert batch.pool.tolist() == [0, 1]
-    first, second = batch.pools
-    assert (first.ids.tolist(), first.left_out.tolist()) == ([11, 22], [])
-    assert (second.ids.tolist(), second.left_out.tolist()) == ([22], [33])
-    # By id: feature 1, the last in the file, comes first.
-    np.testing.assert_array_equal(first.features, [[1.0, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0, 0.7, 0.1, 0.1, 0.1, 0.0]])
-    assert batch.counts == ReadCounts(lines=2, events=2, articles_left_out=1)
+    (batch,) = read_displays([file_of(tmp_path, text, name)])
+    assert batch == [(300, 11, 1, A_FEATURES), (600, 22, 0, (1.0, 0.7, 0.1, 0.1, 0.1, 0.0))]
 
 
 @pytest.mark.parametrize(
@@ -72,28 +56,20 @@ def test_two_events_match_a_manual_computation(tmp_path: Path, name: str) -> Non
         b"300 12 1 " + USER + POOL,
     ],
 )
-def test_malformed_line_is_counted_and_skipped(tmp_path: Path, line: bytes) -> None:
-    text = b"\n".join([GOOD, line, GOOD, line, line, GOOD])
-    events, counts = all_events(read_events([file_of(tmp_path, text)]))
-    assert len(events) == 3
-    assert counts == ReadCounts(lines=6, events=3, malformed=3)
+def test_malformed_line_is_left_out(tmp_path: Path, line: bytes) -> None:
+    path = file_of(tmp_path, b"\n".join([GOOD, line, GOOD, line, line, GOOD]))
+    assert displays_in(path) == [(300, 11, 1, A_FEATURES)] * 3
 
 
-@pytest.mark.parametrize(
-    "article",
-    [OTHER, b"|33 2:1 3:1 4:1 5:1 6:1", b"|33"],
-)
+@pytest.mark.parametrize("article", [OTHER, b"|33 2:1 3:1 4:1 5:1 6:1", b"|33"])
 def test_article_with_other_features_is_left_out(tmp_path: Path, article: bytes) -> None:
     text = b"300 33 1 " + USER + A + b" " + article + b"\n300 11 0 " + USER + A + b" " + article
-    events, counts = all_events(read_events([file_of(tmp_path, text)]))
-    features = (1.0, 0.2, 0.3, 0.4, 0.5, 0.6)
-    assert events == [(300, 1, -1, (11,), features, (33,)), (300, 0, 0, (11,), features, (33,))]
-    assert counts.articles_left_out == 2
+    assert displays_in(file_of(tmp_path, text)) == [(300, 11, 0, A_FEATURES)]
 
 
 def test_first_features_of_a_repeated_article_are_used(tmp_path: Path) -> None:
-    events, _ = all_events(read_events([file_of(tmp_path, GOOD + b" " + B.replace(b"|22", b"|11"))]))
-    assert events[0][3:5] == ((11, 22), (1.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, 0.7, 0.1, 0.1, 0.1, 0.0))
+    text = GOOD + b" " + B.replace(b"|22", b"|11")
+    assert displays_in(file_of(tmp_path, text)) == [(300, 11, 1, A_FEATURES)]
 
 
 def test_files_that_are_not_r6a_are_rejected_at_once(tmp_path: Path) -> None:
@@ -101,13 +77,13 @@ def test_files_that_are_not_r6a_are_rejected_at_once(tmp_path: Path) -> None:
     for text in (b"", b"a\nb", b"?\n" * 1000 + GOOD):
         for name in ("log", "log.gz"):
             with pytest.raises(InvalidInput, match=f"{name} must be an R6A file; none of its first 1000 lines is"):
-                read_events([good, file_of(tmp_path, text, name)])
+                read_displays([good, file_of(tmp_path, text, name)])
     with pytest.raises(InvalidInput, match=r"cannot be read.*No such file"):
-        read_events([tmp_path / "nowhere"])
+        read_displays([tmp_path / "nowhere"])
     with pytest.raises(InvalidInput, match="must be a list of paths; got one path"):
-        read_events(str(good))
+        read_displays(str(good))
     with pytest.raises(InvalidInput, match="at least one R6A file; got none"):
-        read_events([])
+        read_displays([])
 
 
 def test_damaged_gzip_file_is_rejected(tmp_path: Path) -> None:
@@ -118,9 +94,9 @@ def test_damaged_gzip_file_is_rejected(tmp_path: Path) -> None:
     for bad in (zipped[:-9], zipped[: len(zipped) // 2], zipped[:-8] + b"12345678", zipped + b"more"):
         path.write_bytes(bad)
         with pytest.raises(InvalidInput, match="log.gz must be a complete R6A file"):
-            all_events(read_events([path]))
+            displays_in(path)
     path.write_bytes(zipped + zipped)  # concatenated gzip files are a valid gzip file
-    assert all_events(read_events([path]))[1].events == 40_000
+    assert len(displays_in(path)) == 40_000
 
 
 NUMBERS = st.integers(0, 10**18 - 1)
@@ -149,26 +125,22 @@ def test_events_survive_writing_and_reading(
         ]
         lines.append(b"%d %d %d " % (timestamp, article, click) + USER + b" ".join(listed) + b"\n")
     with tempfile.TemporaryDirectory() as folder:
-        read, counts = all_events(read_events([file_of(Path(folder), b"".join(lines), "log.gz" if zipped else "log")]))
-    assert read == [
-        (timestamp, click, [*pool].index(article), tuple(pool), sum(pool.values(), ()), ())
-        for timestamp, article, click, pool in events
-    ]
-    assert counts == ReadCounts(lines=len(events), events=len(events))
+        read = displays_in(file_of(Path(folder), b"".join(lines), "log.gz" if zipped else "log"))
+    assert read == [(timestamp, article, click, pool[article]) for timestamp, article, click, pool in events]
 
 
 def test_read_size_does_not_change_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = file_of(tmp_path, (GOOD + b"\nno event\n") * 20 + (GOOD + b" " + OTHER + b"\n") * 30, "log.gz")
-    expected = all_events(read_events([path]))
-    assert expected[1] == ReadCounts(lines=70, events=50, malformed=20, articles_left_out=30)
+    expected = displays_in(path)
+    assert len(expected) == 50
     monkeypatch.setattr(module, "BLOCK", 500)
-    assert len(list(read_events([path]))) > 10
-    assert all_events(read_events([path])) == expected
+    assert len(list(read_displays([path]))) > 10
+    assert displays_in(path) == expected
 
 
 def peak_of_reading(path: Path) -> int:
     tracemalloc.start()
-    events = sum(len(batch) for batch in read_events([path]))
+    events = sum(len(batch) for batch in read_displays([path]))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert events > 0

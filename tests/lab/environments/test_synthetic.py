@@ -23,22 +23,6 @@ def test_features_and_theta_are_uniform() -> None:
     np.testing.assert_allclose(rounds.expected, means, rtol=1e-12)
 
 
-@pytest.mark.parametrize("chunk_size", [60, 7 * 3 * 2, 10**6])
-def test_chunk_size_does_not_change_the_rounds(chunk_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = Synthetic(dim=2, arms=3, fewest_arms=2)
-    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 10**9)
-    uncut = all_rounds(problem, 100, seed=4)
-    monkeypatch.setattr(rounds_module, "CHUNK_SIZE", chunk_size)
-    cut = all_rounds(problem, 100, seed=4)
-    for name in ("arms", "counts", "expected", "noise"):
-        np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name))
-
-
-def test_first_rounds_do_not_depend_on_the_horizon() -> None:
-    problem = Synthetic(dim=2, arms=3)
-    np.testing.assert_array_equal(all_rounds(problem, 50, 1).arms, all_rounds(problem, 900, 1).arms[:50])
-
-
 def test_fixed_arms_repeat_and_theta_has_the_given_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds_module, "CHUNK_SIZE", 500)
     problem = Synthetic(dim=3, arms=4, fixed_arms=True, theta_norm=3.0)
@@ -46,11 +30,6 @@ def test_fixed_arms_repeat_and_theta_has_the_given_norm(monkeypatch: pytest.Monk
     assert (rounds.arms == rounds.arms[0]).all()
     assert not (rounds.arms[0] == all_rounds(problem, 1, seed=3).arms[0]).any()
     assert np.linalg.norm(problem.theta_star(2)) == pytest.approx(3.0)
-
-
-def test_chunks_have_bounded_size() -> None:
-    problem = Synthetic(dim=6, arms=100)
-    assert next(iter(problem.rounds(10**7, 0))).arms.nbytes <= 8 * rounds_module.CHUNK_SIZE
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tools.write_results import claims_page, results_page
 
 from glbandits import InvalidInput
 from glbandits.lab.experiments.summary import ExperimentSummary, PolicySummary, ProtocolSummary
@@ -18,7 +19,6 @@ from glbandits.lab.paper.claims import (
 from glbandits.lab.paper.findings import findings
 from glbandits.lab.paper.paper_summary import PaperSummary, read_summary, write_summary
 from glbandits.lab.paper.runtime import PAPER_SECONDS, RuntimeRow, RuntimeTable
-from glbandits.lab.report.markdown_pages import claims_page, results_page
 
 WINS = {"sgd-ts": 5.0, "gloc": 15.0, "ucb-glm": 16.0, "glm-tsl": 17.0, "epsilon-greedy": 30.0}
 WINS |= {"laplace-ts": 40.0, "supcb-glm": 50.0}

@@ -1,14 +1,7 @@
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.lab.paper.diversity import (
-    Diversity,
-    estimate_diversity,
-    greedy_eigenvalues,
-    theory_constants,
-    worst_theta,
-)
-from glbandits.maths.links import find_link
+from glbandits.lab.paper.diversity import estimate_diversity, greedy_eigenvalues, worst_theta
 
 RNG = np.random.default_rng(0)
 DIVERSE: Floats = RNG.uniform(-0.5, 0.5, (400, 10, 3))
@@ -18,15 +11,6 @@ FIXED: Floats = np.repeat(RNG.uniform(-0.5, 0.5, (1, 10, 3)), 400, axis=0)
 def test_changing_contexts_are_diverse_and_fixed_ones_are_not() -> None:
     assert estimate_diversity(DIVERSE, np.random.default_rng(0)).lambda_f > 0.01
     assert estimate_diversity(FIXED, np.random.default_rng(0)).lambda_f < 1e-12  # one vector in every round
-
-
-def test_constants_are_undefined_for_a_flat_link() -> None:
-    diversity = Diversity(sigma_0_squared=0.25, lambda_f=0.1, lambda_f_error=0.0)
-    assert theory_constants(find_link("logistic"), 1000.0, diversity, 1000) is None
-    assert theory_constants(find_link("logistic"), 1.0, diversity._replace(lambda_f=0.0), 1000) is None
-    constants = theory_constants(find_link("logistic"), 1.0, diversity, 1000)
-    assert constants is not None
-    assert constants.sigma_0 == 0.5
 
 
 def test_worst_theta_has_the_smallest_eigenvalue_of_all_tried() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, EpsilonGreedy, InvalidInput, LaplaceTs, Optimist, Policy, RsGlincb, SgdTs, SupCbGlm
-from glbandits.lab import Prices, Rounds, SparseHashed, Synthetic, WithPayoffs, compare, simulate
+from glbandits.lab import Prices, Rounds, SparseHashed, SparseRounds, Synthetic, WithPayoffs, compare, simulate
 
 VALUES, COSTS = [1.0, 3.0, 0.0, 9.0], [0.0, 0.2, -0.5, 3.0]
 DENSE = WithPayoffs(Synthetic(dim=3, arms=4), VALUES, COSTS)
@@ -34,6 +34,7 @@ def test_sparse_run_makes_the_choices_of_a_sparse_bandit_with_payoffs() -> None:
     problem = WithPayoffs(SparseHashed(arms=4, nonzeros=6, names=200), VALUES, COSTS)
     bandit, choices = Bandit(Optimist(), problem.dim, seed=3, sparse=True), []
     (chunk,) = problem.rounds(40, 3)
+    assert isinstance(chunk, SparseRounds)
     for t, start in enumerate(chunk.starts):
         arms = chunk.arms.rows(start, start + chunk.counts[t])
         arm = bandit.choose(arms, values=VALUES, costs=COSTS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from glbandits import InvalidInput, Policy, SgdTs, Uniform
+from glbandits import Bandit, InvalidInput, Policy, SgdTs, Uniform
 from glbandits.lab import NOISES, Noise, Synthetic, gaussian, play_together, recorded_rounds, simulate
 from glbandits.lab.environments.rounds import Rounds
 from tests.maths.link_support import cauchit_link
@@ -20,6 +20,18 @@ def test_regret_follows_from_the_choices() -> None:
     cost = chunk.best() - chunk.expected[np.arange(80), result.choices[0]]
     np.testing.assert_allclose(result.regret[0], np.cumsum(cost), rtol=1e-12)
     assert (cost >= 0).all()
+
+
+def test_final_state_equals_that_of_a_bandit() -> None:
+    policy, problem = SgdTs(block_length=10), Synthetic(dim=2, arms=4)
+    (run,) = play_together([policy], problem, 55, 3, recorded_rounds(55, 1), keep_state=True)
+    bandit = Bandit(policy, dim=2, seed=3)
+    for chunk in problem.rounds(55, 3):
+        for arms, expected, noise in zip(chunk.arms, chunk.expected, chunk.noise, strict=True):
+            arm = bandit.choose(arms)
+            bandit.learn(arms[arm], float(noise < expected[arm]))
+    np.testing.assert_array_equal(run.state, bandit.state)
+    assert run.seconds > 0.0
 
 
 def test_regret_of_random_play_has_its_expected_value() -> None:

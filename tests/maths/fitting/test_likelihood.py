@@ -3,8 +3,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, Fit, fit, fit_towards
+from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, Fit, fit, fit_or_diverge
 from glbandits.maths.links import LINKS, Link, LinkFunctions
+from tests.maths.fitting.problems_without_an_estimate import without_an_estimate
 from tests.maths.link_support import link_functions
 
 
@@ -91,33 +92,7 @@ def test_ridge_fit_with_fewer_samples_than_features(ridge: float) -> None:
     np.testing.assert_allclose(wide.theta, tall.theta, rtol=1e-8, atol=1e-12)
 
 
-SEPARABLE = np.array([[1.0, 0.2], [2.0, -0.3], [-1.0, 0.5], [-3.0, 0.1]])
-LABELS = np.array([1.0, 1.0, 0.0, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "link"),
-    [
-        (SEPARABLE, LABELS, "logistic"),
-        (SEPARABLE, LABELS, "probit"),
-        (np.abs(SEPARABLE), np.ones(4), "logistic"),
-        (np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([1.0, 0.0, 1.0, 1.0]), "logistic"),
-        (np.abs(SEPARABLE), np.zeros(4), "log"),
-        (np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]), np.array([0.0, 1.0, 0.0]), "logistic"),
-        (np.array([[1.0, 2.0]]), np.array([1.0]), "identity"),
-        (np.zeros((5, 2)), np.array([1.0, 0.0, 1.0, 0.0, 1.0]), "logistic"),
-    ],
-    ids=[
-        "separable",
-        "probit",
-        "one class",
-        "quasi-separable",
-        "no counts",
-        "collinear",
-        "too few rows",
-        "zero features",
-    ],
-)
+@without_an_estimate
 def test_ridge_is_used_if_there_is_no_estimate(X: Floats, y: Floats, link: str) -> None:
     labels = y.copy()
     result = fitted(X, y, link)
@@ -171,9 +146,9 @@ def test_rows_of_weight_zero_do_not_count() -> None:
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 @pytest.mark.parametrize("samples", [3, 60])  # fewer than features, and more
-def test_gradient_is_zero_at_a_fit_towards_a_centre(link: Link, samples: int) -> None:
+def test_gradient_is_zero_at_a_fit_with_a_centre(link: Link, samples: int) -> None:
     X, y = problem(link, samples=samples, dim=5)
     centre, functions = np.linspace(-1.0, 1.0, 5), LinkFunctions(link.mean, link.slope, link.antiderivative)
-    theta = fit_towards(X, y, np.ones(samples), 0.7, centre, np.zeros(5), functions).theta
+    theta = fit_or_diverge(X, y, np.ones(samples), 0.7, centre, np.zeros(5), np.empty(5), functions).theta
     means = np.array([link.mean(z) for z in X @ theta])
     np.testing.assert_allclose(X.T @ (means - y) + 0.7 * (theta - centre), 0.0, atol=1e-7)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 
 from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownName
 from glbandits.bandit.entry_points import learn_batch_recipe
@@ -67,7 +68,8 @@ def lines(policy: Optimist, state: Floats, arms: Floats) -> tuple[Floats, Floats
 
 def expected_probabilities(policy: Optimist, state: Floats, arms: Floats) -> Floats:
     """The probability of each arm, by the formula in the docstring of the class."""
-    probabilities = pair_by_pair(*lines(policy, state, arms), LEAST_BONUS, LARGEST_BONUS)
+    spread = uniform(LEAST_BONUS, LARGEST_BONUS - LEAST_BONUS)
+    probabilities = pair_by_pair(*lines(policy, state, arms), LEAST_BONUS, LARGEST_BONUS, spread.cdf)
     floored: Floats = policy.floor / len(arms) + (1 - policy.floor) * probabilities
     return floored
 

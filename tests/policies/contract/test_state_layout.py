@@ -11,9 +11,9 @@ def example() -> StateLayout:
     layout = StateLayout()
     layout.count("learned")
     layout.scalar("energy", at_least=-1.0)
-    layout.vector("theta", extra=1)
+    layout.vector("theta")
     layout.factor("R")
-    layout.matrix("P", extra=1)
+    layout.matrix("P")
     layout.history(extra=2)
     return layout
 
@@ -24,13 +24,13 @@ def test_parts_follow_each_other_without_gaps() -> None:
     assert {name: part.size for name, part in parts.items()} == {
         "learned": 1,
         "energy": 1,
-        "theta": 4,
+        "theta": 3,
         "R": 9,
-        "P": 16,
+        "P": 9,
     }
     np.testing.assert_array_equal(parts["R"].reshape(3, 3), 2.0 * np.eye(3))
-    np.testing.assert_array_equal(parts["P"].reshape(4, 4), 9.0 * np.eye(4))
-    np.testing.assert_array_equal(np.concatenate(list(parts.values())), state[:31])
+    np.testing.assert_array_equal(parts["P"].reshape(3, 3), 9.0 * np.eye(3))
+    np.testing.assert_array_equal(np.concatenate(list(parts.values())), state[:23])
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_parts_follow_each_other_without_gaps() -> None:
         ("learned", 0, -1.0),
         ("energy", 0, -2.0),
         ("R", 0, 0.0),
-        ("P", 5, -1.0),
+        ("P", 4, -1.0),
         ("theta", 2, np.nan),
     ],
 )
@@ -67,7 +67,7 @@ def test_layout_can_begin_with_the_parts_of_another() -> None:
     more_of = longer.vector("more")
     state = longer.allocate(3, R=4.0, P=9.0, more=7.0)
     np.testing.assert_array_equal(more_of(state, 3), [7.0, 7.0, 7.0])
-    np.testing.assert_array_equal(state[:31], base.allocate(3, R=4.0, P=9.0)[:31])
+    np.testing.assert_array_equal(state[:23], base.allocate(3, R=4.0, P=9.0)[:23])
 
 
 def test_declarations_out_of_order_are_rejected() -> None:

@@ -92,7 +92,7 @@ def decide_command(
     with work_bar(console) as bar, TemporaryDirectory(dir=None if out is None else out.parent) as parts:
         bar("deciding", 0, table.rows)
         for done, offers in table.blocks():
-            frame = decided(bandit, offers, top=top, interval=interval, draws=draws)
+            frame = decision_rows(bandit, offers, top=top, interval=interval, draws=draws)
             if out is None:
                 sys.stdout.write(frame.write_csv(include_header=not chosen))
             else:
@@ -114,7 +114,7 @@ def _contains(source: Path, file: Path) -> bool:
     return fnmatch(str(file.resolve()), str(source.resolve() / "*" if source.is_dir() else source.resolve()))
 
 
-def decided(bandit: Bandit, offers: Offers, *, top: int, interval: float, draws: int) -> pl.DataFrame:
+def decision_rows(bandit: Bandit, offers: Offers, *, top: int, interval: float, draws: int) -> pl.DataFrame:
     """Return a row for each decision: its id, the best arms in order, their probability and their predictions."""
     predicted, rows = _predicted(bandit, offers.features, interval), []
     if offers.payoffs is not None and predicted:

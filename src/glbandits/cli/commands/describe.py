@@ -1,6 +1,5 @@
 """`glb describe`: a first look at a log, with tables and a page."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,8 @@ from glbandits.cli.log_options import LogArguments, split_names, with_log_option
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.description import ColumnSummary, LogDescription, describe_blocks
+from glbandits.evaluation.logs.description import ColumnSummary, LogDescription
+from glbandits.evaluation.logs.logged_data import describe_blocks
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
 from glbandits.evaluation.readers.open_log import scan_log
@@ -40,7 +40,7 @@ def describe_command(
     prepare_out_folder(out)
     with convert_polars_errors():
         description = _describe(options, console)
-    needed = _grouped(description.options)
+    needed = description.options
     if description.arms:
         columns = {column.name: column for column in description.columns}
         kept = [name for name in split_names(options.context) if not columns or _can_be_context(columns.get(name))]
@@ -48,7 +48,7 @@ def describe_command(
         context = kept or split_names(group[1] for group in needed if group[0] == "--context")
         kinds = [text for text in options.kind if (name := text.rpartition("=")[0]) in context and name not in advised]
         quoted = [f'"{name}"' if "," in name else name for name in kept]
-        own = _grouped(replace(options, context=[",".join(quoted)] if kept else [], kind=kinds).given())
+        own = replace(options, context=[",".join(quoted)] if kept else [], kind=kinds).given()
         given = {group[0] for group in own}
         groups = [*own, *(group for group in needed if group[0] not in given - {"--kind"})]
         unusable = [name for name, column in columns.items() if not column.usable and column.kind != SKIP]
@@ -57,10 +57,9 @@ def describe_command(
             note = f"the next command leaves out these columns: {left_out}"
             description = replace(description, notes=(*description.notes, note))
     else:  # the names of columns are wrong
-        own = _grouped(options.given())
         wrong = {group[0] for group in needed}
-        groups = [*needed, *(group for group in own if group[0] not in wrong)]
-    description = replace(description, options=tuple(text for group in groups for text in group))
+        groups = [*needed, *(group for group in options.given() if group[0] not in wrong)]
+    description = replace(description, options=tuple(groups))
     for table in description.tables():
         print_table(console, table)
     for sentence in description.sentences():
@@ -120,18 +119,3 @@ def _describe(options: LogArguments, console: Console) -> LogDescription:
 
 def _can_be_context(column: ColumnSummary | None) -> bool:
     return column is not None and bool(column.kind or column.declared)
-
-
-def _grouped(options: Iterable[str]) -> list[tuple[str, ...]]:
-    """Group options with their values.
-
-    >>> _grouped(("--link", "logistic", "--estimate-propensities"))
-    [('--link', 'logistic'), ('--estimate-propensities',)]
-    """
-    groups: list[tuple[str, ...]] = []
-    for text in options:
-        if text.startswith("--"):
-            groups.append((text,))
-        else:
-            groups[-1] = (*groups[-1], text)
-    return groups

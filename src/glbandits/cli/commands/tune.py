@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,11 +16,12 @@ from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import check_float, lookup
 from glbandits.common.parallel import check_engine
+from glbandits.common.version import __version__
 from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
+from glbandits.evaluation.report.record import write_json
 from glbandits.evaluation.report.tables import format_interval, format_value
-from glbandits.evaluation.report.tuning_record import tuned_settings, write_tuning_record
 from glbandits.policies.parsing import parse_grid
 
 
@@ -74,17 +75,23 @@ def tune_command(
     print_table(console, _table(tuned, settings, level))
     for note in notes:
         console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
-    record = write_tuning_record(
-        out,
-        tuned,
-        settings,
-        level=level,
-        log=options.log,
-        policy=policy,
-        command=command_line(),
-        notes=[*notes, *printed],
-    )
-    console.print(f"Results: {record}", soft_wrap=True, markup=False)
+    record = {
+        "made_by": f"glbandits {__version__}",
+        "command": command_line(),
+        "log": options.log,
+        "policy": policy,
+        "rows": tuned.rows,
+        "unit": tuned.unit,
+        "candidates": [_record(played, settings) for played in tuned.candidates],
+        "chosen": _record(tuned.winner, settings),
+        "untuned": _record(tuned.default, settings),
+        "gain": tuned.gain,
+        "gain_standard_error": tuned.gain_standard_error,
+        "gain_interval": tuned.gain_interval(level),
+        "level": level,
+        "notes": [*notes, *printed],
+    }
+    console.print(f"Results: {write_json(out, record)}", soft_wrap=True, markup=False)
 
 
 def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> DataTable:
@@ -110,5 +117,19 @@ def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> DataTa
     return DataTable(columns, rows, columns[:2], title)
 
 
-def _label(played: CandidateResult, settings: Sequence[str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in tuned_settings(played, settings).items())
+def _record(played: CandidateResult, names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "settings": _tuned(played, names),
+        "value": played.value,
+        "standard_error": played.standard_error,
+        "effective_sample_size": min(curve.effective_sample_size for curve in played.curves),
+    }
+
+
+def _label(played: CandidateResult, names: Sequence[str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in _tuned(played, names).items())
+
+
+def _tuned(played: CandidateResult, names: Sequence[str]) -> dict[str, Any]:
+    """The values that a candidate has for the tuned settings."""
+    return {name: getattr(played.policy, name) for name in names}

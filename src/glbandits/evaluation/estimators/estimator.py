@@ -16,8 +16,6 @@ from glbandits.evaluation.estimators.grouped_moments import Moments
 
 DEFAULT_LEVEL = 0.95
 """Confidence level of all intervals of evaluations, unless the caller gives another one."""
-BOOTSTRAP_DRAWS = 1000
-"""Number of bootstrap samples."""
 
 
 class Interval(NamedTuple):
@@ -31,7 +29,7 @@ class Interval(NamedTuple):
         return Interval(min(max(self.low, lowest), highest), max(min(self.high, highest), lowest))
 
 
-UNKNOWN = Interval(math.nan, math.nan)
+UNKNOWN_INTERVAL = Interval(math.nan, math.nan)
 """The interval of an estimate with fewer than two independent groups of rows, or without a standard error."""
 
 
@@ -123,17 +121,8 @@ def normal_interval(estimator: Estimator, moments: Moments, level: float) -> Int
     The quantile is that of Student's t with the number of groups minus 1 degrees of freedom.
     """
     if moments.groups < 2 or not estimator.has_standard_error:
-        return UNKNOWN
+        return UNKNOWN_INTERVAL
     value = float(estimator.combine(moments.mean))
     half_width = float(stdtrit(moments.groups - 1, 0.5 + level / 2))
     half_width *= moments.standard_error(estimator.gradient(moments.mean))
     return Interval(value - half_width, value + half_width)
-
-
-def bootstrap_interval(estimator: Estimator, moments: Moments, level: float, seed: int) -> Interval:
-    """Return the percentile bootstrap interval: groups of rows are drawn with replacement."""
-    if moments.groups < 2 or not estimator.has_standard_error:
-        return UNKNOWN
-    values = estimator.combine(moments.resampled_means(BOOTSTRAP_DRAWS, np.random.default_rng(seed)))
-    low, high = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2])
-    return Interval(float(low), float(high))

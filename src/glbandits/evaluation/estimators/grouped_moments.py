@@ -1,8 +1,7 @@
 """Means of terms and their covariance, accumulated over blocks of rows.
 
 Rows are summed in up to 10,000 groups: row i belongs to group i mod 10,000, or all rows of a cluster to the same group.
-The groups are independent, so their sums are enough for variances and for the bootstrap. Memory grows only with the
-number of clusters.
+The groups are independent, so their sums are enough for variances. Memory grows only with the number of clusters.
 """
 
 from collections.abc import Sequence
@@ -64,14 +63,6 @@ class Moments:
     def only(self, terms: slice) -> "Moments":
         """Return the moments of some of the terms."""
         return Moments(self.counts, self.sums[:, terms], self.grouped)
-
-    def resampled_means(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Return bootstrap means, (draws, k): groups are drawn with replacement."""
-        means = np.empty((draws, self.sums.shape[1]))
-        for draw in range(draws):
-            times = np.bincount(rng.integers(0, self.groups, self.groups), minlength=self.groups).astype(np.float64)
-            means[draw] = times @ self.sums / (times @ self.counts)
-        return means
 
 
 class MomentSums:

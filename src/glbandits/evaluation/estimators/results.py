@@ -9,8 +9,7 @@ import numpy as np
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
-from glbandits.common.errors import check_float, check_int
-from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN, Estimator, Interval, bootstrap_interval
+from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL, Estimator, Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.support import Support
@@ -41,7 +40,7 @@ class Estimate:
             self,
             value=math.nan,
             standard_error=math.nan,
-            normal=UNKNOWN,
+            normal=UNKNOWN_INTERVAL,
             running=np.full_like(self.running, np.nan),
             no_evidence=reason,
         )
@@ -55,14 +54,6 @@ class Estimate:
     def name(self) -> str:
         """Name of the estimator."""
         return self.estimator.name
-
-    def bootstrap(self, level: float = DEFAULT_LEVEL, seed: int = 0) -> Interval:
-        """Return the bootstrap interval.
-
-        With large weights its coverage is no better than that of the normal one.
-        """
-        level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
-        return bootstrap_interval(self.estimator, self.moments, level, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,66 +91,32 @@ class Evaluation:
         raise KeyError(f"{name!r} was not requested; got {', '.join(estimate.name for estimate in self.estimates)}")
 
     def __str__(self) -> str:
-        lines = [] if self.headline is None else [self.no_evidence, ""]
-        if self.headline is not None and not self.no_evidence:
-            lines = self._headline_lines(self.headline)
-        lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{percent(self.level)} normal':^22s}")
-        lines += [
-            f"{estimate.name:12s} {estimate.no_evidence}"
-            if estimate.no_evidence
-            else f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   "
-            f"{_format_interval(estimate.normal):^22s}"
-            for estimate in self.estimates
-        ]
-        lines.append(f"{'the log':12s} {self.logged:10.5f} {self.logged_error:9.5f}")
-        lines.append(self._support_text())
-        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
-
-    def _support_text(self) -> str:
-        support = self.support
-        return (
-            f"{support.rows} rows, {support.in_words()}; weights: mean "
-            f"{support.mean_weight:.3f}, largest {support.largest_weight:.3g}; {support.unused:.1%} of rows unused; "
-            f"{support.unsupported:.1%} of decisions without support"
-        )
-
-    def _headline_lines(self, headline: Headline) -> list[str]:
-        every, this = f"{percent(self.level)} at every n", f"{percent(self.level)} at this n only"
-
-        def line(name: str, estimate: DoublyRobustEstimate, sign: str) -> str:
-            anytime, fixed = estimate.anytime, estimate.fixed_n
-            every_n = f"none: {estimate.no_anytime}" if anytime is None else _format_interval(anytime.interval)
-            this_n = estimate.no_fixed_n if fixed is None else _format_interval(fixed)
-            return (
-                f"{name:12s} {estimate.value:{sign}10.5f} {estimate.standard_error:9.5f}   {every_n:^22s} {this_n:^22s}"
-            )
-
-        return [
-            f"{'':12s} {'value':>10s} {'error':>9s}   {every:^22s} {this:^22s}",
-            line("the target", headline.value, ""),
-            line("gain", headline.gain, "+"),
-            *([] if headline.difference is None else [line("difference", headline.difference, "+")]),
-            "",
-        ]
+        return "\n".join([self._table().to_text(), *self._notes()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        return replace(self._table(), notes=self._notes()).to_html()
+
+    def _table(self) -> DataTable:
+        """Every estimate with its intervals, and the mean of the log."""
         rows = [
-            (row.name, f"{row.value:.5f}", f"{row.standard_error:.5f}", row.reason or _format_interval(row.interval))
+            (row.name, _number(row.value), _number(row.standard_error), row.reason or _format_interval(row.interval))
             for row in (*self._value_rows(), *self._gain_rows())
         ]
-        rows.append(("the log", f"{self.logged:.5f}", f"{self.logged_error:.5f}", ""))
+        rows.append(("the log", _number(self.logged), _number(self.logged_error), ""))
         columns = ("estimate", "value", "error", f"{percent(self.level)} interval")
-        notes = (self._support_text(), *(f"Note: {note}" for note in self.notes))
-        return DataTable(columns, rows, notes=notes).to_html()
+        return DataTable(columns, rows, columns[-1:])
+
+    def _notes(self) -> list[str]:
+        return [f"{self.support.rows} rows, {self.support.in_full()}", *(f"Note: {note}" for note in self.notes)]
 
     def plot(self) -> Any:
         """Return an Altair chart of all estimates with their intervals; the dotted line is the mean of the log."""
         from glbandits.common.display.charts import IntervalRow, finish, intervals_chart
 
         rows = [
-            IntervalRow("", row.name, row.value, *(UNKNOWN if row.interval is None else row.interval))
+            IntervalRow("", row.name, row.value, *(UNKNOWN_INTERVAL if row.interval is None else row.interval))
             for row in self._value_rows()
         ]
         title = f"mean {self.unit} of a decision, with {percent(self.level)} intervals"
@@ -167,13 +124,15 @@ class Evaluation:
 
     def _value_rows(self) -> list["_EstimateRow"]:
         rows = [] if self.headline is None else _doubly_robust_rows("dr", self.headline.value)
+        if self.headline is not None and self.no_evidence:
+            rows = [_EstimateRow("dr", math.nan, math.nan, None, self.no_evidence)]
         named = [estimate for estimate in self.estimates if self.headline is None or estimate.name != "dr"]
         return rows + [
             _EstimateRow(one.name, one.value, one.standard_error, one.normal, one.no_evidence) for one in named
         ]
 
     def _gain_rows(self) -> list["_EstimateRow"]:
-        if self.headline is None:
+        if self.headline is None or self.no_evidence:
             return []
         difference = self.headline.difference
         rows = [] if difference is None else _doubly_robust_rows("difference", difference)
@@ -198,6 +157,10 @@ def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_Esti
         _EstimateRow(f"{name}, at every n", value, error, every_n, estimate.no_anytime),
         _EstimateRow(f"{name}, at this n only", value, error, estimate.fixed_n, estimate.no_fixed_n),
     ]
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.5f}"
 
 
 def _format_interval(interval: Interval | None) -> str:

@@ -186,6 +186,13 @@ class Support:
         kind = "expected" if self.expected else "realised; too large if large weights are rare"
         return f"effective sample size {self.effective_sample_size:,.0f} ({kind})"
 
+    def in_full(self) -> str:
+        """Return the effective sample size, the weights, and the shares of rows and decisions without evidence."""
+        return (
+            f"{self.in_words()}; weights: mean {self.mean_weight:.3f}, largest {self.largest_weight:.3g}; "
+            f"{self.unused:.1%} of rows unused; {self.unsupported:.1%} of decisions without support"
+        )
+
 
 class SupportSums:
     """Accumulates the support over blocks."""

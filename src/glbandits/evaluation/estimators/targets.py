@@ -16,7 +16,7 @@ from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of,
 from glbandits.features.kinds.categorical import normalised
 from glbandits.policies.contract import Policy
 
-ARM, COLUMN = "arm:", "column:"
+ARM_PREFIX, COLUMN_PREFIX = "arm:", "column:"
 """Prefixes of the name of an arm, and of a column with proposed arms, in the text of a target."""
 LISTED_ARMS = 10
 """Maximum number of arms that a message lists."""
@@ -179,17 +179,17 @@ def _named_target(text: str, log: Log, role: str) -> Target:
     if text == "uniform":
         return UniformTarget()
     indices = {name: index for index, name in enumerate(arm_names_of(log))}
-    if text.startswith(COLUMN) and text not in indices:
-        name, proposed = text.removeprefix(COLUMN), first_row_of(log).proposed
+    if text.startswith(COLUMN_PREFIX) and text not in indices:
+        name, proposed = text.removeprefix(COLUMN_PREFIX), first_row_of(log).proposed
         if name not in proposed:
             raise InvalidInput(
                 f"{text} needs a log that was read with this column: open_log(..., Columns(proposed=({name!r},))); its "
                 f"columns of proposed arms are {', '.join(proposed) or 'none'}"
             )
         return ColumnTarget(name)
-    is_arm, name = text.startswith(ARM), text
-    if is_arm and (text not in indices or text.removeprefix(ARM) in indices):
-        name = text.removeprefix(ARM)
+    is_arm, name = text.startswith(ARM_PREFIX), text
+    if is_arm and (text not in indices or text.removeprefix(ARM_PREFIX) in indices):
+        name = text.removeprefix(ARM_PREFIX)
     if is_arm and not indices:
         raise InvalidInput(
             f"{text} needs a log whose arms have names. The arms of this log are only features, so evaluate it in "

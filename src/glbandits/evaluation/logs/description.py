@@ -1,9 +1,9 @@
 """LogDescription: a first look at a log, before it is evaluated."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -14,12 +14,11 @@ from glbandits.common.display.displayed import one_line
 from glbandits.common.display.text_format import significant
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
 from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
 
 MAX_LISTED = 30
 """Arms and columns that a table shows."""
-MAX_ARMS = 100_000
+MOST_ARMS = 100_000
 """The largest number of arms that are described."""
 MIN_ROWS = 100
 """Rows below which intervals are unreliable."""
@@ -29,7 +28,7 @@ NO_PROPENSITIES = (
     "the log has no propensities, the probabilities of the chosen arms. Log them; or estimate them, which is correct "
     "only if the context has all that the logging policy used"
 )
-WRONG_MEAN_ERRORS = 4.0
+WRONG_INVERSE_ERRORS = 4.0
 """Standard errors by which the mean of 1 / propensity must deviate from the number of arms for a note."""
 
 
@@ -91,15 +90,15 @@ class LogDescription:
     """What cannot be evaluated, and why."""
     notes: tuple[str, ...]
     """What may be wrong."""
-    options: tuple[str, ...]
-    """Options of `glb evaluate` that this log needs."""
+    options: tuple[tuple[str, ...], ...]
+    """Options of `glb evaluate` that this log needs, with their values."""
     is_refused: bool
     """Whether `glb evaluate` refuses the log before some values are corrected."""
 
     @property
     def command(self) -> str:
         """The next command."""
-        return shlex.join(["glb", "evaluate" if self.arms else "describe", self.source, *self.options])
+        return shlex.join(["glb", "evaluate" if self.arms else "describe", self.source, *chain(*self.options)])
 
     def summary_table(self) -> DataTable:
         """Rows, arms, rewards and propensities."""
@@ -207,9 +206,10 @@ class DescriptionSums:
                 new += old
                 new[4] = least
             self.arms[name] = new
-        if len(self.arms) > MAX_ARMS:
+        if len(self.arms) > MOST_ARMS:
             raise InvalidInput(
-                f"the log names more than {MAX_ARMS:,} different arms. Is it the right column?", field="Columns.arm"
+                f"the log names more than {MOST_ARMS:,} different arms. Is it the right column?",
+                field="Columns.arm",
             )
         self.rows += len(rewards)
         values_of_rewards = rewards[known]
@@ -251,7 +251,7 @@ class DescriptionSums:
         known, total = (sum(values[at] for values in self.arms.values()) for at in (1, 2))
         found, doubts, options = self._findings(overlap, int(known), arms)
         missing = [] if self.has_propensities or not self.arms else [NO_PROPENSITIES]
-        options += ["--estimate-propensities"] * len(missing)
+        options += [("--estimate-propensities",)] * len(missing)
         counts = {arm.name: arm.rows for arm in arms if arm.rows}
         return LogDescription(
             source=source,
@@ -272,19 +272,15 @@ class DescriptionSums:
                 *self._range(),
                 *(note for column in columns for note in column.notes),
             ),
-            options=(
-                *options,
-                *["--estimate-propensities"][: len(missing)],
-                *_column_options(columns, suggest_context),
-            ),
+            options=(*options, *_column_options(columns, suggest_context)),
             is_refused=bool(problems or found),
         )
 
     def _findings(
         self, overlap: Overlap | None, known: int, arms: Sequence[ArmSummary]
-    ) -> tuple[list[str], list[str], list[str]]:
+    ) -> tuple[list[str], list[str], list[tuple[str, ...]]]:
         """What cannot be evaluated, what is doubtful, and the options that the evaluation needs."""
-        problems, doubts, options = list[str](), list[str](), list[str]()
+        problems, doubts, options = list[str](), list[str](), list[tuple[str, ...]]()
         if not self.rows:
             return ["the log has no rows"], [], []
         if not arms:
@@ -294,7 +290,7 @@ class DescriptionSums:
         if known and self._low == self._high:
             problems.append(f"all rewards are {self._low:g}, so policies cannot differ. Name another column of rewards")
         elif known and self._binary:
-            options += ["--link", "logistic"]
+            options.append(("--link", "logistic"))
         if overlap is not None and overlap.certain == 1.0:
             problems.append(
                 "all propensities are 1: the logging policy could choose no other arm, so the log has no evidence on "
@@ -313,7 +309,7 @@ class DescriptionSums:
         if overlap is None or arms < 2:
             return [] if overlap is None else overlap.warnings()
         off = abs(overlap.mean_inverse - arms)
-        wrong = off > 0.05 * arms and off > WRONG_MEAN_ERRORS * overlap.mean_inverse_error and not overlap.certain
+        wrong = off > 0.05 * arms and off > WRONG_INVERSE_ERRORS * overlap.mean_inverse_error and not overlap.certain
         mean = (
             f"the mean of 1 / propensity is {significant(overlap.mean_inverse)}, and {arms} arms were chosen. Both are "
             "about equal if every row could have every arm and the propensities are correct. If every row could, an "
@@ -330,13 +326,12 @@ class DescriptionSums:
         ]
 
 
-def _column_options(columns: Sequence[ColumnSummary], suggest_context: bool) -> list[str]:
+def _column_options(columns: Sequence[ColumnSummary], suggest_context: bool) -> list[tuple[str, ...]]:
     """The options that name the context and declare doubtful kinds."""
     usable = [column for column in columns if column.usable and column.name.strip()]
     names = [f'"{column.name}"' if "," in column.name else column.name for column in usable]
-    context = ["--context", ",".join(names)] if names and suggest_context else []
-    kinds = [("--kind", f"{column.name}={column.declared}") for column in usable if column.declared]
-    return [*context, *(text for pair in kinds for text in pair)]
+    context = [("--context", ",".join(names))] if names and suggest_context else []
+    return [*context, *(("--kind", f"{column.name}={column.declared}") for column in usable if column.declared)]
 
 
 def _arm(name: str, sums: Floats, all_rows: int, has_propensities: bool) -> ArmSummary:
@@ -351,47 +346,3 @@ def _arm(name: str, sums: Floats, all_rows: int, has_propensities: bool) -> ArmS
         least_propensity=least if np.isfinite(least) else np.nan,
         mean_weight=inverse / max(1, all_rows) if has_propensities else np.nan,
     )
-
-
-def describe_blocks(
-    log: Log,
-    source: str = "LOG",
-    *,
-    columns: Sequence[ColumnSummary] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    **more: Any,
-) -> LogDescription:
-    """Describe a log that can be read, in one pass.
-
-    Args:
-        log: any log.
-        source: its address, for the next command.
-        columns: of its table; by default those of its feature map.
-        progress: called with the number of rows read and of all rows.
-        more: other arguments of `DescriptionSums.description`.
-    """
-    sums, names = DescriptionSums(), arm_names_of(log)
-    for block in log.blocks():
-        chosen = block.chosen
-        if block.row_arm_names is not None:
-            chosen = block.row_arm_names.indices[np.arange(len(block)), chosen]
-        sums.same_arms &= block.arms.same_arms
-        known = names or tuple(map(str, range(block.arms.max_arms)))
-        sums.add(pl.Series(known, dtype=pl.String).gather(chosen), block.rewards, block.propensities)
-        if block.propensities is not None:
-            sums.overlap.add_block(block)
-        if progress is not None:
-            progress(sums.rows, len(log))
-    found = _columns_of_map(log) if columns is None else columns
-    never = tuple(name for name in names if name not in sums.arms)
-    return sums.description(source, columns=found, never_chosen=never, **more)
-
-
-def _columns_of_map(log: Log | LoggedData) -> list[ColumnSummary]:
-    features: Any = log.feature_map
-    kinds: Mapping[str, Any] = getattr(getattr(features, "context", None), "kinds", {})
-    shares = getattr(features, "missing_shares", {})
-    return [
-        ColumnSummary(name=name, kind=kind.kind, missing=shares.get(name, 0.0), values=f"{kind.width} features")
-        for name, kind in kinds.items()
-    ]

@@ -1,10 +1,11 @@
 """Log and LoggedData: decisions with their arms, propensities and rewards, validated once."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import polars as pl
 
 from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.display.displayed import Displayed
@@ -18,14 +19,20 @@ from glbandits.evaluation.logs.arm_features import (
     check_int_array,
     copy_with,
 )
+from glbandits.evaluation.logs.array_checks import (
+    check_chosen,
+    check_known_propensities,
+    check_probabilities,
+    checked_payoffs,
+    checked_proposed,
+)
+from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums, LogDescription
+from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
-
-if TYPE_CHECKING:
-    from glbandits.evaluation.logs.description import LogDescription
 
 BLOCK = 65_536
 """Default number of rows of a block: 60 MB of features at 20 arms and 6 features."""
@@ -35,8 +42,6 @@ MAX_BLOCK_NUMBERS = 2**25
 """Maximum number of features and probabilities of a block: 270 MB. It shortens blocks with many arms or features."""
 MAX_SPARSE_NUMBERS = 2**23
 """Approximate maximum number of indices and values of sparse rows in a block: 67 MB, and as much to join them."""
-ROUNDING = 1e-5
-"""Relative tolerance for probabilities that were written in single precision or with six digits."""
 
 
 @runtime_checkable
@@ -73,13 +78,11 @@ class DisplayedLog(Displayed):
         arms = "differ between rows" if self.arm_names is None else len(self.arm_names)
         return {"rows": len(self), "arms": arms, "features": self.dim} | ({"sparse": True} if self.sparse else {})
 
-    def describe(self: Any) -> "LogDescription":
+    def describe(self: Any) -> LogDescription:
         """Describe the log in one pass: arms, rewards, propensities, columns, and what cannot be evaluated.
 
         `print` shows the description as tables.
         """
-        from glbandits.evaluation.logs.description import describe_blocks
-
         return describe_blocks(self)
 
 
@@ -159,11 +162,16 @@ class LoggedData(DisplayedLog):
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
-        self._check_chosen()
-        self._check_proposed()
-        self._check_propensities()
-        self._check_probabilities()
-        self._check_payoffs()
+        check_chosen(self.chosen, self.arms)
+        set_validated(self, proposed=checked_proposed(self.proposed, self.arms))
+        if self.propensities is not None:
+            check_known_propensities(self.propensities)
+        if self.probabilities is not None:
+            check_probabilities(self.probabilities, self.arms, self.chosen, self.propensities)
+            if self.propensities is None:
+                set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
+        values, costs = checked_payoffs(self.values, self.costs, self.arms)
+        set_validated(self, values=values, costs=costs)
         check_rewards(self.rewards, find_link(self.link), lambda row: f"row {row}")
         if self.arm_names is not None:
             set_validated(self, arm_names=tuple(map(str, self.arm_names)))
@@ -171,69 +179,6 @@ class LoggedData(DisplayedLog):
                 raise InvalidInput(
                     f"arm_names must have one name for each of the {self.arms.max_arms} arms; got {len(self.arm_names)}"
                 )
-
-    def _check_chosen(self) -> None:
-        counts = self.arms.counts
-        wrong = (self.chosen < 0) | (self.chosen >= counts)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InvalidInput(
-                f"chosen must be the index of an arm in its row, 0 to {counts[row] - 1} in row {row}; "
-                f"got {self.chosen[row]}"
-            )
-
-    def _check_proposed(self) -> None:
-        checked = {name: check_int_array(f"proposed[{name!r}]", arms) for name, arms in self.proposed.items()}
-        for name, arms in checked.items():
-            if len(arms) != len(self.arms) or (arms < -1).any() or (arms >= self.arms.counts).any():
-                raise InvalidInput(
-                    f"proposed[{name!r}] must have the index of an arm of the row, or -1, for each of the "
-                    f"{len(self.arms)} rows"
-                )
-        set_validated(self, proposed=checked)
-
-    def _check_propensities(self) -> None:
-        if self.propensities is None:
-            return
-        wrong = ~((self.propensities > 0.0) & (self.propensities <= 1.0))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise InvalidInput(
-                f"propensities must be above 0 and at most 1; got {self.propensities[row]} in row {row} "
-                f"({int(wrong.sum())} such rows in all). If they are unknown, leave propensities out and call "
-                "glbandits.evaluation.estimate_propensities"
-            )
-
-    def _check_probabilities(self) -> None:
-        if self.probabilities is not None:
-            check_probabilities(self.probabilities, self.arms, self.chosen, self.propensities)
-            if self.propensities is None:
-                set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
-
-    def _check_payoffs(self) -> None:
-        if self.values is None:
-            if self.costs is not None:
-                raise InvalidInput("costs needs values: what a reward of 1 is worth, for each arm", field="values")
-            return
-        shape, checked = (len(self), self.arms.max_arms), dict[str, Floats]()
-        for name, given in (("values", self.values), ("costs", np.zeros(shape) if self.costs is None else self.costs)):
-            of_arms = self.arms.same_arms and np.ndim(given) == 1
-            numbers = check_array(name, given, 1 if of_arms else 2)
-            if numbers.shape != (shape[1:] if of_arms else shape):
-                raise InvalidInput(
-                    f"{name} must have a number for each arm of each row, shape {shape}; got shape {numbers.shape}",
-                    field=name,
-                )
-            checked[name] = np.broadcast_to(numbers, shape)
-        wrong = checked["values"] < 0.0
-        if wrong.any():
-            row, arm = map(int, np.argwhere(wrong)[0])
-            raise InvalidInput(
-                f"values must be at least 0; got {checked['values'][row, arm]:g} for arm {arm} of row {row}. Write a "
-                "loss as a cost",
-                field="values",
-            )
-        set_validated(self, **checked)
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -356,39 +301,79 @@ def chosen_rows(block: LoggedData) -> SparseRows:
     return block.arms.chosen(block.chosen)
 
 
-def check_probabilities(
-    probabilities: Floats,
-    arms: ArmFeatures,
-    chosen: Ints,
-    propensities: Floats | None,
+def describe_blocks(
+    log: Log,
+    source: str = "LOG",
     *,
-    name: str = "probabilities",
-    first_row: int = 0,
-    advice: str = "",
-) -> None:
-    """Raise InvalidInput unless each row is a distribution that fits its propensity.
+    columns: Sequence[ColumnSummary] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **more: Any,
+) -> LogDescription:
+    """Describe a log that can be read, in one pass.
 
-    Error messages contain `name`, row numbers that start at `first_row`, and `advice`.
+    Args:
+        log: any log.
+        source: its address, for the next command.
+        columns: of its table; by default those of its feature map.
+        progress: called with the number of rows read and of all rows.
+        more: other arguments of `DescriptionSums.description`.
     """
-    if probabilities.shape != (len(arms), arms.max_arms):
-        raise InvalidInput(
-            f"{name} must have shape ({len(arms)}, {arms.max_arms}): rows and arms; got shape {probabilities.shape}"
-        )
-    own = probabilities[np.arange(len(chosen)), chosen]
-    within = (probabilities >= 0.0).all(axis=1)
-    if not arms.same_arms:
-        within &= ((probabilities == 0.0) | (np.arange(arms.max_arms) < arms.counts[:, np.newaxis])).all(axis=1)
-    wrong = {
-        "be at least 0, and 0 beyond the arms of the row": ~within,
-        "sum to 1 over all arms of the row": ~(np.abs(probabilities.sum(axis=1) - 1.0) <= ROUNDING),
-        "be above 0 for the chosen arm": ~(own > 0.0),
-    }
-    if propensities is not None:
-        wrong["equal the propensity for the chosen arm"] = ~(np.abs(own - propensities) <= ROUNDING * propensities)
-    for need, rows in wrong.items():
-        if rows.any():
-            row = int(np.argmax(rows))
-            got = f"{probabilities[row].tolist()!r:.80}, where arm {chosen[row]} was chosen"
-            if propensities is not None:
-                got += f" with propensity {propensities[row]}"
-            raise InvalidInput(f"{name}, row {first_row + row}: the probabilities must {need}; got {got}{advice}")
+    sums, names = DescriptionSums(), arm_names_of(log)
+    for block in log.blocks():
+        chosen = block.chosen
+        if block.row_arm_names is not None:
+            chosen = block.row_arm_names.indices[np.arange(len(block)), chosen]
+        sums.same_arms &= block.arms.same_arms
+        known = names or tuple(map(str, range(block.arms.max_arms)))
+        sums.add(pl.Series(known, dtype=pl.String).gather(chosen), block.rewards, block.propensities)
+        if block.propensities is not None:
+            _add_overlap(sums.overlap, block)
+        if progress is not None:
+            progress(sums.rows, len(log))
+    found = _columns_of_map(log) if columns is None else columns
+    never = tuple(name for name in names if name not in sums.arms)
+    return sums.description(source, columns=found, never_chosen=never, **more)
+
+
+def _columns_of_map(log: Log | LoggedData) -> list[ColumnSummary]:
+    features: Any = log.feature_map
+    kinds: Mapping[str, Any] = getattr(getattr(features, "context", None), "kinds", {})
+    shares = getattr(features, "missing_shares", {})
+    return [
+        ColumnSummary(name=name, kind=kind.kind, missing=shares.get(name, 0.0), values=f"{kind.width} features")
+        for name, kind in kinds.items()
+    ]
+
+
+def _add_overlap(sums: OverlapSums, block: LoggedData) -> None:
+    assert block.propensities is not None
+    sums.add(block.propensities)
+    sums.estimated = block.estimated
+    if block.probabilities is not None:
+        sums.add_probabilities(block.probabilities, block.propensities, int(block.arms.counts.sum()))
+
+
+def overlap_of(log: Log, least_estimate: float = 0.0) -> Overlap:
+    """Return the overlap statistics of a log. Raises InvalidInput if it has no rows or no propensities.
+
+    Args:
+        log: with propensities.
+        least_estimate: the bound to which smaller estimates of propensities were raised; 0 without one.
+
+    >>> from glbandits.evaluation import Columns, read_table
+    >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
+    >>> overlap_of(log).warnings()
+    ['50.0% of rows have a propensity below 0.01, the smallest is 0.005: estimates will depend on few rows']
+    """
+    sums, counts = OverlapSums(least_estimate), np.zeros(0, dtype=np.int64)
+    for block in log.blocks():
+        if block.propensities is None:
+            raise InvalidInput("the log has no propensities. Call estimate_propensities(log) first")
+        _add_overlap(sums, block)
+        if block.arms.same_arms:
+            chosen = np.bincount(block.chosen, minlength=block.arms.max_arms)
+            counts = chosen if not len(counts) else counts + chosen
+    if not sums.rows:
+        raise InvalidInput("the log has no rows")
+    names = log.arm_names or tuple(map(str, range(len(counts))))
+    return sums.overlap(tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count))

@@ -5,11 +5,7 @@ It does not depend on a target. `estimators.support` measures the support of one
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.logged_data import Log, LoggedData
 
 SMALL_PROPENSITY = 0.01
 """Below this propensity a row may have a weight of more than 100."""
@@ -102,19 +98,15 @@ class OverlapSums:
         self._inverse += float(inverse.sum())
         self._squares += float(inverse @ inverse)
 
-    def add_block(self, block: LoggedData) -> None:
-        """Add the propensities of a block, and its probabilities of all arms if it has them."""
-        assert block.propensities is not None
-        self.add(block.propensities)
-        self.estimated = block.estimated
-        if block.probabilities is not None:
-            possible = block.probabilities > 0.0
-            at_bound = possible & (block.probabilities <= self._least_estimate)
-            self._raised_others += int((at_bound.sum(axis=1) > (block.propensities <= self._least_estimate)).sum())
-            least = 1.0 if self._least_possible is None else self._least_possible
-            self._least_possible = float(block.probabilities.min(where=possible, initial=least))
-            self._offered += int(block.arms.counts.sum())
-            self._impossible += int(block.arms.counts.sum() - possible.sum())
+    def add_probabilities(self, probabilities: Floats, propensities: Floats, arms: int) -> None:
+        """Add the probabilities of all arms of the same rows, padded with 0. `arms` is the number of these arms."""
+        possible = probabilities > 0.0
+        at_bound = possible & (probabilities <= self._least_estimate)
+        self._raised_others += int((at_bound.sum(axis=1) > (propensities <= self._least_estimate)).sum())
+        least = 1.0 if self._least_possible is None else self._least_possible
+        self._least_possible = float(probabilities.min(where=possible, initial=least))
+        self._offered += arms
+        self._impossible += int(arms - possible.sum())
 
     def overlap(self, never_chosen: tuple[str, ...]) -> Overlap:
         """Return the statistics of all rows so far. There must be one."""
@@ -134,29 +126,3 @@ class OverlapSums:
             raised=self._raised,
             raised_others=self._raised_others,
         )
-
-
-def overlap_of(log: Log, least_estimate: float = 0.0) -> Overlap:
-    """Return the overlap statistics of a log. Raises InvalidInput if it has no rows or no propensities.
-
-    Args:
-        log: with propensities.
-        least_estimate: the bound to which smaller estimates of propensities were raised; 0 without one.
-
-    >>> from glbandits.evaluation import Columns, read_table
-    >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
-    >>> overlap_of(log).warnings()
-    ['50.0% of rows have a propensity below 0.01, the smallest is 0.005: estimates will depend on few rows']
-    """
-    sums, counts = OverlapSums(least_estimate), np.zeros(0, dtype=np.int64)
-    for block in log.blocks():
-        if block.propensities is None:
-            raise InvalidInput("the log has no propensities. Call estimate_propensities(log) first")
-        sums.add_block(block)
-        if block.arms.same_arms:
-            chosen = np.bincount(block.chosen, minlength=block.arms.max_arms)
-            counts = chosen if not len(counts) else counts + chosen
-    if not sums.rows:
-        raise InvalidInput("the log has no rows")
-    names = log.arm_names or tuple(map(str, range(len(counts))))
-    return sums.overlap(tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count))

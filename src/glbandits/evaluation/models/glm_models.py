@@ -76,7 +76,7 @@ class _Glm:
         self._stored, self._fitted_rows = [(X, y)], self._rows
         intercept = score_of_mean(y, self._link), self._policy.intercept_precision(self._bandit.dim)
         state = self._bandit.state
-        (refit_sparse if self._bandit.sparse else refit)(state, X, y, intercept, self._link)
+        (set_sparse_mode if self._bandit.sparse else set_mode)(state, X, y, intercept, self._link)
         self._bandit.state = state
 
 
@@ -170,7 +170,7 @@ def score_of_mean(rewards: Floats, link: Link) -> float:
     return link.inverse(float(rewards.sum() + link.mean(0.0)) / (len(rewards) + 1))
 
 
-def refit(state: Floats, X: Floats, rewards: Floats, intercept: tuple[float, float], link: Link) -> None:
+def set_mode(state: Floats, X: Floats, rewards: Floats, intercept: tuple[float, float], link: Link) -> None:
     """Set the mean and the precision of a state to the posterior mode and its curvature.
 
     Changes `state` in place.
@@ -208,7 +208,9 @@ def refit(state: Floats, X: Floats, rewards: Floats, intercept: tuple[float, flo
     state[INTERCEPT_PRECISION] = max(float(H[dim, dim] - H[dim, :dim] @ g) / scales[dim] ** 2, intercept[1])
 
 
-def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, intercept: tuple[float, float], link: Link) -> None:
+def set_sparse_mode(
+    state: Floats, rows: SparseRows, rewards: Floats, intercept: tuple[float, float], link: Link
+) -> None:
     """Set the means of a state to the mode of the posterior given all rows.
 
     Changes `state` in place.

@@ -13,8 +13,7 @@ from glbandits.common.errors import InvalidInput, check_int
 from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import CrossedArms, FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
-from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
-from glbandits.evaluation.logs.overlap import overlap_of
+from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData, overlap_of
 
 
 class EstimatedPropensities(UserWarning):

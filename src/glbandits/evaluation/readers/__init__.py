@@ -1,1 +1,1 @@
-"""Readers of logs: tables, files of several formats, and slates."""
+"""Readers of logs: tables and files of several formats."""

@@ -13,7 +13,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.column_values import is_number, is_text
 from glbandits.features.table_columns import check_present
 
-ARM = "{arm}"
+EACH_ARM = "{arm}"
 """Placeholder for the name of an arm, in `Columns.per_arm` and the fields of OF_EACH_ARM."""
 OF_EACH_ARM = ("probabilities", "values", "costs")
 """Fields of `Columns` with a number for each arm of the row."""
@@ -70,10 +70,10 @@ class Columns:
             elif not (isinstance(value, str) or (value is None and field.name not in ("arm", "reward"))):
                 raise InvalidInput(f"{field.name} must be the name of a column; got {value!r}")
         for pattern in self.per_arm:
-            if ARM not in pattern:
+            if EACH_ARM not in pattern:
                 raise InvalidInput(
-                    f"per_arm must be names of columns with {ARM} for the name of an arm, such as 'affinity_{ARM}'; "
-                    f"got {pattern!r}"
+                    f"per_arm must be names of columns with {EACH_ARM} for the name of an arm, such as "
+                    f"'affinity_{EACH_ARM}'; got {pattern!r}"
                 )
         if self.patterns and (self.arms or self.features):
             role, pattern = next(iter(self.patterns.items()))
@@ -82,7 +82,7 @@ class Columns:
                 f"columns arms or features; got {pattern!r}"
             )
         if self.costs is not None and self.values is None:
-            raise InvalidInput(f"costs needs values, such as 'value_{ARM}'; got none", field="Columns.values")
+            raise InvalidInput(f"costs needs values, such as 'value_{EACH_ARM}'; got none", field="Columns.values")
         if self.per_arm and not self.arms and self.features:
             raise InvalidInput(
                 "per_arm needs the names of the arms of each row. Set arms to the column that lists them"
@@ -120,7 +120,7 @@ class Columns:
     def patterns(self) -> dict[str, str]:
         """The patterns of the fields OF_EACH_ARM that have one column for each arm, by field."""
         given = {role: getattr(self, role) for role in OF_EACH_ARM}
-        return {role: name for role, name in given.items() if name is not None and ARM in name}
+        return {role: name for role, name in given.items() if name is not None and EACH_ARM in name}
 
     def without_absent_defaults(self, names: Collection[str]) -> "Columns":
         """Return a copy without those optional default columns that the table does not have."""
@@ -145,13 +145,13 @@ class Columns:
     def reads(self, name: str) -> bool:
         """Whether a column of this name may be read: it is named here, or it matches a pattern."""
         named = (*self.per_arm, *self.patterns.values())
-        patterns = (re.escape(pattern).replace(re.escape(ARM), ".*") for pattern in named)
+        patterns = (re.escape(pattern).replace(re.escape(EACH_ARM), ".*") for pattern in named)
         return name in self.single or any(re.fullmatch(pattern, name, re.DOTALL) for pattern in patterns)
 
     @property
     def per_arm_names(self) -> tuple[str, ...]:
         """Names of `per_arm` values in the row of an arm: "affinity" for "affinity_{arm}"."""
-        return tuple(pattern.replace(ARM, "").strip("_-. ") or pattern for pattern in self.per_arm)
+        return tuple(pattern.replace(EACH_ARM, "").strip("_-. ") or pattern for pattern in self.per_arm)
 
     def of_arms(self, arm_names: Iterable[str]) -> list[list[str]]:
         """The columns of each `per_arm` pattern: for each pattern, one column for each arm."""
@@ -160,7 +160,7 @@ class Columns:
 
 def columns_of(pattern: str, arm_names: Iterable[str]) -> list[str]:
     """The columns of a pattern, one for each arm."""
-    return [pattern.replace(ARM, name) for name in arm_names]
+    return [pattern.replace(EACH_ARM, name) for name in arm_names]
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:
@@ -245,7 +245,7 @@ def _lists_of_numbers(columns: Columns, role: str, schema: pl.Schema) -> list[pl
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as Columns({role}='{role[0]}_{ARM}'). {advice}",
+                f"Or give each arm a column of its own, such as Columns({role}='{role[0]}_{EACH_ARM}'). {advice}",
                 field=field,
             )
         return []

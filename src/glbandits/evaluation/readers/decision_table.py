@@ -15,7 +15,7 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import BLOCK, block_size
 from glbandits.evaluation.readers.column_values import column_error, float_values
-from glbandits.evaluation.readers.columns import ARM, Columns, columns_of
+from glbandits.evaluation.readers.columns import EACH_ARM, Columns, columns_of
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.open_log import scan_log
 from glbandits.evaluation.readers.payoff_table import read_payoffs
@@ -43,8 +43,8 @@ class OfferColumns:
     def __post_init__(self) -> None:
         if self.arm is not None and self.id is None:
             raise InvalidInput("a table with a row for each arm needs the column that identifies a context", field="id")
-        if len(self.payoffs) > 2 or any((ARM in name) == (self.arm is not None) for name in self.payoffs):
-            wanted = f"value_{ARM},cost_{ARM}" if self.arm is None else "value,cost"
+        if len(self.payoffs) > 2 or any((EACH_ARM in name) == (self.arm is not None) for name in self.payoffs):
+            wanted = f"value_{EACH_ARM},cost_{EACH_ARM}" if self.arm is None else "value,cost"
             raise InvalidInput(
                 f"payoffs must name columns of values and costs, such as {wanted}; got {','.join(self.payoffs)}",
                 field="payoffs",

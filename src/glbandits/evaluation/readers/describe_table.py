@@ -16,7 +16,7 @@ from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums
 from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.evaluation.readers.column_values import column_values, float_values, is_text, reward_values
 from glbandits.evaluation.readers.columns import Columns, prepare_table
-from glbandits.evaluation.readers.table_layout import LEARN_ROWS, MAX_ARMS
+from glbandits.evaluation.readers.table_layout import ARM_BLOCKS, LEARN_ROWS
 from glbandits.features.kinds.categorical import CODE, Category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, ColumnKind, is_missing
 from glbandits.features.kinds.hashed_text import Text
@@ -81,7 +81,7 @@ def describe_table(
         problems += [f"{text} in {count:,} of {total:,} rows. {ADVICE[text]}" for text, count in bad.items()]
     else:
         sums.rows = total
-    needs_arm_table = len(sums.arms) > MAX_ARMS and not offered and columns.arms is None
+    needs_arm_table = len(sums.arms) > ARM_BLOCKS and not offered and columns.arms is None
     if needs_arm_table:
         problems.append(f"{len(sums.arms):,} arms need features of arms, in a file that --arm-table names")
     found = [] if not sums.rows else describe_columns(table, columns, sums.rows, kinds or {})
@@ -95,8 +95,8 @@ def describe_table(
         suggest_context=not columns.context,
     )
     if not absent:
-        return replace(described, options=(*described.options, *["--arm-table", "FILE"][: 2 * needs_arm_table]))
-    return replace(described, options=tuple(text for role in absent for text in (f"--{role}", "COLUMN")))
+        return replace(described, options=(*described.options, *[("--arm-table", "FILE")] * needs_arm_table))
+    return replace(described, options=tuple((f"--{role}", "COLUMN") for role in absent))
 
 
 NO_ARM, NO_REWARD, NO_PROPENSITY = "the arm is missing", "the reward is missing", "the propensity is missing"

@@ -13,11 +13,11 @@ import numpy as np
 from glbandits.common.arrays import Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArms
+from glbandits.evaluation.logs.array_checks import PROBABILITY_ROUNDING
 from glbandits.evaluation.logs.logged_data import (
     BLOCK,
     MAX_DENSE_FEATURES,
     MAX_SPARSE_NUMBERS,
-    ROUNDING,
     DisplayedLog,
     LoggedData,
     block_size,
@@ -122,7 +122,7 @@ class _Event(msgspec.Struct, frozen=True):
         if self.has_all_probabilities:
             if set(self.ranking) != set(range(1, len(actions) + 1)):
                 raise InvalidInput(f"a must rank each of the {len(actions)} actions once; got {self.ranking}")
-            if abs(sum(self.probabilities) - 1.0) > ROUNDING:
+            if abs(sum(self.probabilities) - 1.0) > PROBABILITY_ROUNDING:
                 raise InvalidInput(f"p must sum to 1 over the {len(actions)} actions; got {self.probabilities}")
 
 

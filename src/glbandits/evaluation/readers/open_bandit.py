@@ -7,14 +7,14 @@ from pathlib import Path
 import polars as pl
 
 from glbandits.common.errors import InvalidInput, check_int
-from glbandits.evaluation.readers.columns import ARM, Columns
+from glbandits.evaluation.readers.columns import EACH_ARM, Columns
 from glbandits.evaluation.readers.csv_files import scan_csv
 from glbandits.evaluation.readers.table_log import TableLog
 from glbandits.features.table_columns import check_present
 from glbandits.maths.links import Link
 
 ITEMS = "item_context.csv"
-AFFINITY = f"user-item_affinity_{ARM}"
+AFFINITY = f"user-item_affinity_{EACH_ARM}"
 USER = ("user_feature_0", "user_feature_1", "user_feature_2", "user_feature_3")
 POSITIONS = 3
 """Number of positions on the page in which an item was shown."""
@@ -25,7 +25,6 @@ def read_open_bandit(
     *,
     position: int | None = None,
     link: str | Link = "logistic",
-    cross: bool = False,
 ) -> TableLog:
     """Read a folder in the Open Bandit format.
 
@@ -39,7 +38,6 @@ def read_open_bandit(
         folder: for example open_bandit_dataset/random/men.
         position: read only rows of this position: 1 (left), 2 (middle) or 3 (right).
         link: defines the valid rewards.
-        cross: whether to multiply user features with item features: thousands of features, because all are categories.
     """
     rows, items = _files(Path(folder).absolute())
     columns = Columns(
@@ -57,10 +55,10 @@ def read_open_bandit(
     check_present(["item_id"], arms.columns, items.name, advice=advice, field=None)
     if position is not None:
         table = table.filter(pl.col("position") == check_int("position", position, at_least=1, at_most=POSITIONS))
-    if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):
+    if not any(name.startswith(AFFINITY.removesuffix(EACH_ARM)) for name in names):
         columns = replace(columns, per_arm=())
     features = arms.select("item_id", "^item_feature_.*$")
-    return TableLog(table, columns, arm_table=features, link=link, crosses="all" if cross else ())
+    return TableLog(table, columns, arm_table=features, link=link, crosses=())
 
 
 def is_open_bandit(folder: Path) -> bool:

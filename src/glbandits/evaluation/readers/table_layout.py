@@ -29,7 +29,7 @@ from glbandits.maths.links import Link, find_link
 
 LEARN_ROWS = 100_000
 """Maximum number of rows from which a feature map is learned, evenly spaced over the log."""
-MAX_ARMS = 1000
+ARM_BLOCKS = 1000
 """Maximum number of arms with their own block of features. A log with more arms needs an arm table."""
 NO_CACHING = pl.QueryOptFlags(comm_subplan_elim=False)
 """Queries must not share a subplan: polars would cache its rows, and memory would grow with the table."""
@@ -314,10 +314,10 @@ def _arm_kinds(
         return {columns.features: Vector(width or 0)}, None
     if described and not options.get("per_arm_block", False):
         return {}, None
-    if len(names) > MAX_ARMS:
+    if len(names) > ARM_BLOCKS:
         raise InvalidInput(
             f"column {columns.arms or columns.arm!r} names {len(names)} different arms. If it is the right column, "
-            f"give features of the arms as arm_table; without, each arm has features of its own, for {MAX_ARMS} at "
+            f"give features of the arms as arm_table; without, each arm has features of its own, for {ARM_BLOCKS} at "
             "most",
             field="arm_table",
         )

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.description import LogDescription, describe_blocks
-from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
+from glbandits.evaluation.logs.description import LogDescription
+from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size, describe_blocks
 from glbandits.evaluation.readers.columns import Columns, check_columns, prepare_table
 from glbandits.evaluation.readers.csv_files import declared_texts, read_csv_frame
 from glbandits.evaluation.readers.describe_table import describe_columns

@@ -8,7 +8,8 @@ import polars as pl
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
-from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilities
+from glbandits.evaluation.logs.array_checks import check_probabilities
+from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import (
     cluster_ids,
@@ -28,7 +29,7 @@ from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 
 NOT_KNOWN = "If the propensities are not known, set Columns(propensity=None) and estimate them"
 CHOSEN_WITH_ZERO = "The arm was chosen, so its probability was above 0. Log it without rounding, or drop such rows"
-PAIRS = 2**16
+PAIRS_AT_ONCE = 2**16
 """Number of pairs of row and arm whose sparse features are computed together."""
 
 
@@ -334,8 +335,8 @@ def combined_arms(
         at_rows: the row of each pair.
     """
     parts = []
-    for start in range(0, len(at_rows), PAIRS):
-        stop = min(start + PAIRS, len(at_rows))
+    for start in range(0, len(at_rows), PAIRS_AT_ONCE):
+        stop = min(start + PAIRS_AT_ONCE, len(at_rows))
         features_of_pairs = combination.combine_sparse(
             _select_rows(arm, at_arms[start:stop]),
             _select_rows(context, at_rows[start:stop]),

@@ -1,7 +1,7 @@
 """LearningCurve: estimated mean reward of a policy while it learns from a log."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -52,9 +52,6 @@ class LearningCurve(Displayed):
     at_values: Floats
     """Weighted mean of their rewards so far: the plain mean if matched rows are learned, SNIPS if all are."""
     at_standard_errors: Floats
-    at_ips: Floats
-    """Mean of weighted rewards over all rows so far (IPS): unbiased, with more variance."""
-    at_ips_standard_errors: Floats
     unit: str = "reward"
     """What all values are means of: "reward", or "payoff" if the log has values."""
 
@@ -67,16 +64,6 @@ class LearningCurve(Displayed):
     def standard_error(self) -> float:
         """Standard error of `value`."""
         return float(self.at_standard_errors[-1])
-
-    @property
-    def ips(self) -> float:
-        """The value by IPS."""
-        return float(self.at_ips[-1])
-
-    @property
-    def ips_standard_error(self) -> float:
-        """Standard error of `ips`."""
-        return float(self.at_ips_standard_errors[-1])
 
     def _values(self) -> dict[str, object]:
         return {
@@ -95,42 +82,27 @@ class LearningCurve(Displayed):
         return finish(curves_chart([curve], "row of the log", f"mean {self.unit} so far (band: 1 s.e.)"))
 
 
-ROW, WEIGHT, REWARD = 0, 1, 2
-"""Indices of the terms of a row: 1, the weight w, and the weighted reward w r."""
-PAIRS = ((ROW, ROW), (ROW, REWARD), (WEIGHT, WEIGHT), (WEIGHT, REWARD), (REWARD, REWARD))
-"""Pairs of terms whose products the two variances need."""
-
-
-class CurveFields(TypedDict):
-    """The fields of a LearningCurve that are computed from sums."""
-
-    events: int
-    kept: int
-    effective_sample_size: float
-    largest_weight: float
-    at_events: Ints
-    at_kept: Ints
-    at_values: Floats
-    at_standard_errors: Floats
-    at_ips: Floats
-    at_ips_standard_errors: Floats
+WEIGHT, REWARD = 0, 1
+"""Indices of the terms of a row: the weight w, and the weighted reward w r."""
+PRODUCTS = ((WEIGHT, WEIGHT), (WEIGHT, REWARD), (REWARD, REWARD))
+"""Pairs of terms whose products the variance needs."""
 
 
 class WeightedSums:
     """Accumulates the points of a learning curve over blocks of rows.
 
-    It has sums of weights and weighted rewards, and of the products that the variances need.
+    It has sums of weights and weighted rewards, and of the products that the variance needs.
     """
 
     def __init__(self, points: int) -> None:
-        self._sums = RunningSums(columns=3 + len(PAIRS), points=points)
-        self._units, self._totals = ClusterNumbering(), np.zeros((3, 0))
+        self._sums = RunningSums(columns=3 + len(PRODUCTS), points=points)
+        self._units, self._totals = ClusterNumbering(), np.zeros((2, 0))
         self._largest_weight = 0.0
 
     def add(self, weights: Floats, rewards: Floats, clusters: Ints | None) -> None:
         """Add the next rows; each argument is (n,)."""
-        terms = np.stack([np.ones(len(weights)), weights, weights * rewards])
-        first, second = np.transpose(PAIRS)
+        terms = np.stack([weights, weights * rewards])
+        first, second = np.transpose(PRODUCTS)
         squares = terms[first] * terms[second]
         units = self._units.assign(clusters)
         if units is not None:
@@ -138,7 +110,7 @@ class WeightedSums:
             # cluster, this adds up to the product of the sums of the cluster.
             before = self._before(terms, units)
             squares += before[first] * terms[second] + terms[first] * before[second]
-        self._sums.add(np.vstack([weights > 0.0, terms[WEIGHT], terms[REWARD], squares]))
+        self._sums.add(np.vstack([weights > 0.0, terms, squares]))
         self._largest_weight = max(self._largest_weight, float(weights.max(initial=0.0)))
 
     def _before(self, terms: Floats, units: Ints) -> Floats:
@@ -154,13 +126,13 @@ class WeightedSums:
         self._totals += [np.bincount(units, weights=term, minlength=self._totals.shape[1]) for term in terms]
         return before
 
-    def curve_fields(self) -> CurveFields:
-        """Return the fields for all rows so far."""
-        rows, kept, weight, reward, row_row, row_reward, weight_2, weight_reward, reward_2 = self._sums.table()
-        values, ips = ratio(reward, weight), ratio(reward, rows)
+    def curve(self, **about: Any) -> LearningCurve:
+        """Return the learning curve of all rows so far. `about` are the fields that do not come from sums."""
+        rows, kept, weight, reward, weight_2, weight_reward, reward_2 = self._sums.table()
+        values = ratio(reward, weight)
         variance = reward_2 - 2 * values * weight_reward + values**2 * weight_2
-        ips_variance = reward_2 - 2 * ips * row_reward + ips**2 * row_row
-        return CurveFields(
+        deviation = np.sqrt(np.maximum(variance, 0.0) * ratio(kept, kept - 1.0))  # NaN with fewer than two rows
+        return LearningCurve(
             events=int(rows[-1]),
             kept=int(kept[-1]),
             effective_sample_size=float(ratio(weight, weight_2)[-1] * weight[-1]) if kept[-1] else 0.0,
@@ -168,16 +140,6 @@ class WeightedSums:
             at_events=rows.astype(np.int64),
             at_kept=kept.astype(np.int64),
             at_values=values,
-            at_standard_errors=ratio(_deviation(variance, kept), weight),
-            at_ips=ips,
-            at_ips_standard_errors=ratio(_deviation(ips_variance, rows), rows),
+            at_standard_errors=ratio(deviation, weight),
+            **about,
         )
-
-
-def _deviation(squares: Floats, count: Floats) -> Floats:
-    """Standard deviation of a sum of `count` terms, from the sum of their squares.
-
-    It is NaN with fewer than two terms.
-    """
-    deviation: Floats = np.sqrt(np.maximum(squares, 0.0) * ratio(count, count - 1.0))
-    return deviation

@@ -207,7 +207,7 @@ def _check_learnable(rewards: Floats, link: Link, learner: str, first_row: int) 
     check_rewards(rewards, link, lambda row: f"{learner} cannot learn row {first_row + row}")
 
 
-def play_job(form: Policy, dim: int, learn: Learn, payoffs: bool) -> Job:
+def replay_job(form: Policy, dim: int, learn: Learn, payoffs: bool) -> Job:
     """Return the entry point with which a form of a policy plays a log, for `compile_all`."""
     recipe = matched_recipe if learn == "matched" else all_recipe
     return recipe, form.implementation(dim), find_link(form.link), payoffs
@@ -240,7 +240,7 @@ def compile_slow(
         form = form_for_log(check_is_policy(policy), log)
         check_can_run(form, log.dim)
         _check_learnable(first.rewards, find_link(policy.link), policy.name, 0)
-        job, rows = play_job(form, log.dim, settings.learn, payoffs), len(log) * seeds
+        job, rows = replay_job(form, log.dim, settings.learn, payoffs), len(log) * seeds
         entry = uncompiled_entry(*job)
         if not entry.is_ready and not entry.recipe.check_bounds:
             player = LogPlayer(policy, log.dim, 0, probed, sparse=log.sparse, payoffs=payoffs)
@@ -300,7 +300,7 @@ class LogPlayer:
     ) -> None:
         self._policy, self._seed, self._replay, self._rows_left = policy, seed, settings, rows
         form = sparse_form(policy, dim) if sparse else policy
-        self._entry = entry_point(*play_job(form, dim, settings.learn, payoffs))
+        self._entry = entry_point(*replay_job(form, dim, settings.learn, payoffs))
         self._unit = "payoff" if payoffs else "reward"
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
         self._thinning_rng = generator(seed, THINNING_STREAM)
@@ -344,7 +344,7 @@ class LogPlayer:
 
     def curve(self) -> LearningCurve:
         """Return the learning curve of all rows so far."""
-        return LearningCurve(
+        return self._sums.curve(
             policy=self._policy,
             seed=self._seed,
             learn=self._replay.learn,
@@ -352,5 +352,4 @@ class LogPlayer:
             matched=self._matched,
             below=self._below,
             unit=self._unit,
-            **self._sums.curve_fields(),
         )

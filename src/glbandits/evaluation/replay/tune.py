@@ -127,8 +127,6 @@ def tune(
     share: float = 0.5,
     seeds: int | Iterable[int] = 3,
     learn: Learn = "matched",
-    exact: bool = False,
-    least_propensity: float | None = None,
     jobs: int = 1,
     engine: str = "local",
     progress: Callable[[int, int], None] | None = None,
@@ -148,8 +146,6 @@ def tune(
         share: share of the rows in the first part.
         seeds: the seeds, or their number: n means 0 to n-1. Each candidate is played with each seed.
         learn: as in `play_log`.
-        exact: as in `play_log`.
-        least_propensity: as in `play_log`; by default the smallest propensity of each part.
         jobs: number of worker processes, -1 for one per core. The results do not depend on it.
         engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
         progress: called with rows played and rows to play: candidates x seeds x rows of the first part, and 2 x seeds x
@@ -170,7 +166,7 @@ def tune(
     """
     policies_to_try, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
     check_engine(engine, jobs)
-    replay = ReplaySettings(learn=learn, exact=exact, least_propensity=least_propensity)
+    replay = ReplaySettings(learn=learn)
     share = check_float("share", share, above=0, at_most=1)
     first, second = split(log, share)
     done, total = 0, len(chosen_seeds) * (len(policies_to_try) * len(first) + 2 * len(second))

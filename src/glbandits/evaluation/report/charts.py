@@ -27,12 +27,12 @@ from glbandits.common.display.displayed import percent
 from glbandits.common.display.palette import GREY
 from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import PolicyComparison
-from glbandits.evaluation.estimators.estimator import UNKNOWN
+from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL
 from glbandits.evaluation.estimators.support import NO_EVIDENCE, WEIGHT_EDGES
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.report.tables import estimate_rows, logged_interval
 
-MAX_ARMS = 24
+SHOWN_ARMS = 24
 """Arms that a chart shows."""
 IGNORED_START = 20
 """The vertical axis ignores the first 1/20 of the rows, where a running mean is noisy."""
@@ -52,7 +52,7 @@ def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
         for row in estimate_rows(policy.evaluation):
             why = NO_EVIDENCE if math.isnan(row.value) else "no interval" if row.interval is None else ""
             name = f"{row.name}: {why}" if why else row.name
-            interval = UNKNOWN if row.interval is None else row.interval
+            interval = UNKNOWN_INTERVAL if row.interval is None else row.interval
             rows.append(IntervalRow(policy.label, name, row.value, *interval))
     colours = {LOG: GREY} | {label: style.colour for label, style in styles.items()}
     references = [part.logged for part in parts.values()]
@@ -98,7 +98,7 @@ def arms_chart(comparison: PolicyComparison, supports: Mapping[str, ArmSupport],
     shares = {label: support.wanted / support.wanted.sum() for label, support in supports.items()}
     logged = next(iter(supports.values())).logged
     shares = {"the log": logged / logged.sum()} | shares
-    largest = np.sort(np.argsort(-np.max([*shares.values()], axis=0), kind="stable")[:MAX_ARMS])
+    largest = np.sort(np.argsort(-np.max([*shares.values()], axis=0), kind="stable")[:SHOWN_ARMS])
     rows = [
         {"series": label, "arm": names[index], "share": rounded(share[index])}
         for index in largest
@@ -118,7 +118,7 @@ def arms_chart(comparison: PolicyComparison, supports: Mapping[str, ArmSupport],
         )
         .properties(width=WIDTH, height=len(largest) * (8 + 8 * len(shares)))
     )
-    selection = f"the {MAX_ARMS} arms of largest share, of {len(names)}" if len(names) > MAX_ARMS else "all arms"
+    selection = f"the {SHOWN_ARMS} arms of largest share, of {len(names)}" if len(names) > SHOWN_ARMS else "all arms"
     return finish(chart, "Arms in the log and under each policy", selection)
 
 

@@ -23,7 +23,7 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.palette import BLUE
 from glbandits.common.version import __version__
 from glbandits.evaluation.logs.description import PROPENSITY_EDGES, LogDescription
-from glbandits.evaluation.report.charts import MAX_ARMS
+from glbandits.evaluation.report.charts import SHOWN_ARMS
 
 PAGE = "description.html"
 
@@ -61,9 +61,9 @@ def _summary(description: LogDescription) -> str:
 
 
 def _arms(description: LogDescription) -> str:
-    shown = description.arms[:MAX_ARMS]
+    shown = description.arms[:SHOWN_ARMS]
     is_cut = len(shown) < len(description.arms)
-    selection = f"the {MAX_ARMS} most frequent of {len(description.arms):,}" if is_cut else ""
+    selection = f"the {SHOWN_ARMS} most frequent of {len(description.arms):,}" if is_cut else ""
     rows = [{"arm": arm.name, "rows": arm.rows} for arm in shown]
     bars = (
         alt.Chart(inline(rows))

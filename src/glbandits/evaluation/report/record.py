@@ -1,12 +1,9 @@
 """The content of the evaluation page as JSON, for programs."""
 
-import json
-import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
+import msgspec
 
 from glbandits.common.version import __version__
 from glbandits.evaluation import ArmSupport, Estimate, Evaluation
@@ -24,8 +21,8 @@ def write_record(path: Path, comparison: PolicyComparison, command: str) -> Path
 
 def write_json(path: Path, values: JsonObject) -> Path:
     """Write values as JSON; return the path. Numbers that are not finite become null."""
-    text = json.dumps(_replace_nonfinite(values), indent=1, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    text = msgspec.json.encode(values, enc_hook=lambda array: array.tolist())
+    path.write_bytes(msgspec.json.format(text, indent=1) + b"\n")
     return path
 
 
@@ -38,13 +35,13 @@ def as_record(comparison: PolicyComparison, command: str) -> JsonObject:
         "rows": comparison.rows,
         "features": comparison.dim,
         "arm_names": comparison.arm_names,
-        "questions": asdict(comparison.settings),
+        "questions": comparison.settings,
         "split_by_cluster": comparison.by_cluster,
         "verdict": comparison.verdict,
         "notes": comparison.notes,
         "reference": comparison.reference,
-        "promotion": None if comparison.promotion is None else asdict(comparison.promotion),
-        "weight_edges": WEIGHT_EDGES.tolist(),
+        "promotion": comparison.promotion,
+        "weight_edges": WEIGHT_EDGES,
         "policies": [_policy(policy) for policy in comparison.policies],
         "unit": comparison.unit,
         "reward": comparison.reward,
@@ -62,9 +59,9 @@ def _policy(policy: EvaluatedPolicy) -> JsonObject:
         "log_mean": evaluation.logged,
         "log_standard_error": evaluation.logged_error,
         "no_evidence": evaluation.no_evidence,
-        "headline": None if evaluation.headline is None else asdict(evaluation.headline),
+        "headline": evaluation.headline,
         "estimates": [_estimate(estimate, evaluation) for estimate in evaluation.estimates],
-        "running_at_rows": evaluation.at_rows.tolist(),
+        "running_at_rows": evaluation.at_rows,
         "support": _support(evaluation.support),
         "notes": [*evaluation.notes, *filter(None, [policy.learning_curve_note()])],
         "while_learning": None if policy.learning_curve is None else _curve(policy.learning_curve),
@@ -78,7 +75,7 @@ def _estimate(estimate: Estimate, evaluation: Evaluation) -> JsonObject:
         "standard_error": estimate.standard_error,
         "more_than_log": estimate.value - evaluation.logged,
         "normal": estimate.normal,
-        "running": estimate.running.tolist(),
+        "running": estimate.running,
     }
 
 
@@ -88,16 +85,14 @@ def _support(support: Support) -> JsonObject:
         "rows": support.rows,
         "effective_sample_size": support.effective_sample_size,
         "effective_sample_size_kind": "expected" if support.expected else "realised",
-        "large_weights": None if support.large_weights is None else asdict(support.large_weights),
+        "large_weights": support.large_weights,
         "largest_weight": support.largest_weight,
         "mean_weight": support.mean_weight,
         "unused_share": support.unused,
         "unsupported_share": support.unsupported,
         "least_propensity": support.least_propensity,
-        "weight_counts": support.weight_counts.tolist(),
-        "arms": None
-        if arms is None
-        else {"logged": arms.logged.tolist(), "wanted": arms.wanted.tolist(), "mean_rewards": arms.rewards.tolist()},
+        "weight_counts": support.weight_counts,
+        "arms": None if arms is None else {"logged": arms.logged, "wanted": arms.wanted, "mean_rewards": arms.rewards},
     }
 
 
@@ -110,18 +105,7 @@ def _curve(curve: LearningCurve) -> JsonObject:
         "rows_that_count": curve.kept,
         "effective_sample_size": curve.effective_sample_size,
         "largest_weight": curve.largest_weight,
-        "at_rows": curve.at_events.tolist(),
-        "at_means": curve.at_values.tolist(),
-        "at_standard_errors": curve.at_standard_errors.tolist(),
+        "at_rows": curve.at_events,
+        "at_means": curve.at_values,
+        "at_standard_errors": curve.at_standard_errors,
     }
-
-
-def _replace_nonfinite(value: Any) -> Any:
-    """Replace NaN and infinities by None, also inside lists and dictionaries."""
-    if isinstance(value, dict):
-        return {key: _replace_nonfinite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_nonfinite(item) for item in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    return value

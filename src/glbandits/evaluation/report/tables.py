@@ -167,13 +167,9 @@ def support_table(comparison: PolicyComparison) -> DataTable:
 def support_lines(comparison: PolicyComparison) -> Iterator[str]:
     """Yield the support of each policy as a sentence for the command line, and all notes."""
     for policy in comparison.policies:
-        support = policy.evaluation.support
         learned = "" if policy.learned_rows is None else f"learned {policy.learned_rows:,} rows; "
-        yield (
-            f"{policy.label}: {learned}evaluated on {comparison.describe_rows(policy.left_out_rows)}, "
-            f"{support.in_words()}; weights: mean {support.mean_weight:.3f}, largest {support.largest_weight:.3g}; "
-            f"{support.unused:.1%} of rows unused; {support.unsupported:.1%} of decisions without support"
-        )
+        evaluated = f"evaluated on {comparison.describe_rows(policy.left_out_rows)}"
+        yield f"{policy.label}: {learned}{evaluated}, {policy.evaluation.support.in_full()}"
         yield from (f"  Note: {note}" for note in policy.evaluation.notes)
         if policy.learning_curve_note() is not None:
             yield f"  Note: {policy.learning_curve_note()}"

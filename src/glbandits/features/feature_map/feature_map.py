@@ -6,6 +6,7 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
+from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import GlbanditsError, InvalidInput, lookup
 from glbandits.features.feature_map.checks import (
     Crosses,
@@ -313,22 +314,15 @@ class FeatureMap:
         return f"FeatureMap({', '.join(self.kinds)}; {self.dim} features)"
 
     def __str__(self) -> str:
-        lines = [("column", "of", "kind", "features", "missing")]
+        rows = []
         for label, group in (("arm", self.arm), ("context", self.context), ("row and arm", self.own)):
             for name, kind in group.kinds.items():
                 share = f"{self.missing_shares[name]:.0%}" if name in self.missing_shares else ""
-                lines.append((name, label, kind.kind, f"{kind.width}", share))
-            lines += [(each.name, label, "fourier", f"{each.features}", "") for each in group.expansions]
-        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
-        table = "\n".join(
-            "  ".join(
-                cell.rjust(width) if column > 2 else cell.ljust(width)
-                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        )
+                rows.append((name, label, kind.kind, f"{kind.width}", share))
+            rows += [(each.name, label, "fourier", f"{each.features}", "") for each in group.expansions]
+        table = DataTable(("column", "of", "kind", "features", "missing"), rows, ("of", "kind"))
         block = "" if self.per_arm_block is None else " Each arm has a block of its own."
-        return f"{table}\n{self.combination.summary()}.{block}"
+        return f"{table.to_text()}\n{self.combination.summary()}.{block}"
 
 
 def _kinds(document: dict[str, Any]) -> dict[str, ColumnKind]:

@@ -99,7 +99,7 @@ class Category(MissingKind):
     def __post_init__(self) -> None:
         self._check_missing()
         values, other = _texts("values", self.values), bool(self.other)
-        slots: dict[str | None, int] = dict(_slots(values).items())
+        slots: dict[str | None, int] = {value: slot for slot, value in enumerate(values)}
         slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[
             self.missing
         ]
@@ -164,7 +164,7 @@ class Tags(ColumnKind):
 
     def __post_init__(self) -> None:
         values = _texts("values", self.values)
-        set_validated(self, values=values, _slots=_slots(values))
+        set_validated(self, values=values, _slots={value: slot for slot, value in enumerate(values)})
 
     @property
     def width(self) -> int:
@@ -202,21 +202,14 @@ def as_tags(value: Any) -> list[str] | None:
 
 
 def _texts(name: str, values: Any) -> tuple[str, ...]:
+    """Return the normalised texts. Raises InvalidInput if two of them are the same category."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(f"{name} must be a list of texts; got {value_text(values)}")
-    texts = tuple(values)
-    if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts) or len(texts) > LARGEST_WIDTH:
-        raise InvalidInput(f"{name} must be distinct texts; got {value_text(texts, 80)}")
+    given = tuple(values)
+    texts = tuple(normalised(text) for text in given if isinstance(text, str))
+    if len(texts) < len(given) or len(set(texts)) < len(texts) or len(texts) > LARGEST_WIDTH:
+        raise InvalidInput(f"{name} must be distinct texts; got {value_text(given, 80)}")
     return texts
-
-
-def _slots(values: Sequence[str]) -> dict[str, int]:
-    """The index of each value and of its normalised form.
-
-    A user may declare values that are not normalised.
-    """
-    slots = {value: slot for slot, value in enumerate(values)}
-    return {normalised(value): slot for value, slot in reversed(slots.items()) if normalised(value)} | slots
 
 
 def _first_values(values: Sequence[str]) -> str:

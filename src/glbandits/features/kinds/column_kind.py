@@ -97,13 +97,24 @@ class ColumnKind(ABC):
 
 
 class MissingKind(ColumnKind):
-    """A kind with the setting `missing`. With "indicator", its last feature is 1 for missing values."""
+    """A kind with the setting `missing`. With "indicator", its last feature is 1 for missing values.
+
+    A kind with more than one other feature has its own `width` and `feature_names`.
+    """
 
     missing: Missing
 
     @property
+    def width(self) -> int:
+        return 1 + self.takes_missing
+
+    @property
     def takes_missing(self) -> bool:
         return self.missing == "indicator"
+
+    def feature_names(self, column: str) -> list[str]:
+        """The name of the column, and of the feature of missing values if there is one."""
+        return [column, f"{column} is missing"][: self.width]
 
     def _check_missing(self) -> None:
         set_validated(self, missing=checked_missing(self.missing))

@@ -102,19 +102,12 @@ class Number(MissingKind):
         self._check_missing()
 
     @property
-    def width(self) -> int:
-        return 2 if self.missing == "indicator" else 1
-
-    @property
     def examples(self) -> tuple[Any, Any]:
         amounts = self.mean, self.mean + self.scale
         if not self.percent:
             return float(f"{amounts[0]:.3g}"), float(f"{amounts[1]:.3g}")
         texts = [f"{100 * amount:.3g}%" for amount in amounts]
         return tuple(text.translate(SWAPPED) if self.decimal_comma else text for text in texts)  # type: ignore[return-value]
-
-    def feature_names(self, column: str) -> list[str]:
-        return [column, f"{column} is missing"][: self.width]
 
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
         mean, scale, plain = self.mean, self.scale, not self.percent
@@ -215,15 +208,8 @@ class Boolean(MissingKind):
         self._check_missing()
 
     @property
-    def width(self) -> int:
-        return 2 if self.missing == "indicator" else 1
-
-    @property
     def examples(self) -> tuple[Any, Any]:
         return True, False
-
-    def feature_names(self, column: str) -> list[str]:
-        return [column, f"{column} is missing"][: self.width]
 
     def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
         for row, value in enumerate(values):

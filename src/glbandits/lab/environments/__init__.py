@@ -5,9 +5,8 @@ from glbandits.lab.environments.forest_cover import ForestCover
 from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
 from glbandits.lab.environments.payoffs import Prices, WithPayoffs
-from glbandits.lab.environments.r6a import NewsEvents, Pool, ReadCounts, is_simulated, read_events
 from glbandits.lab.environments.ranked_clicks import RankedClicks, Visit
-from glbandits.lab.environments.rounds import Environment, Rounds, SparseEnvironment, SparseRounds
+from glbandits.lab.environments.rounds import Environment, Rounds, SparseRounds
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
 from glbandits.lab.environments.synthetic import Synthetic
@@ -18,21 +17,15 @@ __all__ = [
     "Environment",
     "ForestCover",
     "News",
-    "NewsEvents",
     "Noise",
-    "Pool",
     "Prices",
     "RankedClicks",
-    "ReadCounts",
     "Rounds",
-    "SparseEnvironment",
     "SparseHashed",
     "SparseRounds",
     "Synthetic",
     "Visit",
     "WithPayoffs",
     "gaussian",
-    "is_simulated",
-    "read_events",
     "write_simulated_news",
 ]

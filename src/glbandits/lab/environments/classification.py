@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +45,8 @@ class ClassificationTable:
 
     features: ArrayLike = field(repr=False)
     labels: ArrayLike = field(repr=False)
+    noise: ClassVar[Noise] = NOISES["bernoulli"]
+    """The probabilities are 0 or 1, so rewards are not random."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", _checked_features(self.features))
@@ -72,11 +75,6 @@ class ClassificationTable:
     def block(self) -> int:
         """The length of a block: the number of columns, plus one for the constant."""
         return int(self._rows.shape[1]) + 1
-
-    @property
-    def noise(self) -> Noise:
-        """Bernoulli noise. The probabilities are 0 or 1, so rewards are not random."""
-        return NOISES["bernoulli"]
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the rounds of one run, in chunks of at most 4 MB of features."""

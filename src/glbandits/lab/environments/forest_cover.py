@@ -13,7 +13,7 @@ from hashlib import sha256
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -74,6 +74,8 @@ class ForestCover:
     version: str = "clean"
     data: str | os.PathLike[str] | None = None
     clusters: str | os.PathLike[str] | None = None
+    noise: ClassVar[Noise] = NOISES["bernoulli"]
+    """In scenario 2 the expected reward is a label, 0 or 1, so the reward is that label."""
 
     def __post_init__(self) -> None:
         check_int("scenario", self.scenario, at_least=1, at_most=2)
@@ -89,14 +91,6 @@ class ForestCover:
     def dim(self) -> int:
         """The number of features of an arm."""
         return QUANTITIES if self.scenario == 1 else COLUMNS
-
-    @property
-    def noise(self) -> Noise:
-        """Bernoulli.
-
-        In scenario 2 the expected reward is a label, 0 or 1, so the reward is that label.
-        """
-        return NOISES["bernoulli"]
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the rounds of one run, in chunks of at most 4 MB of features."""

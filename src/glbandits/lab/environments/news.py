@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from threading import Lock
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ import polars as pl
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.lab.environments.noise import NOISES, Noise
-from glbandits.lab.environments.r6a import DIM, NewsEvents, ReadCounts, check_files, is_simulated, read_events
+from glbandits.lab.environments.r6a import DIM, Display, check_files, is_simulated, read_displays
 from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
 from glbandits.lab.environments.source_files import FileVersion, file_version
 
@@ -41,19 +42,12 @@ class News:
     """
 
     files: tuple[str | os.PathLike[str], ...]
+    dim: ClassVar[int] = DIM
+    noise: ClassVar[Noise] = NOISES["bernoulli"]
+    """Click or no click."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", check_files(self.files))
-
-    @property
-    def dim(self) -> int:
-        """The number of features of an arm: 6."""
-        return DIM
-
-    @property
-    def noise(self) -> Noise:
-        """Bernoulli: click or no click."""
-        return NOISES["bernoulli"]
 
     @property
     def simulated(self) -> bool:
@@ -63,10 +57,6 @@ class News:
     def length(self) -> int:
         """The number of rounds, which is the number of timestamps with at least one arm."""
         return len(self._table().starts) - 1
-
-    def counts(self) -> ReadCounts:
-        """The numbers of lines, events and skipped lines in the files."""
-        return self._table().counts
 
     def fingerprint(self) -> str:
         """A SHA-256 of all rounds, so that results from different data are not mixed."""
@@ -96,7 +86,6 @@ class _Table:
     """The offset of the arms of each round, and the total number of arms."""
     arms: Floats
     means: Floats
-    counts: ReadCounts
 
     @cached_property
     def digest(self) -> str:
@@ -111,10 +100,9 @@ _reading = Lock()
 
 @lru_cache(maxsize=2)
 def _read_table(files: tuple[FileVersion, ...]) -> _Table:
-    counts, batches = ReadCounts(), list[pl.DataFrame]()
-    for events in read_events(file.path for file in files):
-        counts += events.counts
-        batches.append(_displays(events))
+    batches = list[pl.DataFrame]()
+    for displays in read_displays(file.path for file in files):
+        batches.append(_as_table(displays))
         if len(batches) == BATCHES:
             batches = [_sums(batches)]
     articles = _sums(batches).sort("timestamp", "article")
@@ -128,31 +116,20 @@ def _read_table(files: tuple[FileVersion, ...]) -> _Table:
         starts=np.concatenate([[0], np.cumsum(sizes)]),
         arms=articles["features"].to_numpy(),
         means=articles["clicks"].to_numpy() / articles["displays"].to_numpy(),
-        counts=counts,
     )
 
 
-def _displays(events: NewsEvents) -> pl.DataFrame:
-    """Return a row for each event that displayed an article with the features 1 to 6."""
-    shown = np.flatnonzero(events.displayed >= 0)
-    sizes = np.array([len(pool.ids) for pool in events.pools], dtype=np.int64)
-    rows = (np.cumsum(sizes) - sizes)[events.pool[shown]] + events.displayed[shown]
-    return pl.DataFrame(
-        {
-            "timestamp": events.timestamps[shown],
-            "article": np.concatenate([np.empty(0, np.int64), *(pool.ids for pool in events.pools)])[rows],
-            "displays": np.ones(len(shown), np.int64),
-            "clicks": events.clicks[shown],
-            "features": np.concatenate([np.empty((0, DIM)), *(pool.features for pool in events.pools)])[rows],
-        },
-        schema_overrides={"features": pl.Array(pl.Float64, DIM)},
-    )
+def _as_table(displays: list[Display]) -> pl.DataFrame:
+    numbers = np.array([display[:3] for display in displays], dtype=np.int64).reshape(-1, 3)
+    features = np.array([display.features for display in displays], dtype=np.float64).reshape(-1, DIM)
+    table = pl.DataFrame(numbers, ["timestamp", "article", "clicks"])
+    return table.with_columns(displays=1, features=pl.Series(features, dtype=pl.Array(pl.Float64, DIM)))
 
 
 def _sums(batches: list[pl.DataFrame]) -> pl.DataFrame:
     """Add up displays and clicks of each article at each timestamp. If its features change, the first ones count."""
     groups = pl.concat(batches).group_by("timestamp", "article", maintain_order=True)
-    return groups.agg(pl.col("displays").sum(), pl.col("clicks").sum(), pl.col("features").first())
+    return groups.agg(pl.col("displays", "clicks").sum(), pl.col("features").first())
 
 
 def _chunks(table: _Table, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,9 @@ from glbandits.lab.environments.noise import NOISES, Noise
 from glbandits.lab.environments.rounds import (
     Environment,
     Rounds,
-    SparseEnvironment,
-    SparseRounds,
     chunk_lengths,
     has_payoffs,
+    is_sparse,
     stream,
 )
 
@@ -44,7 +43,7 @@ class WithPayoffs:
     [[[0.0, 0.1, 2.0], [0.0, 0.1, 2.0]]]
     """
 
-    environment: Environment | SparseEnvironment
+    environment: Environment
     values: ArrayLike
     costs: ArrayLike = 0.0
     has_payoffs: ClassVar[bool] = True
@@ -74,14 +73,14 @@ class WithPayoffs:
     @property
     def sparse(self) -> bool:
         """Whether arms are sparse rows."""
-        return bool(getattr(self.environment, "sparse", False))
+        return is_sparse(self.environment)
 
-    def rounds(self, horizon: int, seed: int) -> Iterator[Any]:
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the rounds of the problem, with values, costs and payoffs."""
         for chunk in self.environment.rounds(horizon, seed):
             yield self._with_payoffs(chunk)
 
-    def _with_payoffs(self, chunk: Rounds | SparseRounds) -> Rounds | SparseRounds:
+    def _with_payoffs(self, chunk: Rounds) -> Rounds:
         shape, given = chunk.expected.shape, np.array([self.values, self.costs])
         if given.shape[1] != shape[1]:
             raise InvalidInput(f"values must have {shape[1]} numbers, one for each arm; got {given.shape[1]}")
@@ -109,11 +108,8 @@ class Prices:
 
     has_payoffs: ClassVar[bool] = True
     dim: ClassVar[int] = 6
-
-    @property
-    def noise(self) -> Noise:
-        """Bernoulli: sale or no sale."""
-        return NOISES["bernoulli"]
+    noise: ClassVar[Noise] = NOISES["bernoulli"]
+    """Sale or no sale."""
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the customers of one run, in chunks of at most 4 MB of features."""

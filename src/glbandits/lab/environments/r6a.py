@@ -6,15 +6,12 @@ are not read.
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
-from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.lab.environments.source_files import READ_ERRORS, open_unpacked
 
@@ -31,65 +28,28 @@ MOST_DIGITS = 18
 """Integers with this number of digits fit into 64 bits."""
 
 
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """The articles that an event could display, in the order of the file."""
+class Display(NamedTuple):
+    """An event that displayed an article with exactly the features 1 to 6."""
 
-    ids: Ints
-    """Articles with exactly the features 1 to 6, (articles,)."""
-    features: Floats
-    """Their features, (articles, 6), in the order of ids: column 0 is feature 1, the constant."""
-    left_out: Ints
-    """The ids of articles with other features."""
-
-    @cached_property
-    def rows(self) -> dict[int, int]:
-        """The index of each article in `ids`; -1 if it was left out."""
-        return dict.fromkeys(self.left_out.tolist(), -1) | {name: row for row, name in enumerate(self.ids.tolist())}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReadCounts:
-    """Numbers of lines, events and skipped items. Counts of several batches can be added."""
-
-    lines: int = 0
-    events: int = 0
-    malformed: int = 0
-    """Lines that are no event, or that display an article which is not in their pool."""
-    articles_left_out: int = 0
-    """Articles with features other than 1 to 6, counted once for each event that lists them. These events count."""
-
-    def __add__(self, other: "ReadCounts") -> "ReadCounts":
-        return ReadCounts(
-            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class NewsEvents:
-    """A batch of consecutive events, possibly empty, with counts of the skipped lines."""
-
-    timestamps: Ints
-    clicks: Ints
+    timestamp: int
+    article: int
+    click: int
     """1 or 0."""
-    displayed: Ints
-    """The row of the displayed article in its pool; -1 if the article was left out because of its features."""
-    pool: Ints
-    """The index in `pools` of each event's pool."""
-    pools: tuple[Pool, ...]
-    counts: ReadCounts
-
-    def __len__(self) -> int:
-        return len(self.timestamps)
+    features: tuple[float, ...]
+    """The features of the article in the order of their ids: the first is feature 1, the constant."""
 
 
-def read_events(files: Iterable[str | os.PathLike[str]]) -> Iterator[NewsEvents]:
-    """Yield the events of R6A files in order, in batches of about 1 MB of text.
+Pool: TypeAlias = Mapping[int, tuple[float, ...] | None]
+"""The features of each article that an event could display; None if an article has other features."""
 
-    Malformed lines are counted and skipped. Raises InvalidInput at once if a file is not an R6A file. If a file is
-    truncated or damaged, the iterator raises InvalidInput when it reaches the damage.
+
+def read_displays(files: Iterable[str | os.PathLike[str]]) -> Iterator[list[Display]]:
+    """Yield the displays in R6A files in order, in batches of about 1 MB of text, which may be empty.
+
+    Malformed lines are left out. Raises InvalidInput at once if a file is not an R6A file. If a file is truncated or
+    damaged, the iterator raises InvalidInput when it reaches the damage.
     """
-    return map(_parse_lines, chain.from_iterable(map(_blocks, check_files(files))))
+    return map(_displays, chain.from_iterable(map(_blocks, check_files(files))))
 
 
 def check_files(files: Iterable[str | os.PathLike[str]]) -> tuple[Path, ...]:
@@ -121,27 +81,16 @@ def _blocks(path: Path) -> Iterator[list[bytes]]:
         raise InvalidInput(f"{path} must be a complete R6A file; it cannot be read: {error}") from None
 
 
-def _parse_lines(lines: list[bytes]) -> NewsEvents:
-    events = [event for event in map(_parse_line, lines) if event is not None]
-    indices = {pool: index for index, pool in enumerate(dict.fromkeys(pool for *_, pool in events))}
-    timestamps, clicks, displayed = np.array([event[:3] for event in events], dtype=np.int64).reshape(-1, 3).T.copy()
-    return NewsEvents(
-        timestamps=timestamps,
-        clicks=clicks,
-        displayed=displayed,
-        pool=np.array([indices[pool] for *_, pool in events], dtype=np.int64),
-        pools=tuple(indices),
-        counts=ReadCounts(
-            lines=len(lines),
-            events=len(events),
-            malformed=len(lines) - len(events),
-            articles_left_out=sum(len(pool.left_out) for *_, pool in events),
-        ),
-    )
+def _displays(lines: list[bytes]) -> list[Display]:
+    events = (event for event in map(_parse_line, lines) if event is not None)
+    return [Display(at, article, click, shown) for at, article, click, shown in events if shown is not None]
 
 
-def _parse_line(line: bytes) -> tuple[int, int, int, Pool] | None:
-    """Return timestamp, click, row of the displayed article and pool; None if the line is malformed."""
+def _parse_line(line: bytes) -> tuple[int, int, int, tuple[float, ...] | None] | None:
+    """Return timestamp, displayed article, click and its features; None if the line is malformed.
+
+    A line that displays an article which is not in its pool is malformed.
+    """
     head, _, rest = line.partition(b"|")
     user, bar, text = rest.partition(b"|")
     numbers = head.split()
@@ -150,30 +99,22 @@ def _parse_line(line: bytes) -> tuple[int, int, int, Pool] | None:
     timestamp, article, click = numbers
     if not (_is_integer(timestamp) and _is_integer(article) and click in (b"0", b"1")):
         return None
-    pool = _parse_pool(text)
-    row = None if pool is None else pool.rows.get(int(article))
-    return None if pool is None or row is None else (int(timestamp), int(click), row, pool)
+    pool, shown = _parse_pool(text), int(article)
+    return None if pool is None or shown not in pool else (int(timestamp), shown, int(click), pool[shown])
 
 
 @lru_cache(maxsize=64)
 def _parse_pool(text: bytes) -> Pool | None:
     """Return the articles of a pool; None if one of them is malformed. The first of two equal ids counts."""
-    articles: dict[int, tuple[float, ...]] = {}
-    left_out: dict[int, None] = {}
+    pool: dict[int, tuple[float, ...] | None] = {}
     for part in text.split(b"|"):
         article = _parse_article(part)
         if article is None:
             return None
         name, features = article
-        if features is None:
-            left_out[name] = None
-        else:
-            articles.setdefault(name, features)
-    return Pool(
-        ids=np.array(list(articles), dtype=np.int64),
-        features=np.array(list(articles.values()), dtype=np.float64).reshape(-1, DIM),
-        left_out=np.array([name for name in left_out if name not in articles], dtype=np.int64),
-    )
+        if pool.get(name) is None:
+            pool[name] = features
+    return pool
 
 
 def _parse_article(text: bytes) -> tuple[int, tuple[float, ...] | None] | None:

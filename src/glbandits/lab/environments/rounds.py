@@ -1,7 +1,7 @@
 """Rounds of bandit problems, and `Environment`, the protocol of what generates them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from glbandits.common.arrays import Bools, Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput
 from glbandits.lab.environments.noise import Noise
-from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
+from glbandits.maths.sparse_rows import as_sparse_rows
 
 CHUNK_SIZE = 2**19
 """The largest amount of numbers in a chunk of rounds: 4 MB."""
@@ -77,32 +77,18 @@ class Rounds:
 
     def best(self) -> Floats:
         """Return the payoff of the best arm of each round, (rounds,)."""
-        return _best(self.payoffs, self.counts)
+        best: Floats = np.where(_is_arm(self.payoffs, self.counts), self.payoffs, -np.inf).max(axis=1)
+        return best
 
 
 @dataclass(frozen=True)
-class SparseRounds:
+class SparseRounds(Rounds):
     """The same as `Rounds`, for arms with many features of which few are nonzero."""
 
-    arms: SparseRows
-    """The arms of all rounds, concatenated; SparseRows or a matrix of scipy.sparse."""
-    counts: Ints
-    """The number of arms of each round, (rounds,)."""
-    expected: Floats
-    """Expected reward of each arm, (rounds, max arms)."""
-    noise: Floats
-    """The noise number of each round, (rounds,). `Noise.reward` computes the reward from it and the expected reward."""
-    payoffs: Floats
-    """Expected payoff of each arm, from which regret is computed, (rounds, max arms).
-
-    Usually the same as `expected`; with values and costs, values * expected - costs.
-    """
-    dim: int
+    arms: Any
+    """The arms of all rounds, concatenated: SparseRows, or a matrix of scipy.sparse."""
+    dim: int = field(kw_only=True)
     """The number of features of an arm."""
-    values: Floats | None = None
-    """What a reward of 1 is worth for each arm, (rounds, max arms), if policies choose by payoffs."""
-    costs: Floats | None = None
-    """The cost of pulling each arm, (rounds, max arms). None means 0; costs need values."""
 
     def __post_init__(self) -> None:
         rows = as_sparse_rows(self.arms, self.dim, "arms", may_be_empty=True)
@@ -110,9 +96,6 @@ class SparseRounds:
         set_validated(self, arms=rows, **_checked_numbers(self, len(self.counts), most))
         if self.counts.sum() != rows.row_count:
             raise InvalidInput(f"counts must be {rows.row_count} arms in all; got {self.counts.sum()}")
-
-    def __len__(self) -> int:
-        return len(self.counts)
 
     @property
     def rows(self) -> tuple[Any, ...]:
@@ -125,12 +108,8 @@ class SparseRounds:
         """The row of the first arm of each round, (rounds,)."""
         return np.cumsum(self.counts) - self.counts
 
-    def best(self) -> Floats:
-        """Return the payoff of the best arm of each round, (rounds,)."""
-        return _best(self.payoffs, self.counts)
 
-
-def _checked_numbers(record: Rounds | SparseRounds, rounds: int, most: int) -> dict[str, Any]:
+def _checked_numbers(record: Rounds, rounds: int, most: int) -> dict[str, Any]:
     """Return the numbers of all rounds as arrays. Raises InvalidInput if their shapes or values are wrong."""
     names = ["counts", "expected", "noise", "payoffs"]
     names += [name for name in ("values", "costs") if getattr(record, name) is not None]
@@ -152,7 +131,7 @@ def _checked_numbers(record: Rounds | SparseRounds, rounds: int, most: int) -> d
     return arrays
 
 
-def _row_payoffs(record: Rounds | SparseRounds, is_row: Bools) -> Floats:
+def _row_payoffs(record: Rounds, is_row: Bools) -> Floats:
     """Return the values and the costs of rows, (2, rows)."""
     payoffs = np.zeros((2, np.count_nonzero(is_row)))
     for row, numbers in zip(payoffs, (record.values, record.costs), strict=True):
@@ -167,16 +146,12 @@ def _is_arm(numbers: Floats, counts: Ints) -> Bools:
     return is_arm
 
 
-def _best(payoffs: Floats, counts: Ints) -> Floats:
-    best: Floats = np.where(_is_arm(payoffs, counts), payoffs, -np.inf).max(axis=1)
-    return best
-
-
 @runtime_checkable
 class Environment(Protocol):
     """A reproducible bandit problem: the same seed gives the same rounds for every policy.
 
     If its rounds have values, it also has an attribute `has_payoffs`, which is True: policies then choose by payoffs.
+    If its rounds are `SparseRounds`, it has an attribute `sparse`, which is True: policies then run in sparse form.
     """
 
     @property
@@ -199,26 +174,11 @@ def has_payoffs(environment: object) -> bool:
     return bool(getattr(environment, "has_payoffs", False))
 
 
+def is_sparse(environment: object) -> bool:
+    """Whether the arms of an environment are sparse rows, so that policies run in their sparse form."""
+    return bool(getattr(environment, "sparse", False))
+
+
 def regret_name(environment: object) -> str:
     """Return what tables and charts call the regret in an environment, with its unit."""
     return "regret in payoff units" if has_payoffs(environment) else "regret"
-
-
-@runtime_checkable
-class SparseEnvironment(Protocol):
-    """An `Environment` whose arms are sparse rows. Policies run in their sparse form."""
-
-    @property
-    def dim(self) -> int:
-        """The number of features of an arm."""
-
-    @property
-    def noise(self) -> Noise:
-        """The distribution of a reward, given its expectation."""
-
-    @property
-    def sparse(self) -> bool:
-        """Always True: arms are sparse rows."""
-
-    def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
-        """Yield the rounds of one run, in chunks, as `Environment.rounds`."""

@@ -64,6 +64,8 @@ class SparseHashed:
     nonzeros: int = 50
     names: int = 5000
     sparse: ClassVar[bool] = True
+    noise: ClassVar[Noise] = NOISES["bernoulli"]
+    """Click or no click."""
 
     def __post_init__(self) -> None:
         check_int("dim", self.dim, at_least=1)
@@ -73,11 +75,6 @@ class SparseHashed:
             raise InvalidInput(
                 f"names must be 20 times nonzeros to dim, {20 * self.nonzeros} to {self.dim}; got {self.names}"
             )
-
-    @property
-    def noise(self) -> Noise:
-        """Bernoulli: click or no click."""
-        return NOISES["bernoulli"]
 
     def theta_star(self, seed: int) -> Floats:
         """The true coefficient of each name, (names,)."""

@@ -30,8 +30,7 @@ class OverallProgress:
         self, report: Progress, expected: Mapping[str, float], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._report, self._clock, self._start = report, clock, clock()
-        self._remaining = dict(expected)
-        self._guess = dict(expected)
+        self._guess, self._remaining = expected, dict(expected)
         self._first: dict[str, tuple[float, float]] = {}
 
     def part(self, name: str) -> Progress:
@@ -48,8 +47,3 @@ class OverallProgress:
             self._report(label, elapsed, elapsed + sum(self._remaining.values()))
 
         return update
-
-    def expect(self, name: str, seconds: float) -> None:
-        """Replace the initial guess of a part that has not started."""
-        if name not in self._first:
-            self._guess[name] = self._remaining[name] = seconds

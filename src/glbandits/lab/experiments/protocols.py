@@ -42,8 +42,6 @@ PROTOCOL_DESCRIPTIONS = {
 PROTOCOLS = (PAPER, FRESH)
 MIN_FINALISTS, SETTINGS_PER_FINALIST = 5, 10
 """At least 5 settings of each policy, or one in ten of a larger grid, are compared on the seeds of the finals."""
-PARTS = ("compile", "repeats", "finals", "fresh")
-"""The parts of the progress of `ExperimentRunner.run`."""
 COMPILE_SECONDS = 12.0
 """Initial guess for one policy. With a warm cache it takes a second."""
 
@@ -65,7 +63,6 @@ class ExperimentRunner:
         quick: bool = False,
     ) -> list[ExperimentResult]:
         """Play the runs that the store lacks, and return the results under the protocols."""
-        parts = OverallProgress(self.progress, dict.fromkeys(PARTS, 0.0))
         for experiment in experiments:
             _check_seeds(experiment)
         experiments = [experiment.with_fewer_seeds() for experiment in experiments] if quick else experiments
@@ -75,10 +72,13 @@ class ExperimentRunner:
         policies = len({type(spec.policy) for spec in missing})
         later = [spec for tuning in tunings for spec in tuning.placeholder_specs()] if FRESH in protocols else []
         compiles = compile_mode() != "never"
-        parts.expect("compile", compiles * COMPILE_SECONDS * policies / min(max(policies, 1), workers))
-        parts.expect("repeats", expected_seconds(missing) / workers)
-        parts.expect("finals", expected_seconds(later) / workers / 2)
-        parts.expect("fresh", expected_seconds(later) / workers / 2)
+        expected = {
+            "compile": compiles * COMPILE_SECONDS * policies / min(max(policies, 1), workers),
+            "repeats": expected_seconds(missing) / workers,
+            "finals": expected_seconds(later) / workers / 2,
+            "fresh": expected_seconds(later) / workers / 2,
+        }
+        parts = OverallProgress(self.progress, expected)
         if compiles:
             parts.part("compile")("compiling", 0.0, 1.0)
             compile_policies(missing)

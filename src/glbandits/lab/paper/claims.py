@@ -7,7 +7,7 @@ can, because the simulated news have the size of the real data.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from glbandits.lab.experiments.summary import EQUAL_GRID, ExperimentSummary, ProtocolSummary
 from glbandits.lab.paper.claim_evidence import (
@@ -209,7 +209,7 @@ def _news(summary: PaperSummary) -> Iterator[Claim]:
         holds,
         evidence,
     )
-    yield claim if is_real else _untestable(claim)
+    yield claim if is_real else replace(claim, verdict=NOT_TESTABLE)
 
 
 def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
@@ -365,7 +365,3 @@ def _pulls_claim(where: str, statement: str, published: ExperimentSummary, clean
         return "median pulls: " + pulls_of(protocol, [policy.label for policy in ordered])
 
     return _claim(where, statement, published, clean, most, evidence)
-
-
-def _untestable(claim: Claim) -> Claim:
-    return Claim(claim.where, claim.statement, claim.by_protocol, claim.on_fresh_seeds, NOT_TESTABLE)

@@ -21,9 +21,8 @@ from typing import Literal
 from glbandits.common.errors import InvalidInput
 from glbandits.lab.environments import Synthetic
 from glbandits.lab.experiments.progress import Progress, no_progress
-from glbandits.lab.experiments.timed_run import TimedRun, timed_run
 from glbandits.lab.paper.runtime import slope
-from glbandits.lab.simulation import prepare
+from glbandits.lab.simulation import play_together, prepare, recorded_rounds
 from glbandits.policies import GlmTsl, Optimist, SgdTs, UcbGlm
 from glbandits.policies.contract import Policy
 
@@ -198,10 +197,11 @@ def _problem(axis: Axis, size: int) -> Synthetic:
 
 def _measure_point(name: str, axis: Axis, size: int, repeat_seconds: float) -> CostPoint:
     policy, problem = policy_for(name, axis, size), _problem(axis, size)
-    rounds, runs = size if axis == "T" else D_ROUNDS, list[TimedRun]()
+    rounds, seconds = size if axis == "T" else D_ROUNDS, list[float]()
     prepare([policy], problem)
     start = time.thread_time()
-    while not runs or (len(runs) < REPEATS and time.thread_time() - start < repeat_seconds):
-        runs.append(timed_run(policy, problem.dim, problem.noise, problem.rounds(rounds, seed=1)))
-    seconds = max(min(run.seconds for run in runs), time.get_clock_info("thread_time").resolution)
-    return CostPoint(size, seconds, runs[0].state.nbytes)
+    while not seconds or (len(seconds) < REPEATS and time.thread_time() - start < repeat_seconds):
+        (run,) = play_together([policy], problem, rounds, 1, recorded_rounds(rounds, 1), keep_state=True)
+        seconds.append(run.seconds)
+    assert run.state is not None
+    return CostPoint(size, max(min(seconds), time.get_clock_info("thread_time").resolution), run.state.nbytes)

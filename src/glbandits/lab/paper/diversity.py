@@ -11,9 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput
-from glbandits.maths.links import Link, slope_range
-from glbandits.policies.shared.sgd_ts_theory import TheoryConstants
 
 DIRECTIONS, REFINEMENTS = 300, 60
 """Number of random directions of theta, and of steps of a random search from the worst of them."""
@@ -63,18 +60,3 @@ def greedy_eigenvalues(sample: Floats, theta: Floats) -> Floats:
     chosen = sample[np.arange(len(sample)), np.argmax(sample @ theta, axis=1)]
     eigenvalues: Floats = np.linalg.eigvalsh(chosen.T @ chosen / len(chosen)).astype(np.float64)
     return eigenvalues
-
-
-def theory_constants(link: Link, theta_norm: float, diversity: Diversity, horizon: int) -> TheoryConstants | None:
-    """Return the constants of the analysis for rewards in [0, 1].
-
-    None if lambda_f, sigma_0 or the slope of the link near theta* is numerically 0.
-    """
-    try:
-        (c1, _), (c3, _) = (slope_range(link, theta_norm + distance) for distance in (1.0, 3.0))
-    except InvalidInput:  # a slope of 0, or an infinite one
-        return None
-    if min(diversity.sigma_0_squared, diversity.lambda_f) <= 1e-12:
-        return None
-    sigma_0, lambda_f = math.sqrt(diversity.sigma_0_squared), diversity.lambda_f
-    return TheoryConstants(noise=0.5, c1=c1, c3=c3, sigma_0=sigma_0, lambda_f=lambda_f, horizon=horizon)

@@ -21,11 +21,10 @@ import numpy as np
 from glbandits.common.arrays import Floats
 from glbandits.lab.environments import Synthetic
 from glbandits.lab.experiments.progress import Progress, no_progress
-from glbandits.lab.experiments.timed_run import timed_run
-from glbandits.lab.paper.diversity import Diversity, estimate_diversity, theory_constants
+from glbandits.lab.paper.diversity import Diversity, estimate_diversity
 from glbandits.lab.paper.experiments import ARMS, DIM, HORIZON
-from glbandits.lab.simulation import prepare, simulate
-from glbandits.maths.links import find_link
+from glbandits.lab.simulation import play_together, prepare, recorded_rounds, simulate
+from glbandits.maths.links import find_link, slope_range
 from glbandits.policies import SgdTs, Uniform
 from glbandits.policies.algorithms.sgd_ts import FITTED_RIDGE, theta_hat_of
 from glbandits.policies.shared.sgd_ts_theory import TheoryConstants
@@ -226,9 +225,10 @@ def ball_share(policy: SgdTs, problem: Synthetic, seeds: Sequence[int]) -> BallS
     inside = np.zeros(len(seeds), dtype=bool)
     has_estimate = np.zeros(len(seeds), dtype=bool)
     for i, seed in enumerate(seeds):
-        state = timed_run(policy, problem.dim, problem.noise, problem.rounds(tau, seed), seed).state
-        distance = np.linalg.norm(theta_hat_of(state, problem.dim) - problem.theta_star(seed))
-        inside[i], has_estimate[i] = distance <= policy.radius, state[FITTED_RIDGE] == policy.ridge
+        (run,) = play_together([policy], problem, tau, seed, recorded_rounds(tau, 1), keep_state=True)
+        assert run.state is not None
+        distance = np.linalg.norm(theta_hat_of(run.state, problem.dim) - problem.theta_star(seed))
+        inside[i], has_estimate[i] = distance <= policy.radius, run.state[FITTED_RIDGE] == policy.ridge
     return BallShare(
         block_factor=policy.block_factor,
         ridge=policy.ridge,
@@ -277,9 +277,10 @@ def _sample(problem: Synthetic, rounds: int) -> Floats:
 
 
 def _constants(diversity: Diversity, horizon: int) -> TheoryConstants:
-    constants = theory_constants(find_link(LINK), THETA_NORM, diversity, horizon)
-    assert constants is not None  # the simulation is diverse, and the slope of the link is positive
-    return constants
+    """Return the constants of the analysis, for rewards in [0, 1]."""
+    (c1, _), (c3, _) = (slope_range(find_link(LINK), THETA_NORM + distance) for distance in (1.0, 3.0))
+    sigma_0 = math.sqrt(diversity.sigma_0_squared)
+    return TheoryConstants(noise=0.5, c1=c1, c3=c3, sigma_0=sigma_0, lambda_f=diversity.lambda_f, horizon=horizon)
 
 
 def _bound(constants: TheoryConstants) -> float:

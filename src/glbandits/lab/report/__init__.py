@@ -1,4 +1,4 @@
-"""The report of experiments: an HTML page, static figures and Markdown pages."""
+"""The report of experiments: an HTML page and static figures."""
 
 from glbandits.lab.report.page import write_experiment_report
 

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,8 +15,8 @@ from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.compilation.entry_point import compile_all
 from glbandits.compilation.recipe import Job
-from glbandits.lab.environments import Environment, SparseEnvironment, SparseRounds
-from glbandits.lab.environments.rounds import Rounds, has_payoffs, regret_name
+from glbandits.lab.environments import Environment, Rounds, SparseRounds
+from glbandits.lab.environments.rounds import has_payoffs, is_sparse, regret_name
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
@@ -26,8 +26,6 @@ from glbandits.policies.contract.policy_checks import check_can_run, check_is_po
 from glbandits.policies.contract.rules import check_has_scores
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
-
-AnyEnvironment: TypeAlias = Environment | SparseEnvironment
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,8 @@ class Run:
     """The arm of every round, (horizon,); None without `keep_choices`."""
     seconds: float
     """CPU seconds of choosing and learning, without those of generating the rounds."""
+    state: Floats | None
+    """The state of the policy after the last round: everything that it keeps; None without `keep_state`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,7 +47,7 @@ class Simulation(Displayed):
     """The result of playing one policy with several seeds."""
 
     policy: Policy
-    environment: AnyEnvironment
+    environment: Environment
     horizon: int
     seeds: tuple[int, ...]
     rounds: Ints
@@ -109,7 +109,7 @@ def regret_chart(results: Mapping[str, Simulation], title: str = "") -> Any:
 
 def simulate(
     policy: Policy | str,
-    environment: AnyEnvironment,
+    environment: Environment,
     horizon: int,
     seeds: int | Iterable[int],
     *,
@@ -183,7 +183,7 @@ def recorded_rounds(horizon: int, points: int) -> Ints:
     return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
 
-def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled: bool = True) -> None:
+def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: bool = True) -> None:
     """Raise InvalidInput if a policy cannot play in this environment, and compile the code that the policies need."""
     if not isinstance(environment, Environment) or isinstance(environment, type):
         raise InvalidInput(
@@ -194,7 +194,7 @@ def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled
         compile_all(jobs)
 
 
-def play_job(policy: Policy, environment: AnyEnvironment) -> Job:
+def play_job(policy: Policy, environment: Environment) -> Job:
     """Return the entry point that plays, for `compile_all`. Raises InvalidInput if the policy cannot play here."""
     form = _form(policy, environment)
     check_can_run(form, environment.dim)
@@ -205,21 +205,21 @@ def play_job(policy: Policy, environment: AnyEnvironment) -> Job:
     return play_recipe, form.implementation(environment.dim), find_link(policy.link), environment.noise, payoffs
 
 
-def _form(policy: Policy, environment: AnyEnvironment) -> Policy:
+def _form(policy: Policy, environment: Environment) -> Policy:
     """Return the form of the policy that plays: its sparse form if the arms are sparse rows."""
-    is_sparse = isinstance(environment, SparseEnvironment) and environment.sparse
-    return sparse_form(check_is_policy(policy), environment.dim) if is_sparse else policy
+    return sparse_form(check_is_policy(policy), environment.dim) if is_sparse(environment) else policy
 
 
 def play_together(
     policies: Sequence[Policy],
-    environment: AnyEnvironment,
+    environment: Environment,
     horizon: int,
     seed: int,
     rounds: Ints,
     *,
     noise_seeds: Sequence[int] | None = None,
     keep_choices: bool = False,
+    keep_state: bool = False,
     compiled: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[Run]:
@@ -235,6 +235,7 @@ def play_together(
             numbers of the seed, as in `simulate`. Another number gives the policy its own noise and random numbers, on
             the same arms.
         keep_choices: store the arm of every round.
+        keep_state: store the final state of every policy.
         compiled: if False, play in plain Python.
         progress: called with the number of rounds just played, summed over policies.
     """
@@ -263,7 +264,9 @@ def play_together(
         played += len(chunk)
     if played != horizon:
         raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
-    return [Run(player.regret, player.choices, player.seconds) for player in players]
+    return [
+        Run(player.regret, player.choices, player.seconds, player.state if keep_state else None) for player in players
+    ]
 
 
 class _Player:
@@ -272,7 +275,7 @@ class _Player:
     def __init__(
         self,
         policy: Policy,
-        environment: AnyEnvironment,
+        environment: Environment,
         horizon: int,
         seed: int,
         noise_seed: int,
@@ -286,20 +289,20 @@ class _Player:
         form = _form(policy, environment)
         link, payoffs = find_link(policy.link), has_payoffs(environment)
         self._play = play_entry(form.implementation(dim), link, environment.noise, compiled, payoffs=payoffs)
-        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
+        self.state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
         self._rounds, self._played, self._total = rounds, 0, 0.0
         self.regret = np.empty(len(rounds))
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
         self.seconds = 0.0
 
-    def play(self, chunk: Rounds | SparseRounds, best: Floats) -> None:
+    def play(self, chunk: Rounds, best: Floats) -> None:
         regret, choices = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.int64)
         noise = chunk.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(chunk))
         arms = chunk.rows, chunk.starts
         start = time.thread_time()
         with convert_index_errors(self._policy, "the simulation"):
-            self._state = self._play(
-                self._state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
+            self.state = self._play(
+                self.state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
                 noise, self._total, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
@@ -311,7 +314,7 @@ class _Player:
         self._played, self._total = end, float(regret[-1])
 
 
-def _check_rewards(policy: Policy, environment: AnyEnvironment) -> None:
+def _check_rewards(policy: Policy, environment: Environment) -> None:
     link, noise = find_link(policy.link), environment.noise
     if not (link.lowest_reward <= noise.lowest_reward and noise.highest_reward <= link.highest_reward):
         raise InvalidInput(

@@ -68,20 +68,6 @@ def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start:
     return fit_or_diverge(features, rewards, weights, ridge, np.zeros(dim), start, np.empty(dim), link)
 
 
-@jittable
-def fit_towards(
-    features: Floats,
-    rewards: Floats,
-    weights: Floats,
-    ridge: float,
-    centre: Floats,
-    start: Floats,
-    link: LinkFunctions,
-) -> Fit:
-    """As `fit`, with any centre: the mean of a normal prior with precision ridge."""
-    return fit_or_diverge(features, rewards, weights, ridge, centre, start, np.empty(start.shape[0]), link)
-
-
 @shared(FIT(READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64, READ_VECTOR, READ_VECTOR, VECTOR))
 def fit_or_diverge(
     features: Floats,
@@ -93,9 +79,10 @@ def fit_or_diverge(
     diverged: Floats,
     link: LinkFunctions,
 ) -> Fit:
-    """As `fit_towards`, by Newton steps that are halved until the objective decreases.
+    """As `fit` with any centre, by Newton steps that are halved until the objective decreases.
 
-    If there is no minimum without a ridge, writes to `diverged` the theta at which Newton's method stopped.
+    The centre is the mean of a normal prior with precision ridge. If there is no minimum without a ridge, writes to
+    `diverged` the theta at which Newton's method stopped.
     """
     samples, dim = features.shape
     theta, converged, used = start.copy(), False, ridge

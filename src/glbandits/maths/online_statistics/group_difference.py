@@ -26,7 +26,7 @@ from glbandits.maths.online_statistics.confidence_sequence import BetGrid, Confi
 
 BLOCK = 32
 """The number of units that are added at once. Predictions and looks change after whole blocks only."""
-STATE_VERSION = 2.0
+STATE_VERSION = 3.0
 """The first number of a state. Increase it with every change of the constants below or of the order of a state."""
 BETS: Floats = np.ldexp(2.0, -np.arange(12))
 """The bets, as multiples of h (1 - h) of the first unit."""
@@ -70,7 +70,7 @@ class GroupDifference:
     """The difference between the means of treatment and control, for values between 0 and 1."""
 
     def __init__(self) -> None:
-        self._first_share = 0.5  # until there is a unit
+        self._first_share, self._expected_control = 0.5, 0.0  # until there is a unit
         self._groups: Floats = np.zeros((2, 3))  # control, treatment: units, sum of values, sum of their squares
         self._regression = _Regression()
         self._log_ratios: Floats = np.zeros(len(ODDS_RATIOS))
@@ -82,8 +82,8 @@ class GroupDifference:
         new = cls()
         if len(state) != len(new.state()) or state[0] != STATE_VERSION:
             raise ValueError("this state of a comparison is of another version")
-        parts = np.split(np.array(state, dtype=np.float64), np.cumsum([1, 1, 6, REGRESSION_NUMBERS, len(ODDS_RATIOS)]))
-        new._first_share = float(state[1])
+        parts = np.split(np.array(state, dtype=np.float64), np.cumsum([1, 2, 6, REGRESSION_NUMBERS, len(ODDS_RATIOS)]))
+        new._first_share, new._expected_control = state[1:3]
         new._groups = parts[2].reshape(2, 3)
         new._regression = _Regression(parts[3])
         new._log_ratios = parts[4]
@@ -93,12 +93,18 @@ class GroupDifference:
     def state(self) -> tuple[float, ...]:
         """The numbers from which `from_state` restores the comparison, always equally many."""
         arrays = (self._groups.ravel(), self._regression.numbers, self._log_ratios)
-        return (STATE_VERSION, self._first_share, *np.concatenate(arrays).tolist(), *self._sequence.state())
+        shares = self._first_share, self._expected_control
+        return (STATE_VERSION, *shares, *np.concatenate(arrays).tolist(), *self._sequence.state())
 
     @property
     def units(self) -> int:
         """The number of units in both groups."""
         return int(self._groups[:, 0].sum())
+
+    @property
+    def expected_share(self) -> float:
+        """The mean probability of control with which the units were assigned; NaN without units."""
+        return self._expected_control / self.units if self.units else math.nan
 
     @property
     def treatment(self) -> GroupMean:
@@ -167,6 +173,7 @@ class GroupDifference:
                 rewards=values,
                 predicted=np.column_stack((predicted, predicted)),
             )
+        self._expected_control += float(share.sum())
         for group, members in enumerate((values[~treated], values[treated])):
             self._groups[group] += (len(members), members.sum(), np.square(members).sum())
         self._regression.add(np.where(treated, np.square(share / (1.0 - share)), 1.0), covariates, values)

@@ -15,7 +15,7 @@ from glbandits.maths.cholesky import drop_overflow, factorise, rank_one_update, 
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.fitting.observation_history import history, remember
-from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.posteriors.gaussian_posterior import matched_width, score_with_bonus
 from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot
@@ -93,11 +93,6 @@ class Ecolog(ExplorationSettings):
         if self.step is None or self.exploration is None:
             return 1.0 + math.sqrt(2.0) * self.bound
         return self.step
-
-    @derived
-    def least_slope(self, dim: int) -> float:
-        """The smallest slope of the link over |z| <= S."""
-        return slope_range(find_link(self.link), self.bound)[0]
 
     def init(self, dim: int) -> Floats:
         """Return the initial state, in which Theta is the ball of radius S."""

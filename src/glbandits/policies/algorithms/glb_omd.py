@@ -8,7 +8,7 @@ import numpy as np
 from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import rank_one_update, solve_for_variance
-from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
+from glbandits.maths.links import LinkFunctions, find_link, self_concordance
 from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, dot, norm
@@ -70,11 +70,6 @@ class GlbOmd(ExplorationSettings):
         if self.step is not None and self.exploration is not None:
             return self.step
         return 1.0 + self.bound * self_concordance(find_link(self.link), self.bound)
-
-    @derived
-    def largest_slope(self, dim: int) -> float:
-        """The largest slope of the link over |z| <= S."""
-        return slope_range(find_link(self.link), self.bound)[1]
 
     @derived
     def precision(self, dim: int) -> float:

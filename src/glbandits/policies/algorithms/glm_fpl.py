@@ -8,7 +8,7 @@ import numpy as np
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.fitting.warm_fit import absorb, refit
-from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
 from glbandits.policies.shared.perturbed_policy import PerturbedPolicy
@@ -45,8 +45,7 @@ class GlmFpl(PerturbedPolicy):
 
     def theory_scale(self, dim: int) -> float:
         """The noise that spreads x'theta as widely as the error of the estimate: H <= mu'_max V."""
-        _, steepest = slope_range(find_link(self.link), self.bound)
-        return steepest * self.mle_width(self.link, dim, self.horizon)
+        return self.largest_slope(dim) * self.mle_width(self.link, dim, self.horizon)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -9,7 +9,7 @@ from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.observation_history import history
-from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import matched_width, score_and_norm
 from glbandits.maths.vectors import copy_to
 from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, derived
@@ -62,16 +62,6 @@ class GlmUcb(MlePolicy):
     def scale(self, dim: int) -> float:
         """The scale rho; NaN for the theory's, which depends on M."""
         return math.nan if self.exploration is None else self.exploration
-
-    @derived
-    def least_slope(self, dim: int) -> float:
-        """The smallest slope mu'_min of the link over |z| <= S."""
-        return slope_range(find_link(self.link), self.bound)[0]
-
-    @derived
-    def largest_slope(self, dim: int) -> float:
-        """The largest slope mu'_max of the link over |z| <= S."""
-        return slope_range(find_link(self.link), self.bound)[1]
 
     @derived
     def fit_ridge(self, dim: int) -> float:

@@ -12,7 +12,7 @@ from glbandits.maths.fitting.fit_in_ball import refit_in_ball
 from glbandits.maths.fitting.likelihood import hessian_factor
 from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.fitting.warm_fit import absorb
-from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
+from glbandits.maths.links import LinkFunctions, find_link, self_concordance
 from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.policies.contract import Bounds, Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive, derived
 from glbandits.policies.shared.mle_policy import LEARNED, MlePolicy, factor_of, history_at, memory_of, theta_of
@@ -75,11 +75,6 @@ class OfuglbE(MlePolicy):
     def concordance(self, dim: int) -> float:
         """R, the largest |mu''|/mu' over |z| <= S."""
         return self_concordance(find_link(self.link), self.bound)
-
-    @derived
-    def largest_slope(self, dim: int) -> float:
-        """The largest slope mu'_max of the link over |z| <= S."""
-        return slope_range(find_link(self.link), self.bound)[1]
 
     @derived
     def reward_range(self, dim: int) -> float:

@@ -83,46 +83,39 @@ class StateLayout:
             raise InvalidInput(f"declare the scalar {name!r} before vectors and matrices")
         return self._declare(name, kind, (1, 0, 0), at_least)[0]
 
-    def vector(self, name: str, extra: int = 0, at_least: float = -math.inf, positive: bool = False) -> Part:
-        """Declare a vector of dim + extra numbers.
+    def vector(self, name: str, at_least: float = -math.inf, positive: bool = False) -> Part:
+        """Declare a vector of dim numbers.
 
         Returns a function that slices it out of a state.
         """
-        a, b, c = self._declare(name, "vector", (extra, 1, 0), math.ulp(0.0) if positive else at_least)
-
-        @jittable
-        def vector(state: Floats, dim: int) -> Floats:
-            start = a + b * dim + c * dim * dim
-            return state[start : start + dim + extra]
-
-        return vector
+        return self.array(name, (0, 1, 0), math.ulp(0.0) if positive else at_least)
 
     def factor(self, name: str) -> Part:
         """Declare a (dim, dim) upper triangular Cholesky factor.
 
         Its diagonal is positive in a valid state.
         """
-        return self._matrix(name, "factor", 0)
+        return self._matrix(name, "factor")
 
-    def matrix(self, name: str, extra: int = 0) -> Part:
-        """Declare a symmetric matrix of dim + extra rows.
+    def matrix(self, name: str) -> Part:
+        """Declare a symmetric (dim, dim) matrix.
 
         Its diagonal is positive in a valid state.
         """
-        return self._matrix(name, "matrix", extra)
+        return self._matrix(name, "matrix")
 
-    def _matrix(self, name: str, kind: str, extra: int) -> Part:
-        a, b, c = self._declare(name, kind, (extra * extra, 2 * extra, 1))
+    def _matrix(self, name: str, kind: str) -> Part:
+        a, b, c = self._declare(name, kind, (0, 0, 1))
 
         @jittable
         def matrix(state: Floats, dim: int) -> Floats:
-            return square_matrix(state, a + b * dim + c * dim * dim, dim + extra)
+            return square_matrix(state, a + b * dim + c * dim * dim, dim)
 
         return matrix
 
-    def array(self, name: str, size: tuple[int, int, int]) -> Part:
-        """Declare a + b dim + c dim^2 numbers of any kind, where size is (a, b, c)."""
-        (a, b, c), (n0, n1, n2) = self._declare(name, "vector", size), size
+    def array(self, name: str, size: tuple[int, int, int], at_least: float = -math.inf) -> Part:
+        """Declare a + b dim + c dim^2 numbers, where size is (a, b, c)."""
+        (a, b, c), (n0, n1, n2) = self._declare(name, "vector", size, at_least), size
 
         @jittable
         def array(state: Floats, dim: int) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import drop_overflow, rank_one_update, solve_factorised, solve_for_variance
-from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.policies.contract import AnyLink, Grid, Positive, StateLayout, derived
@@ -53,14 +53,9 @@ class GlocPolicy(ExplorationSettingsWithNoise):
     prior_precision: Positive = 1.0
 
     @derived
-    def kappa(self, dim: int) -> float:
-        """The smallest slope of the link over |z| <= S."""
-        return slope_range(find_link(self.link), self.bound)[0]
-
-    @derived
     def eta(self, dim: int) -> float:
         """The step size: the setting, or the theory's."""
-        return 1.0 / self.kappa(dim) if self.step is None or self.exploration is None else self.step
+        return 1.0 / self.least_slope(dim) if self.step is None or self.exploration is None else self.step
 
     def init(self, dim: int) -> Floats:
         return LAYOUT.allocate(dim, factor=self.prior_precision)
@@ -91,7 +86,7 @@ def width(state: Floats, settings: Any, dim: int) -> float:
     """The radius of the confidence set: the setting, or sqrt(beta_t) of Theorem 1."""
     if settings.exploration >= 0.0:
         return float(settings.exploration)
-    kappa, bound, failure = settings.kappa, settings.bound, settings.failure
+    kappa, bound, failure = settings.least_slope, settings.bound, settings.failure
     path = 2.0 * kappa * (bound * bound) * settings.prior_precision + state[PATH] / (2.0 * kappa)
     ratio = settings.noise * settings.noise / (kappa * kappa)
     inside = math.sqrt(1.0 + 2.0 / kappa * path + 4.0 * (ratio * ratio) / (failure * failure))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.links import find_link, slope_range
-from glbandits.policies.contract import AnyLink, Bounds, NonNegative, Policy, Positive
+from glbandits.policies.contract import AnyLink, Bounds, NonNegative, Policy, Positive, derived
 
 EXPLORATIONS = (0.01, 0.1, 1.0, 5.0, 10.0)
 """Scales of a bonus or posterior draw, and a of epsilon-greedy: the tuning grid of the SGD-TS paper. Policies that are
@@ -35,6 +35,16 @@ class ExplorationSettings(Policy):
     bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 1.0
     failure: Annotated[float, Bounds(above=0, at_most=1)] = 0.05
 
+    @derived
+    def least_slope(self, dim: int) -> float:
+        """The smallest slope mu'_min of the link over |z| <= S."""
+        return slope_range(find_link(self.link), self.bound)[0]
+
+    @derived
+    def largest_slope(self, dim: int) -> float:
+        """The largest slope mu'_max of the link over |z| <= S."""
+        return slope_range(find_link(self.link), self.bound)[1]
+
 
 class ExplorationSettingsWithNoise(ExplorationSettings):
     """`ExplorationSettings` for theories that also need the noise of the rewards.
@@ -59,5 +69,4 @@ class ExplorationSettingsWithNoise(ExplorationSettings):
 
     def weighted_width(self, link: AnyLink, dim: int, horizon: int | None) -> float:
         """The width in the norm of H = sum mu' xx' <= mu'_max V: sqrt(mu'_max) times `mle_width`."""
-        _, steepest = slope_range(find_link(link), self.bound)
-        return math.sqrt(steepest) * self.mle_width(link, dim, horizon)
+        return math.sqrt(self.largest_slope(dim)) * self.mle_width(link, dim, horizon)

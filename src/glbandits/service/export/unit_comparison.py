@@ -17,22 +17,10 @@ from glbandits.service.domain.events import Group, UnitStart
 from glbandits.service.domain.groups.experiment import MetricSettings
 from glbandits.service.domain.groups.guardrail_report import MetricReport
 from glbandits.service.domain.groups.metric_comparison import MetricComparison
-from glbandits.service.domain.groups.unit_outcomes import UnitLog, UnitOutcome
+from glbandits.service.domain.groups.unit_outcomes import UnitOutcome, closes_at
 
 COLUMNS = ("metric", "number", "at", "group", "share", "value", "predicted")
 NOTE = "Each bound of an interval is wrong at some look in at most 5 % of loops, however often one looks."
-
-
-class ExportedUnit(UnitLog):
-    """A unit with the outcome that the export has."""
-
-    def __init__(self, start: UnitStart, outcome: UnitOutcome) -> None:
-        super().__init__(start)
-        self._outcome = outcome
-
-    def outcome(self, name: str, settings: MetricSettings) -> UnitOutcome:  # noqa: ARG002
-        """Return the outcome."""
-        return self._outcome
 
 
 def compare_groups(folder: Path) -> GroupComparison | None:
@@ -72,13 +60,13 @@ def _reports(manifest: Manifest, table: pl.DataFrame) -> Iterator[MetricReport]:
         comparison = MetricComparison(settings=settings, after=0)
         for block in table.filter(pl.col("metric") == name).iter_slices(BLOCK):
             units = [
-                ExportedUnit(
+                (
                     UnitStart(first, since),
                     UnitOutcome(group == Group.TREATMENT, share, settings.scaled(value), tuple(predicted)),
                 )
                 for _, first, since, group, share, value, predicted in block.iter_rows()
             ]
-            comparison = comparison.with_units(name, units, units[-1].closes_at(settings))
+            comparison = comparison.with_units(name, units, closes_at(units[-1][0], settings))
         yield comparison.report(name, waiting=0)
 
 

@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from glbandits.common.version import __version__
+from glbandits.service.domain.events import Group
 from glbandits.service.runtime.service import Service
 
 MODEL_GAUGES = {
@@ -71,8 +72,9 @@ class ServiceMetrics(Collector):
             fallback.add_metric((name,), loop.guardrails.fallback)
             for metric, comparison in loop.guardrails.state.metrics.items():
                 alarm.add_metric((name, metric), comparison.alarm is not None)
-            for group, size in loop.guardrails.state.sizes().items():
-                units.add_metric((name, group), size)
+            counted = loop.guardrails.state.largest()
+            for group, mean in ((Group.TREATMENT, counted.treatment), (Group.CONTROL, counted.control)):
+                units.add_metric((name, group), mean.units)
         yield from (alarm, fallback, units)
 
     def _of_writer(self) -> Iterator[Metric]:

@@ -1,11 +1,13 @@
 """Comparisons of simulated units: false alarms and detection, looked at after every block."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
 from glbandits.service.domain.events import Group, LoggedDecision, LoggedReward, UnitStart
 from glbandits.service.domain.groups.experiment import Combination, GuardrailAction, MetricSettings
-from glbandits.service.domain.groups.metric_comparison import MetricComparison
+from glbandits.service.domain.groups.metric_comparison import MetricComparison, Units
 from glbandits.service.domain.groups.unit_outcomes import UnitLog
 from tests.service.helpers import decision
 
@@ -27,12 +29,16 @@ def unit_log(first: int, rng: np.random.Generator, share: float, rates: tuple[fl
     return unit
 
 
+def outcomes(units: Iterable[UnitLog]) -> Units:
+    return [(unit.start, unit.outcome("returned", SETTINGS)) for unit in units]
+
+
 def units_until_alarm(seed: int, units: int, share: float, rates: tuple[float, float]) -> int | None:
     """The units that were counted at the alarm; None if there was none."""
     rng, comparison = np.random.default_rng(seed), MetricComparison(settings=SETTINGS, after=0)
     for start in range(0, units, 160):
         page = [unit_log(10 * number + 1, rng, share, rates) for number in range(start, start + 160)]
-        comparison = comparison.with_units("returned", page, now=0)
+        comparison = comparison.with_units("returned", outcomes(page), now=0)
         if comparison.alarm is not None:
             return comparison.alarm.units
     assert not comparison.wrong_ratio
@@ -54,10 +60,10 @@ def test_loops_that_do_harm_are_found() -> None:
 def test_a_clear_harm_is_found_at_the_same_unit_whatever_the_pages() -> None:
     rng = np.random.default_rng(0)
     units = [unit_log(10 * number + 1, rng, 0.5, (0.9, 0.1)) for number in range(320)]
-    whole = MetricComparison(settings=SETTINGS, after=0).with_units("returned", units, now=5)
+    whole = MetricComparison(settings=SETTINGS, after=0).with_units("returned", outcomes(units), now=5)
     pieces = MetricComparison(settings=SETTINGS, after=0)
     for unit in units:
-        pieces = pieces.with_units("returned", [unit], now=5)
+        pieces = pieces.with_units("returned", outcomes([unit]), now=5)
     assert pieces == whole
     assert whole.alarm is not None
     assert whole.alarm.units < 320

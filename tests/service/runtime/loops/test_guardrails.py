@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -349,6 +350,34 @@ def test_a_damaged_document_is_counted_again(stopped: GuardedLoop, caplog: pytes
     assert stopped.guardrails.state.metrics["returned"].numbers == before.metrics["returned"].numbers
 
 
+def save_another_version(guarded: GuardedLoop) -> None:
+    state = guarded.guardrails.state
+    metrics = {name: replace(own, numbers=(0.0, *own.numbers[1:])) for name, own in state.metrics.items()}
+    body = msgspec.msgpack.encode(replace(state, metrics=metrics))
+    guarded.store.save_document(LOOP, GUARDRAILS, guarded.clock(), body)
+    guarded.guardrails = guarded.opened()
+
+
+def test_a_fallback_outlives_statistics_of_another_version(stopped: GuardedLoop) -> None:
+    before = stopped.guardrails.state
+    save_another_version(stopped)
+    assert stopped.guardrails.state == replace(before, metrics={})
+    stopped.look()
+    assert stopped.guardrails.state.metrics["returned"].numbers == before.metrics["returned"].numbers
+    assert stopped.guardrails.state.fallback == before.fallback
+
+
+def test_units_before_a_resume_are_not_counted_again(stopped: GuardedLoop) -> None:
+    stopped.guardrails.resume()
+    stopped.write([0.0] * 40)
+    stopped.wait()
+    stopped.look()
+    save_another_version(stopped)
+    stopped.look()
+    assert stopped.units_counted() == 40
+    assert not stopped.is_stopped()
+
+
 def test_settings_that_are_damaged_are_counted_again(stopped: GuardedLoop, caplog: pytest.LogCaptureFixture) -> None:
     metrics = stopped.guardrails.state.metrics
     damaged = replace(metrics["returned"], settings=replace(RETURNED, window="soon"))
@@ -357,21 +386,6 @@ def test_settings_that_are_damaged_are_counted_again(stopped: GuardedLoop, caplo
     assert "its guardrails cannot be read" in caplog.text
     stopped.look()
     assert stopped.is_stopped()
-
-
-def test_a_state_of_another_version_is_counted_again(stopped: GuardedLoop) -> None:
-    numbers = stopped.guardrails.state.metrics["returned"].numbers
-    stopped.guardrails._save(
-        replace(
-            stopped.guardrails.state,
-            metrics={"returned": replace(stopped.guardrails.state.metrics["returned"], numbers=numbers[1:])},
-        )
-    )
-    stopped.guardrails = stopped.opened()
-    assert not stopped.is_stopped()
-    stopped.look()
-    assert stopped.is_stopped()
-    assert stopped.guardrails.state.metrics["returned"].numbers == numbers
 
 
 def test_the_reward_waits_until_its_decisions_are_learned(guarded: GuardedLoop) -> None:
@@ -473,7 +487,7 @@ def test_a_wrong_sample_ratio_is_an_alarm(guarded: GuardedLoop, caplog: pytest.L
     ratio = guarded.guardrails.report(guarded.configuration).sample_ratio
     assert ratio is not None
     assert not ratio.alarm
-    assert ratio.sentence == "20.3% of 192 units are in control; the loop declares 20.0%."
+    assert ratio.sentence == "20.3% of 192 units are in control; 20.0% were expected."
     guarded.write([0.0] * 400, treated=True)
     guarded.wait()
     guarded.look()
@@ -484,6 +498,20 @@ def test_a_wrong_sample_ratio_is_an_alarm(guarded: GuardedLoop, caplog: pytest.L
     assert "cannot be trusted" in report.sentence
     assert "The groups do not have the sizes that were declared" in caplog.text
     assert "cannot be trusted" in guarded.guardrails.warnings()[0]
+
+
+def test_a_changed_share_changes_the_expected_ratio(guarded: GuardedLoop) -> None:
+    guarded.write([0.0] * 160)
+    for unit in range(160):
+        guarded.write([0.0], treated=unit % 2 > 0, control_share=0.5)
+    guarded.wait()
+    guarded.look()
+    guarded.configuration = replace(guarded.configuration, control=Control(share=0.1))
+    ratio = guarded.guardrails.report(guarded.configuration).sample_ratio
+    assert ratio is not None
+    assert not ratio.alarm
+    assert ratio.expected_share == 0.35
+    assert ratio.sentence == "35.0% of 320 units are in control; 35.0% were expected."
 
 
 def test_a_comparison_is_too_early_at_first(guarded: GuardedLoop) -> None:

@@ -64,7 +64,7 @@ class SampleRatio(ReportStruct, frozen=True, kw_only=True):
     treatment: int
     control: int
     expected_share: float
-    """The share of units in control that the loop declares now."""
+    """The mean share of control with which these units were assigned; without units, that of the loop."""
     alarm: bool
     sentence: str
 

@@ -1,8 +1,8 @@
 """The comparison of treatment with control by one metric: its state, its alarm, and its verdict in a sentence."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from glbandits.common.display.text_format import significant
 from glbandits.maths.online_statistics.group_difference import BLOCK, GroupDifference, GroupMean, UnitRows
-from glbandits.service.domain.events import as_datetime
+from glbandits.service.domain.events import UnitStart, as_datetime
 from glbandits.service.domain.groups.experiment import GuardrailAction, MetricSettings
 from glbandits.service.domain.groups.guardrail_report import ComparisonPoint, GroupReport, MetricReport
-from glbandits.service.domain.groups.unit_outcomes import UnitLog, UnitOutcome
+from glbandits.service.domain.groups.unit_outcomes import UnitOutcome, closes_at
 
 ALPHA, RATIO_ALPHA = 0.05, 0.01
 """The probability that a guardrail, or the check of the sample ratio, ever acts although nothing is wrong."""
@@ -22,6 +22,10 @@ MAX_POINTS = 200
 UNCERTAIN = "so no difference is certain"
 WIDEST = 0.5
 """While the interval is wider than this share of the range, it is too early for a verdict."""
+
+
+Units: TypeAlias = Iterable[tuple[UnitStart, UnitOutcome | None]]
+"""Units with their outcomes for a metric; None for a unit that does not count."""
 
 
 class Alarm(msgspec.Struct, frozen=True):
@@ -61,21 +65,17 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         """Return the statistic. Raises ValueError if the state comes from another version."""
         return GroupDifference.from_state(self.numbers) if self.numbers else GroupDifference()
 
-    def with_units(self, name: str, units: Sequence[UnitLog], now: int) -> "MetricComparison":
-        """Return the comparison with the next units. Units that do not count are passed.
+    def with_units(self, name: str, units: Units, now: int) -> "MetricComparison":
+        """Return the comparison with the next units, in the order of their first decisions.
 
-        Args:
-            name: the name of the metric.
-            units: the units, in the order of their first decisions.
-            now: the timestamp of an alarm.
+        `name` is that of the metric, and `now` the timestamp of an alarm.
         """
         comparison = self
-        for unit in units:
-            outcome = unit.outcome(name, self.settings)
+        for start, outcome in units:
             block = comparison.open_block if outcome is None else (*comparison.open_block, outcome)
-            comparison = replace(comparison, after=unit.start.first, open_block=block)
+            comparison = replace(comparison, after=start.first, open_block=block)
             if len(block) == BLOCK:
-                comparison = comparison._with_block(unit.closes_at(self.settings)).checked(name, now)
+                comparison = comparison._with_block(closes_at(start, self.settings)).checked(name, now)
         return comparison
 
     def _with_block(self, closed_at: int) -> "MetricComparison":

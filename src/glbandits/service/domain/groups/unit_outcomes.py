@@ -26,6 +26,11 @@ class UnitOutcome(NamedTuple):
     """`Decision.predicted` of its first decision."""
 
 
+def closes_at(start: UnitStart, settings: MetricSettings) -> int:
+    """Return the timestamp at which the window of a metric closes for a unit."""
+    return start.since + round(settings.seconds * SECOND)
+
+
 class UnitLog:
     """The part of the decisions of a unit that its numbers depend on: without features, so it is small.
 
@@ -54,13 +59,9 @@ class UnitLog:
                 numbers = self._numbers.setdefault(number.metric, [])
                 numbers.append((number.timestamp, number.sequence, number.value))
 
-    def closes_at(self, settings: MetricSettings) -> int:
-        """Return the timestamp at which the window of a metric closes."""
-        return self.start.since + round(settings.seconds * SECOND)
-
     def last_decision(self, settings: MetricSettings) -> int:
         """Return the largest sequence number of the decisions in the window of a metric; 0 if there is none."""
-        closes = self.closes_at(settings)
+        closes = closes_at(self.start, settings)
         return max((sequence for timestamp, sequence, _ in self._decisions if timestamp <= closes), default=0)
 
     def outcome(self, name: str, settings: MetricSettings) -> UnitOutcome | None:
@@ -76,7 +77,7 @@ class UnitLog:
 
     def number(self, name: str, settings: MetricSettings) -> float:
         """Return the number of the unit in the unit of the metric; it may be outside the range."""
-        closes = self.closes_at(settings)
+        closes = closes_at(self.start, settings)
         if name == REWARD:  # in the order of the log, also if a clock has stepped back
             made = sorted((sequence, reward) for at, sequence, reward in self._decisions if at <= closes)
             numbers = [reward for _, reward in made if reward is not None]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from glbandits.common.display.text_format import join_words
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.online_statistics.group_difference import GroupDifference
-from glbandits.service.domain.events import Group, as_datetime
+from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.groups.experiment import GuardrailAction, MetricSettings
 from glbandits.service.domain.groups.guardrail_report import Guardrails, MetricReport, SampleRatio
 from glbandits.service.domain.groups.metric_comparison import Alarm, MetricComparison, time_text
@@ -54,7 +54,7 @@ class GuardrailState(msgspec.Struct, frozen=True):
     assigned_since: int = 0
     """See `SavedLoop.assigned_since`. All comparisons start again when it changes."""
     resumed: int = 0
-    """The number of fallbacks that a person has ended."""
+    """The last decision before a person ended a fallback; 0 if nobody has. Later units have new groups."""
 
     @property
     def wrong_ratio(self) -> bool:
@@ -65,11 +65,10 @@ class GuardrailState(msgspec.Struct, frozen=True):
         """Return the alarms of metrics by name."""
         return {name: own.alarm for name, own in self.metrics.items() if own.alarm is not None}
 
-    def sizes(self) -> dict[Group, int]:
-        """Return the units in each group, by the metric with the most units: the one with the shortest window."""
+    def largest(self) -> GroupDifference:
+        """Return the comparison with the most units: that of the metric with the shortest window."""
         differences = [own.difference() for own in self.metrics.values()]
-        largest = max(differences, key=lambda difference: difference.units, default=GroupDifference())
-        return {Group.TREATMENT: largest.treatment.units, Group.CONTROL: largest.control.units}
+        return max(differences, key=lambda difference: difference.units, default=GroupDifference())
 
 
 class LoopGuardrails:
@@ -118,14 +117,16 @@ class LoopGuardrails:
             return
         document = self._store.latest_document(self._name, GUARDRAILS)
         self._version = 0 if document is None else document.version
+        state = GuardrailState()
         try:
-            state = GuardrailState() if document is None else msgspec.msgpack.decode(document.body, type=GuardrailState)
+            if document is not None:
+                state = msgspec.msgpack.decode(document.body, type=GuardrailState)
             for name, comparison in state.metrics.items():
                 comparison.settings.check(name)
                 comparison.difference()
         except (msgspec.MsgspecError, ValueError) as error:
             log.error("Loop %s: its guardrails cannot be read (%s). They count the log again.", self._name, error)
-            state = GuardrailState()
+            state = replace(state, metrics={})  # a fallback stays
         self.state = state
 
     def look(self, configuration: LoopConfig, assigned_since: int, learned_through: int) -> None:
@@ -168,7 +169,7 @@ class LoopGuardrails:
             if document.version < assigned_since or declared is None or not fresh.counts_like(declared):
                 break
             since = document.timestamp
-        return self._store.last_sequence(self._name, before=since)
+        return max(self._store.last_sequence(self._name, before=since), self.state.resumed)
 
     def _checked(self, metrics: dict[str, MetricComparison], assigned_since: int) -> GuardrailState:
         """Return the state with new comparisons, and with the consequences of their alarms."""
@@ -210,7 +211,7 @@ class LoopGuardrails:
                     name: MetricComparison(settings=own.settings, after=after)
                     for name, own in self.state.metrics.items()
                 }
-                resumed = replace(self.state, metrics=metrics, fallback=None, resumed=self.state.resumed + 1)
+                resumed = replace(self.state, metrics=metrics, fallback=None, resumed=after)
                 if self._save(resumed):
                     log.warning("Loop %s was resumed: it decides again.", self._name)
                     return
@@ -270,10 +271,13 @@ def _verdict(state: GuardrailState, metrics: Sequence[MetricReport], *, is_off: 
 
 
 def _sample_ratio(state: GuardrailState, share: float) -> SampleRatio:
-    sizes, sentence = state.sizes(), "No units are counted yet."
-    if units := sum(sizes.values()):
-        found = sizes[Group.CONTROL] / units
-        sentence = f"{found:.1%} of {units:,} units are in control; the loop declares {share:.1%}."
+    counted, sentence = state.largest(), "No units are counted yet."
+    treatment, control = counted.treatment.units, counted.control.units
+    if units := counted.units:
+        share = round(counted.expected_share, 6)
+        sentence = f"{control / units:.1%} of {units:,} units are in control; {share:.1%} were expected."
     if state.wrong_ratio:
         sentence += f" {WRONG_RATIO}"
-    return SampleRatio(**sizes, expected_share=share, alarm=state.wrong_ratio, sentence=sentence)
+    return SampleRatio(
+        treatment=treatment, control=control, expected_share=share, alarm=state.wrong_ratio, sentence=sentence
+    )

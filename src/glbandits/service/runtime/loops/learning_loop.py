@@ -359,8 +359,7 @@ class Loop:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         if model is not None and drops_older_bases:
             bodies[INVALIDATING] = msgspec.json.encode(Invalidating(model.epoch))
-        older = [BASE, INVALIDATING] if drops_older_bases else []
-        if not self._documents.save(bodies, latest_only=older):
+        if not self._documents.save(bodies, latest_only=(BASE, INVALIDATING) if drops_older_bases else ()):
             return False
         self.configuration = configuration or self.configuration
         if model is not None:

@@ -65,7 +65,9 @@ class UnitCounter:
             units: dict[int, UnitLog] = {}  # metrics with the same window share them
             pages = {name: self._page(name, metrics[name], units, now, last, learned_through) for name in behind}
             for name, page in pages.items():
-                metrics[name] = metrics[name].with_units(name, page, now)
+                settings = metrics[name].settings
+                outcomes = ((unit.start, unit.outcome(name, settings)) for unit in page)
+                metrics[name] = metrics[name].with_units(name, outcomes, now)
             behind = [name for name, page in pages.items() if len(page) == PAGE]
             if self._monotonic() > end:
                 break

@@ -1,17 +1,18 @@
-"""The page docs/policies.md: costs, guarantees, settings and grids of all policies, from their classes."""
+"""Write docs/policies.md, the costs and settings of all policies: `python tools/write_policies.py`."""
 
-import inspect
-from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+from glbandits.cli.commands.policies import default_settings
 from glbandits.common.display.data_table import DataTable
 from glbandits.maths.links import LINKS
 from glbandits.policies import POLICIES
 from glbandits.policies.contract.policy_checks import accepted_links
 
+PAGE = Path(__file__).parent.parent / "docs/policies.md"
 HEAD = """# Policies
 
-`glb policies --markdown` generates this page from the code, and a test checks that it is up to date.
+`python tools/write_policies.py` generates this page from the code, and a test checks that it is up to date.
 
 - **Costs** are orders of growth in K (arms), d (features) and t (distinct arms pulled so far, which stops growing if
   the set of arms is fixed). M and n are settings.
@@ -45,8 +46,8 @@ COLUMNS = "id", "to choose", "to learn", "memory", "sparse", "links", "guarantee
 SETTING_COLUMNS = "id", "settings (defaults)", "grid"
 
 
-def policies_markdown() -> str:
-    """Return the page docs/policies.md."""
+def policies_page() -> str:
+    """Return the page."""
     costs, settings = [], []
     for name, kind in POLICIES.items():
         info, page = kind.info, f"[`{name}`](theory/{kind.info.page or name}.md)"
@@ -58,16 +59,6 @@ def policies_markdown() -> str:
     return "\n".join([HEAD, first, "", "## Settings and grids", "", second, FOOT])
 
 
-def policy_summary(kind: Any) -> str:
-    """Return the first sentence of a policy's docstring."""
-    return (inspect.getdoc(kind) or "").split("\n\n")[0].replace("\n", " ")
-
-
-def default_settings(kind: Any) -> list[str]:
-    """Return the settings of a policy with their defaults, as `name=value`."""
-    return [f"{field.name}={field.default}" for field in fields(kind)]
-
-
 def _grid(kind: Any) -> str:
     listed = [f"{setting}: {', '.join(f'{value:g}' for value in values)}" for setting, values in kind.grid.items()]
     return "; ".join(listed) or "-"
@@ -76,3 +67,7 @@ def _grid(kind: Any) -> str:
 def _links(kind: Any) -> str:
     links = accepted_links(kind())
     return "any" if len(links) == len(LINKS) else ", ".join(links)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(policies_page(), encoding="utf-8")

@@ -1,0 +1,55 @@
+"""The file of a saved PromptRouter: a zip archive of model files and a JSON document."""
+
+import io
+import json
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile, ZipFile
+
+from glbandits.bandit import Bandit
+from glbandits.common.atomic_files import write_atomically
+from glbandits.common.errors import ModelFileError
+
+VERSION = 1
+"""The version of the format."""
+DOCUMENT, QUALITY, COSTS = "router.json", "quality.safetensors", "costs-{}.safetensors"
+
+
+class RouterParts(NamedTuple):
+    """What a saved router consists of."""
+
+    document: dict[str, Any]
+    """Settings, models and pending decisions."""
+    quality: Bandit
+    costs: Sequence[Bandit]
+    """One for each model."""
+
+
+def write_router(path: str | PathLike[str], parts: RouterParts) -> None:
+    """Replace the file atomically."""
+    content = io.BytesIO()
+    with ZipFile(content, "w") as archive:
+        archive.writestr(DOCUMENT, json.dumps({"version": VERSION, **parts.document}))
+        archive.writestr(QUALITY, parts.quality.to_bytes())
+        for model, bandit in enumerate(parts.costs):
+            archive.writestr(COSTS.format(model), bandit.to_bytes())
+    write_atomically(path, content.getvalue())
+
+
+def read_router(path: str | PathLike[str]) -> RouterParts:
+    """Read a file. Raises ModelFileError if it is missing, damaged or of a newer version."""
+    try:
+        with ZipFile(Path(path)) as archive:
+            document = json.loads(archive.read(DOCUMENT))
+            if document["version"] > VERSION:
+                raise ModelFileError(f"{path} has router format {document['version']}. Upgrade glbandits to load it")
+            costs = [Bandit.from_bytes(archive.read(COSTS.format(model))) for model in range(len(document["models"]))]
+            return RouterParts(document, Bandit.from_bytes(archive.read(QUALITY)), costs)
+    except FileNotFoundError:
+        raise ModelFileError(f"there is no file {path}. Check the path") from None
+    except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path} is not a complete file of PromptRouter.save ({error}). Load a copy") from None

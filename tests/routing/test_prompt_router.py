@@ -1,0 +1,342 @@
+"""PromptRouter: probabilities, feedback, budgets, models that come and go, sessions, saving."""
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits import Budget, FeatureMap, InvalidInput, ModelFileError, UnknownName
+from glbandits.routing import PromptRouter, Route
+
+MODELS = {"small": 0.03, "medium": 0.5, "large": 15.0}
+QUALITY = {"small": 0.7, "medium": 0.9, "large": 0.95}
+
+
+@pytest.fixture(autouse=True)
+def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+
+
+def router(budget: float | Budget | None = 0.3, **settings: Any) -> PromptRouter:
+    return PromptRouter(MODELS, budget, **({"features": 2, "seed": 7} | settings))
+
+
+def play(router: PromptRouter, n: int, seed: int = 0, quality: dict[str, float] = QUALITY) -> list[Route]:
+    """Route n prompts. A positive first feature makes the small model as good as the others."""
+    rng, routes = np.random.default_rng(seed), []
+    for x in rng.normal(size=(n, 2)):
+        routes.append(router.route(x))
+        name = routes[-1].model
+        mean = 0.9 if name == "small" and x[0] > 0 else quality[name]
+        judged = float(np.clip(mean + 0.1 * rng.normal(), 0, 1))
+        router.feedback(routes[-1].event_id, judged, MODELS[name] * float(rng.lognormal(-0.02, 0.2)))
+    return routes
+
+
+def test_route_draws_models_with_the_logged_probability() -> None:
+    trained = router(floor=0.3)
+    play(trained, 200)
+    seen: Counter[str] = Counter()
+    for number in range(2000):
+        route = trained.route([0.0, 0.0], event_id=str(number))
+        trained.budget = Budget(0.3, price=0.1)  # the same decision again
+        seen[route.model] += 1
+    probabilities = {route.model: route.probability for route in (trained.route([0.0, 0.0]) for _ in range(60))}
+    for name, count in seen.items():
+        p = probabilities[name]
+        assert abs(count / 2000 - p) < 4 * math.sqrt(p * (1 - p) / 2000) + 1e-9
+
+
+def test_mean_cost_stays_at_the_limit_after_1000_prompts() -> None:
+    for limit in (0.1, 0.3, 2.0):
+        trained, names = router(limit, floor=0.02), []
+        names = [route.model for route in play(trained, 1200)]
+        costs = np.cumsum([MODELS[name] for name in names]) / np.arange(1, 1201)
+        assert costs[1000:].max() <= 1.02 * limit
+
+
+def test_money_goes_to_the_prompts_that_need_it() -> None:
+    trained = router(0.25)
+    play(trained, 800)
+    rng, spent = np.random.default_rng(5), {True: 0, False: 0}
+    for x in rng.normal(size=(300, 2)):
+        spent[bool(x[0] > 0)] += trained.route(x).model != "small"
+    assert spent[False] > 3 * spent[True]
+
+
+def test_first_decisions_are_cheap_and_random_only_by_the_floor() -> None:
+    new = router(0.3, floor=0.1)
+    routes = [new.route([0.0, 0.0]) for _ in range(50)]
+    assert all(route.probability == pytest.approx(0.95) for route in routes if route.model == "small")
+    assert all(route.model != "large" for route in routes)  # it costs 50 times the limit
+
+
+def test_without_budget_the_best_model_wins() -> None:
+    trained = router(None)
+    names = [route.model for route in play(trained, 600, quality=QUALITY | {"large": 1.0})]
+    assert Counter(names[300:]).most_common(1)[0][0] == "large"
+
+
+def test_default_answers_until_others_are_known() -> None:
+    careful = router(0.6, default="medium", floor=0.0)
+    assert {careful.route([0.0, 0.0]).model for _ in range(20)} == {"medium"}
+    play(careful, 50)
+    assert {careful.route([0.0, 0.0]).model for _ in range(20)} == {"medium"}
+    careful.warm_start(
+        np.random.default_rng(0).normal(size=(120, 2)), np.full((120, 3), 0.9), np.tile([0.03, 0.5, 15.0], (120, 1))
+    )
+    assert careful.route([0.0, 0.0]).model == "small"
+    with pytest.raises(UnknownName, match="unknown model 'tiny'"):
+        router(default="tiny")
+
+
+def test_quality_and_cost_may_come_apart_late_or_never() -> None:
+    new = router()
+    first, second, third = (new.route([0.1, 0.2]).event_id for _ in range(3))
+    new.feedback(third, cost=0.02)
+    new.feedback(first, quality=0.9)
+    new.feedback(third, quality=0.5)
+    with pytest.raises(InvalidInput, match="without complete feedback"):
+        new.feedback(third, quality=0.5)
+    with pytest.raises(InvalidInput, match=r"has the quality 0\.9 already"):
+        new.feedback(first, quality=0.8, cost=0.1)
+    new.feedback(first, cost=0.1)
+    assert second
+
+
+@pytest.mark.parametrize(
+    ("quality", "cost", "words"),
+    [
+        (1.2, None, "quality must be a finite number"),
+        (math.nan, None, "quality"),
+        (0.5, math.nan, "cost must be a finite number"),
+        (0.5, -1.0, "cost"),
+        ("good", None, "quality"),
+    ],
+)
+def test_bad_feedback_changes_nothing(quality: Any, cost: Any, words: str) -> None:
+    new, same = router(), router()
+    event = new.route([0.1, 0.2], event_id="e")
+    same.route([0.1, 0.2], event_id="e")
+    with pytest.raises(InvalidInput, match=words):
+        new.feedback(event.event_id, quality, cost)
+    for each in (new, same):
+        each.feedback("e", 0.5, 0.1)
+    assert [new.route([1.0, 0.0], event_id=str(i)) for i in range(20)] == [
+        same.route([1.0, 0.0], event_id=str(i)) for i in range(20)
+    ]
+
+
+def test_unknown_and_old_events_are_refused() -> None:
+    new = router(memory=3)
+    events = [new.route([0.0, 0.0]).event_id for _ in range(5)]
+    for event_id in ("never", events[0], events[1]):
+        with pytest.raises(InvalidInput, match="one of the last 3 decisions"):
+            new.feedback(event_id, 0.5)
+    new.feedback(events[2], 0.5, 0.1)
+    with pytest.raises(InvalidInput, match="event_id must be new"):
+        new.route([0.0, 0.0], event_id=events[4])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ([1.0], "must be 2 numbers"),
+        ([math.nan, 0.0], "prompt"),
+        ("text", "prompt"),
+        (None, "prompt"),
+        ([[1.0, 2.0]], "prompt"),
+    ],
+)
+def test_bad_prompts_are_refused(prompt: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        router().route(prompt)
+
+
+def test_text_prompts_and_fields() -> None:
+    text = PromptRouter(MODELS, 0.3, seed=1)
+    assert text.route("a question")
+    assert text.route("")
+    assert text.route("é" * 100_000)
+    with pytest.raises(InvalidInput):
+        text.route(5)
+    fields = PromptRouter(MODELS, 0.3, features=FeatureMap(context={"kind": "text", "tokens": "number"}), seed=1)
+    assert fields.route({"kind": "code", "tokens": 50}).model in MODELS
+
+
+def test_a_new_model_is_tried_and_a_retired_one_is_not() -> None:
+    trained = PromptRouter({"small": 0.03}, 0.6, features=2, seed=3)
+    play(trained, 200)
+    trained.add("medium", 0.4)
+    names = [route.model for route in play(trained, 300)]
+    assert Counter(names)["medium"] > 60
+    pending = next(route for route in (trained.route([-1.0, 0.0]) for _ in range(50)) if route.model == "medium")
+    trained.retire("medium")
+    assert trained.models == ["small"]
+    assert {trained.route([-1.0, 0.0]).model for _ in range(50)} == {"small"}
+    trained.feedback(pending.event_id, 0.9, 0.4)
+    trained.add("medium", 0.4)
+    assert trained.models == ["small", "medium"]
+
+
+def test_models_that_cannot_be_changed_are_named() -> None:
+    new = router(default="small", room=3)
+    for call, words in (
+        (lambda: new.add("small", 1.0), "already"),
+        (lambda: router(room=4).add("", 1.0), "name"),
+        (lambda: new.add("x", math.nan), "cost"),
+        (lambda: new.retire("small"), "default"),
+        (lambda: new.retire("none"), "unknown model"),
+        (lambda: new.set_cost("large", 0.0), "above 0"),
+        (lambda: new.route([0.0, 0.0], among=["none"]), "unknown model"),
+        (lambda: new.route([0.0, 0.0], among=[]), "at least one"),
+        (lambda: new.add("x", 1.0), "room for 3 models"),
+    ):
+        with pytest.raises((InvalidInput, UnknownName), match=words):
+            call()
+
+
+def test_only_available_models_are_chosen() -> None:
+    trained = router(0.6, floor=0.5)
+    play(trained, 100)
+    routes = [trained.route([0.0, 0.0], among=["medium", "large"]) for _ in range(50)]
+    assert "small" not in {route.model for route in routes}
+    assert all(0 < route.probability <= 1 for route in routes)
+
+
+def test_expected_costs_follow_prices_at_once() -> None:
+    trained = router(0.6)
+    play(trained, 300)
+    before = trained.predict([0.0, 0.0])["medium"][1]
+    trained.set_cost("medium", 1.0)
+    assert trained.predict([0.0, 0.0])["medium"][1] == pytest.approx(2 * before)
+
+
+def test_sessions_keep_their_model(tmp_path: Path) -> None:
+    trained = router(0.3, floor=0.5, log=tmp_path)
+    play(trained, 100)
+    first = {str(i): trained.route([0.0, 0.0], session=str(i)).model for i in range(30)}
+    again = {str(i): trained.route([1.0, 1.0], session=str(i)) for i in range(30)}
+    assert {name: route.model for name, route in again.items()} == first
+    assert {route.probability for route in again.values()} == {1.0}
+    trained.write_log()
+    log = pl.read_parquet(tmp_path / "*.parquet")
+    assert log["drawn"].sum() == 130
+    assert len(log) == 160
+    trained.retire("medium")
+    moved = [name for name, model in first.items() if model == "medium"]
+    assert moved
+    assert all(trained.route([0.0, 0.0], session=name).model != "medium" for name in moved)
+
+
+def test_log_has_every_decision_once_with_its_feedback(tmp_path: Path) -> None:
+    trained = router(0.3, log=tmp_path / "log", memory=20)
+    routes = play(trained, 1500)
+    open_events = [trained.route([0.0, 0.0]).event_id for _ in range(30)]
+    trained.feedback(open_events[-1], cost=0.2)
+    trained.write_log()
+    assert len(list((tmp_path / "log").iterdir())) >= 2
+    log = pl.read_parquet(tmp_path / "log" / "*.parquet")
+    assert sorted(log["event_id"]) == sorted([*(route.event_id for route in routes), *open_events])
+    rows = {row["event_id"]: row for row in log.iter_rows(named=True)}
+    for route in routes:
+        row = rows[route.event_id]
+        assert row["probability"] == route.probability == row["probabilities"][row["models"].index(route.model)]
+        assert sum(row["probabilities"]) == pytest.approx(1.0)
+        assert row["quality"] is not None
+        assert row["cost"] is not None
+        assert len(row["features"]) == 3
+    assert rows[open_events[-1]]["cost"] == 0.2
+    assert rows[open_events[-1]]["quality"] is None
+
+
+def test_saved_router_continues_exactly(tmp_path: Path) -> None:
+    path, trained = tmp_path / "router.zip", router(0.3, floor=0.2, default="small")
+    play(trained, 150)
+    trained.retire("large")
+    pending = trained.route([0.3, 0.3], session="s", event_id="pending")
+    trained.save(path)
+    loaded = PromptRouter.load(path)
+    for each in (trained, loaded):
+        each.feedback(pending.event_id, 0.7, 0.1)
+    for number, x in enumerate(np.random.default_rng(1).normal(size=(100, 2))):
+        one, two = (each.route(x, event_id=str(number), session=f"s{number % 9}") for each in (trained, loaded))
+        assert one == two
+        for each in (trained, loaded):
+            each.feedback(str(number), 0.5, 0.2)
+    assert loaded.models == ["small", "medium"]
+    assert loaded.budget == trained.budget
+
+
+def test_files_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "router.zip"
+    with pytest.raises(ModelFileError, match="there is no file"):
+        PromptRouter.load(path)
+    router().save(path)
+    content = path.read_bytes()
+    for damaged in (b"", b"text", content[: len(content) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(ModelFileError, match="not a complete file"):
+            PromptRouter.load(path)
+    changes: list[dict[str, Any]] = [
+        {"version": 2},
+        {"models": {"a": 1.0}},
+        {"events": [{}]},
+        {"random": 5},
+        {"settings": {}},
+    ]
+    for change in changes:
+        path.write_bytes(content)
+        with ZipFile(path) as archive:
+            parts = {name: archive.read(name) for name in archive.namelist()}
+        parts["router.json"] = json.dumps(json.loads(parts["router.json"]) | change).encode()
+        with ZipFile(path, "w") as archive:
+            for name, part in parts.items():
+                archive.writestr(name, part)
+        with pytest.raises(ModelFileError):
+            PromptRouter.load(path)
+
+
+def test_benchmark_sets_a_price_that_meets_the_budget() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    quality = np.column_stack([np.where(X[:, 0] > 0, 0.9, 0.6), np.full(150, 0.9), np.full(150, 0.92)])
+    costs = np.tile([0.03, 0.5, 15.0], (150, 1))
+    quality[::7, 1] = math.nan
+    warm = router(0.3, floor=0.0)
+    warm.warm_start(X, quality, costs)
+    names = [warm.route(x).model for x in X]
+    spent = np.mean([MODELS[name] for name in names])
+    assert spent == pytest.approx(0.3, rel=0.1)
+    for bad in (quality[:, :2], quality + 1.0):
+        with pytest.raises(InvalidInput, match="quality"):
+            warm.warm_start(X, bad, costs)
+
+
+def test_absurd_costs_do_not_rule_for_long() -> None:
+    trained = router(0.3)
+    play(trained, 300)
+    event = trained.route([0.0, 0.0])
+    trained.feedback(event.event_id, 0.5, 1e40)
+    names = [route.model for route in play(trained, 400)]
+    assert set(names) <= set(MODELS)
+    assert names.count("large") == 0
+    assert all(math.isfinite(cost) for _, cost in trained.predict([0.0, 0.0]).values())
+
+
+def test_threads_share_a_router(tmp_path: Path) -> None:
+    shared = router(0.3, log=tmp_path)
+    threads = [Thread(target=play, args=(shared, 100, seed)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    shared.write_log()
+    assert len(pl.read_parquet(tmp_path / "*.parquet")) == 800
