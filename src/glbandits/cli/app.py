@@ -42,6 +42,7 @@ COMMANDS = {
     "power": Entry("lab", "Tell how many units a guardrail needs to find a change."),
     "relearn": Entry("serve", "Learn the log of a loop again, and replace its model."),
     "replay": Entry("serve", "Repeat every decision of a service's log, and compare."),
+    "route": Entry("lab", "Audit the log of a router for language models."),
     "serve": Entry("serve", "Run the Rank/Reward service."),
     "simulate": Entry("lab", "Play policies on a synthetic problem, and plot their regret."),
     "slates": Entry("lab", "Estimate the reward of slates under other policies, from a log."),
