@@ -23,6 +23,7 @@ NAMES = (
     "outliers",
     "defaults",
     "payoffs",
+    "routing",
     "paper_grid",
     "progressive_replay",
     "evaluation",

@@ -32,6 +32,7 @@ SAME_GROUP = {
     "tests/policies/algorithms/test_optimist.py": "optimist",
     "tests/policies/shared/test_half_life_selection.py": "optimist",
     "tests/test_drift_benchmark.py": "optimist",
+    "tests/test_routing_benchmark.py": "optimist",
     "tests/lab/paper/test_cost.py": "cost",
     "tests/lab/paper/test_theory.py": "cost",
     "tests/evaluation/test_policy_comparison.py": "evaluation report",
