@@ -4,14 +4,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 
 from glbandits import UnknownName
 from glbandits.evaluation import Columns, evaluate, open_log, read_export
+from glbandits.maths.links import find_link
 from glbandits.service.domain.events import Decision, Reward
-from glbandits.service.domain.groups.experiment import Combination, MetricSettings
+from glbandits.service.domain.groups.experiment import MetricSettings
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.export import loop_export
@@ -24,7 +26,7 @@ from tests.service.helpers import decision, metric, reward
 ROWS, WINDOW, NOW = 60, 100, 1_000 * SECOND
 METRICS = {
     "cost": MetricSettings(range=(0, 10), good="lower", window=WINDOW),
-    "returned": MetricSettings(range=(0, 9), window=WINDOW, combine=Combination.SUM, default=0.5),
+    "returned": msgspec.convert({"range": (0, 9), "window": WINDOW, "combine": "sum", "default": 0.5}, MetricSettings),
 }
 
 
@@ -79,7 +81,7 @@ def test_metric_is_evaluated_as_reward_without_payoffs(store: SqliteStore, tmp_p
     log = open_log(folder, Columns(reward="metric:cost"))
     assert [evaluate(log, f"arm:{arm}", "snips")["snips"].value for arm in "abc"] == [4.0, 1.0, 1.0]
     result = evaluate(log, "arm:a", "snips")
-    assert (result.unit, log.link.name) == ("reward", "identity")
+    assert (result.unit, find_link(next(iter(log.blocks())).link).name) == ("reward", "identity")
     with pytest.raises(UnknownName, match="unknown reward 'metric:costs'; did you mean 'metric:cost'"):
         read_export(folder, reward="metric:costs")
 
