@@ -41,7 +41,7 @@ CONFIGURATION = {
     "rewardWait": "1s",  # as long as your judge may need
     "modelUpdate": 0.2,
     "exploration": 0.1,  # the share of random decisions, which the audit needs
-    "width": 128,  # hashed features: a few times models * (numbers in the embedding + 1)
+    "rewardRange": [0, 1],
     "sticky": True,  # a conversation keeps its model
     "metrics": {"cost": {"range": [0, 50], "good": "lower", "window": "3s", "action": "none"}},
 }

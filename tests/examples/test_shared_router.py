@@ -8,19 +8,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples.shared_router import CONFIGURATION, MODELS, simulated_prompts
+from examples.shared_router import MODELS, simulated_prompts
 
+from glbandits import Bandit, Optimist
+from glbandits.common.arrays import Floats
 from glbandits.evaluation import read_export
+from glbandits.features import Hashing
 from glbandits.service.domain.loop_config import LoopConfig
 
 PROGRAM = Path(__file__).parent.parent.parent / "examples/shared_router.py"
 
 
-def test_loop_crosses_each_model_with_the_prompt() -> None:
-    # A constant, 8 numbers of the embedding, and for each model its name and its products with the 8 numbers.
-    width = CONFIGURATION["width"]
-    assert isinstance(width, int)
-    assert 9 + len(MODELS) * 9 < width <= LoopConfig().width
+def test_loop_learns_coefficients_of_each_model_for_the_embedding() -> None:
+    _, [embedding], *_ = simulated_prompts(1, gateway=1)
+    bandit = Bandit(Optimist(link="identity"), dim=LoopConfig().width, seed=0)
+    hashing = Hashing(width=bandit.dim)
+
+    def rows(values: list[float]) -> Floats:
+        return hashing.vectors({"embedding": values}, [{"model": name, "_cost": 1.0} for name in MODELS])
+
+    for sign in (1.0, -1.0) * 100:  # small is good for one prompt, and medium for the opposite one
+        features = rows((sign * embedding).tolist())
+        bandit.learn_batch(features[:2], [0.5 + sign / 2, 0.5 - sign / 2])
+    for sign in (1.0, -1.0):
+        small, medium = bandit.predict(rows((sign * embedding).tolist()))[:2]
+        assert sign * (small - medium) > 0.8
 
 
 def test_conversations_have_several_prompts_of_one_gateway() -> None:
