@@ -74,7 +74,7 @@ def route(gateway: int, url: str, key: str, n: int, limit: float) -> list[int]:
                 values=np.ones(len(MODELS)),
                 costs=budget.price * expected,
                 excluded=np.flatnonzero(expected > affordable).tolist(),
-                unit=f"{gateway}-{conversation}",
+                unit=f"{os.getpid()}-{conversation}",
             )
             quality, cost = qualities[decided.arm], real_costs[decided.arm]  # here you ask the model, and the judge
             client.reward(decided.event_id, quality)
