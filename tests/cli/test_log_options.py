@@ -54,7 +54,7 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
         (open_bandit, {"sparse": True}, "sparse"),
         (store, {"crosses": ()}, "crosses"),
         (store, {"columns": context}, "Columns.context"),
-        (store, {"columns": Columns(reward="click")}, "Columns.reward"),
+        (store, {"columns": Columns(propensity="p")}, "Columns.propensity"),
     ]
     for address, settings, name in cases:
         with pytest.raises(InvalidInput, match=f"{name} does not apply to") as caught:

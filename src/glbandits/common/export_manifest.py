@@ -8,6 +8,8 @@ import msgspec
 from glbandits.common.errors import InvalidInput
 
 MANIFEST = "manifest.json"
+METRIC = "metric:"
+"""The columns of metrics have this prefix before the name of the metric."""
 
 
 class ExportedFile(msgspec.Struct, frozen=True):

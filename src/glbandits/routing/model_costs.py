@@ -18,7 +18,22 @@ class ModelCosts:
     """Predicts costs as the declared cost of a model times exp(x'theta), with a theta for each model.
 
     What is learned is the ratio of observed and declared cost: mostly how many tokens a prompt needs. So a change of
-    prices, which changes the declared cost, changes all predictions at once.
+    prices, which changes the declared cost, changes all predictions at once. Models are numbered from 0, in the order
+    in which they were added. Not thread-safe.
+
+    Args:
+        dim: the number of features of a prompt, with a constant 1.
+
+    >>> import numpy as np
+    >>> costs = ModelCosts(dim=2)
+    >>> costs.add(0.03, typical=np.array([1.0, 0.0]))
+    >>> costs.add(0.9, typical=np.array([1.0, 0.0]))
+    >>> X = np.array([[1.0, 1.0], [1.0, -1.0]])
+    >>> for _ in range(50):
+    ...     costs.learn(1, X, np.array([1.2, 0.6]))
+    >>> costs.predict(X).round(2)
+    array([[0.03, 1.21],
+           [0.03, 0.61]])
     """
 
     def __init__(self, dim: int) -> None:

@@ -292,7 +292,9 @@ def test_columns_of_an_export_are_fixed(folder: Path) -> None:
         assert isinstance(open_log(folder / "log", columns), ServiceExport)
     clustered = open_log(folder / "log", Columns(cluster="event_id"))
     assert next(iter(clustered.blocks())).clusters is not None
-    with pytest.raises(InvalidInput, match="Columns.reward does not apply to"):
+    with pytest.raises(InvalidInput, match="Columns.propensity does not apply to"):
+        open_log(folder / "log", Columns(propensity="p"))
+    with pytest.raises(UnknownName, match="unknown reward 'click'"):
         open_log(folder / "log", Columns(reward="click"))
     with pytest.raises(InvalidInput, match="has no column 'user'"):
         open_log(folder / "log", Columns(cluster="user"))

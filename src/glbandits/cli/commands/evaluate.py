@@ -136,7 +136,7 @@ def evaluate_command(
         raise InvalidInput(
             f"each reward has one range; got {len(reward_range)} ranges for {', '.join(reward)}", field="reward_range"
         )
-    if payoffs is not None and len(reward) > 1:
+    if payoffs and len(reward) > 1:
         raise InvalidInput(
             f"--payoffs needs one reward, whose value it gives; got {', '.join(reward)}. Name one", field="reward"
         )

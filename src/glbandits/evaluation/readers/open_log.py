@@ -148,6 +148,8 @@ def fixed_settings(
     for field in columns.renamed:
         if field == "Columns.cluster" and "cluster" in known:
             arguments["cluster"] = columns.cluster
+        elif field == "Columns.reward" and "reward" in known:
+            arguments["reward"] = columns.reward
         elif not (name == "export" and columns.features == "features" and field == "Columns.features"):
             refused.append(field)
     if refused:

@@ -12,13 +12,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import InvalidInput
-from glbandits.common.export_manifest import Manifest, RunningPolicy, read_manifest
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.export_manifest import METRIC, Manifest, RunningPolicy, read_manifest
 from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArmNames, RowArms
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, inferred_link
@@ -41,6 +42,8 @@ SPARSE: tuple[str, ...] = ("feature_counts", "feature_indices", "feature_values"
 """The columns with the features of the actions as sparse rows."""
 FIELDS: tuple[str, ...] = ("context", "action_fields")
 """The columns with the fields of the request and of its actions as JSON."""
+REWARD = "reward"
+"""The column of the reward that the loop learned."""
 PAYOFFS: tuple[str, ...] = ("values", "costs")
 """The columns with the values and costs of the actions."""
 GROUPS: tuple[str, ...] = ("mode", "group", "fallback", "repeats")
@@ -77,6 +80,7 @@ def read_export(
     features: Any = None,
     sparse: bool | None = None,
     payoffs: bool = True,
+    reward: str = REWARD,
 ) -> "ServiceExport":
     """Read the log that `glb export` wrote to a folder. The log may be larger than memory.
 
@@ -91,7 +95,9 @@ def read_export(
             fields of the requests. By default, the features are those of the present model of the loop.
         sparse: whether arms are `SparseArms`. By default as in the export, or above 4,096 features.
         payoffs: whether the values and costs of the actions are read, if a decision has them. In decisions without
-            them, every value is 1 and every cost 0, as the service decided.
+            them, every value is 1 and every cost 0, as the service decided. Those of a metric are never read.
+        reward: the column that is evaluated: "reward", or that of a metric, such as "metric:latency_ms". Decisions
+            whose window of the metric was open at the export are left out, and a warning says how many.
 
     Raises InvalidInput if the folder has no complete export, or if `features` is given and the export has no fields.
     """
@@ -128,10 +134,13 @@ def read_export(
         if undrawn is not None:
             _warn_of_undrawn(table, undrawn)
             table = table.filter(_is_drawn(undrawn))
-        payoff_columns = PAYOFFS if payoffs and _has_payoffs(table) else ()
+        if reward != REWARD:
+            table = _with_numbers(table, reward)
+            running = None if running is None else msgspec.structs.replace(running, reward_range=None)
+        payoff_columns = PAYOFFS if payoffs and reward == REWARD and _has_payoffs(table) else ()
         arms = pl.col("actions")
         names = table.select(arms.explode().unique()).collect(engine="streaming").to_series().to_list()
-        binary = binary_rewards(pl.col("reward").cast(pl.Float64)).alias("binary")
+        binary = binary_rewards(pl.col(reward).cast(pl.Float64)).alias("binary")
         max_arms, rows, is_binary = table.select(arms.list.len().max(), pl.len().alias("rows"), binary).collect().row(0)
     if all_rows != manifest.rows:
         raise _damaged(f"it has {all_rows:,} rows, and its manifest says {manifest.rows:,}")
@@ -145,7 +154,12 @@ def read_export(
         dim=dim,
         max_arms=max_arms,
         names=natural_order(names),
-        link=find_link(running.link if link == AUTO_LINK and running else inferred_link(link, are_binary=is_binary)),
+        link=find_link(
+            running.link
+            if link == AUTO_LINK and running and reward == REWARD
+            else inferred_link(link, are_binary=is_binary)
+        ),
+        reward=reward,
         cluster=cluster,
         feature_map=feature_map,
         sparse=columns is SPARSE or dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
@@ -178,6 +192,8 @@ class ServiceExport(DisplayedLog):
     """The map from fields to features; None if the service hashed the fields, or received numbers."""
     sparse: bool
     """Whether the arms are `SparseArms`."""
+    reward: str
+    """The column of the rewards."""
     feature_columns: tuple[str, ...]
     """The columns from which features are computed: DENSE, SPARSE or FIELDS."""
     payoff_columns: tuple[str, ...]
@@ -199,7 +215,7 @@ class ServiceExport(DisplayedLog):
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """Yield all rows in order, in blocks of at most `size` rows."""
         size = block_size(size, self.max_arms, SPARSE_FEATURES if self.sparse else self.dim)
-        columns = ["event_id", "actions", "arm", "propensity", "probabilities", "reward", *self.feature_columns]
+        columns = ["event_id", "actions", "arm", "propensity", "probabilities", self.reward, *self.feature_columns]
         columns += self.payoff_columns
         columns += () if self.undrawn is None else GROUPS
         columns += [] if self.cluster is None or self.cluster in columns else [self.cluster]
@@ -208,6 +224,7 @@ class ServiceExport(DisplayedLog):
                 table = pl.read_parquet(file, columns=columns)
                 if self.undrawn is not None:
                     table = table.filter(_is_drawn(self.undrawn))
+                table = table.filter(pl.col(self.reward).is_not_null())
             yield from map(self._logged, table.iter_slices(size))
 
     def _logged(self, table: pl.DataFrame) -> LoggedData:
@@ -222,7 +239,7 @@ class ServiceExport(DisplayedLog):
         indices[arm_mask] = name_indices(table["actions"].explode(), self.names, advice="Open the export again")
         return LoggedData(
             chosen=table["arm"].to_numpy(),
-            rewards=table["reward"].to_numpy(),
+            rewards=table[self.reward].to_numpy(),
             propensities=table["propensity"].to_numpy(),
             probabilities=numbers["probabilities"],
             values=numbers.get("values"),
@@ -306,6 +323,19 @@ def _warn_of_undrawn(table: pl.LazyFrame, undrawn: pl.Series) -> None:
             f"their actions: {listed}",
             stacklevel=3,
         )
+
+
+def _with_numbers(table: pl.LazyFrame, column: str) -> pl.LazyFrame:
+    """Return the rows with a number of a metric. Warns if others are left out."""
+    metrics = [name for name in table.collect_schema().names() if name.startswith(METRIC)]
+    lookup("reward", column, dict.fromkeys([REWARD, *metrics]))
+    rows, missing = table.select(pl.len().alias("rows"), pl.col(column).null_count()).collect().row(0)
+    if missing:
+        warnings.warn(
+            f"{missing:,} of {rows:,} decisions are left out, because their window of {column} was open at the export",
+            stacklevel=3,
+        )
+    return table.filter(pl.col(column).is_not_null())
 
 
 def _damaged(what: str) -> InvalidInput:

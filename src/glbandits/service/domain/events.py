@@ -218,19 +218,6 @@ class UnitStart(NamedTuple):
     since: int
 
 
-class SettledDecision(msgspec.Struct, frozen=True):
-    """A decision that is sealed or whose reward window has closed, with its rewards in time."""
-
-    sequence: int
-    """The sequence number of the decision. Decisions are learned in this order."""
-    decision: Decision
-    rewards: tuple[tuple[int, float], ...]
-    """The timestamp and the value of each reward, in the order of the log."""
-    activated: bool
-    observed: bool = True
-    """False for a slot after the one at which the user stopped (`Reward.cascade`), if it has no reward of its own."""
-
-
 class LoggedReward(msgspec.Struct, frozen=True):
     """A reward in the log."""
 
@@ -242,6 +229,21 @@ class LoggedReward(msgspec.Struct, frozen=True):
     late: bool
     metric: str = ""
     """The name of the metric; empty for a reward."""
+
+
+class SettledDecision(msgspec.Struct, frozen=True):
+    """A decision that is sealed or whose reward window has closed, with its rewards in time."""
+
+    sequence: int
+    """The sequence number of the decision. Decisions are learned in this order."""
+    decision: Decision
+    rewards: tuple[tuple[int, float], ...]
+    """The timestamp and the value of each reward, in the order of the log."""
+    activated: bool
+    observed: bool = True
+    """False for a slot after the one at which the user stopped (`Reward.cascade`), if it has no reward of its own."""
+    metrics: tuple[LoggedReward, ...] = ()
+    """The numbers of metrics, also late ones, in the order in which they came."""
 
 
 class LoggedDecision(msgspec.Struct, frozen=True):
@@ -259,4 +261,5 @@ class LoggedDecision(msgspec.Struct, frozen=True):
         in_time = [(each.timestamp, each.value) for each in self.rewards if not each.late and not each.metric]
         rewards = tuple((timestamp, value) for timestamp, value in in_time if value is not None)
         observed = bool(rewards) or not in_time
-        return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None, observed)
+        metrics = tuple(each for each in self.rewards if each.metric)
+        return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None, observed, metrics)

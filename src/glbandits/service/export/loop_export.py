@@ -1,6 +1,6 @@
 """Export the decisions of a loop, with their features, to Parquet files: for off-policy evaluation and other tools."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from glbandits.common.arrays import Floats
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest, RunningPolicy
+from glbandits.common.export_manifest import MANIFEST, METRIC, ExportedFile, Manifest, RunningPolicy
 from glbandits.common.extras import needed_for
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
@@ -19,7 +19,9 @@ from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import settings_of
 from glbandits.service.domain.decision_totals import baseline_of
 from glbandits.service.domain.events import Mode, SettledDecision
-from glbandits.service.domain.loop_config import LoopConfig
+from glbandits.service.domain.groups.experiment import MetricSettings
+from glbandits.service.domain.groups.unit_outcomes import combined
+from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.request_features import (
     Arms,
     RequestEncoder,
@@ -97,11 +99,15 @@ def export_loop(
     folder.mkdir(parents=True, exist_ok=True)
     base, now = latest_base(store, loop), microseconds()
     encoder = RequestHashing(Hashing()) if base is None else encoder_of(base)
+    document = store.latest_document(loop, CONFIGURATION)
+    configuration = None if document is None else msgspec.json.decode(document.body, type=LoopConfig)
+    declared = {} if configuration is None else configuration.metrics
     files, part, size, count, last = list[ExportedFile](), list[_Row](), 0, 0, 0
     while batch := store.settled(loop, last, now, BATCH):
         for settled in batch:
             row = _row(settled, encoder, modes, with_fields=with_fields)
             if row is not None:
+                row.columns.update(_numbers(settled, declared, now))
                 part.append(row)
                 size += row.size
             if size >= VALUES_PER_FILE:
@@ -121,7 +127,7 @@ def export_loop(
         files=files,
         sparse_width=encoder.width if encoder.sparse else None,
         feature_map=encoder.features.document() if isinstance(encoder, RequestMap) else None,
-        running=_running_policy(store, loop),
+        running=None if configuration is None else _running_policy(configuration),
         units=units,
         metrics=metrics,
     )
@@ -131,11 +137,7 @@ def export_loop(
     return manifest
 
 
-def _running_policy(store: EventStore, loop: str) -> RunningPolicy | None:
-    document = store.latest_document(loop, CONFIGURATION)
-    if document is None:
-        return None
-    configuration = msgspec.json.decode(document.body, type=LoopConfig)
+def _running_policy(configuration: LoopConfig) -> RunningPolicy:
     policy = configuration.build_policy()
     settings, defaults = settings_of(policy), settings_of(type(policy)())
     changed = {name: value for name, value in settings.items() if name != "link" and value != defaults[name]}
@@ -185,6 +187,21 @@ def _row(
     return _Row(columns, np.array(probabilities), rows_of(arms_of(decision, encoder), np.array(allowed)))
 
 
+def _numbers(settled: SettledDecision, declared: Mapping[str, MetricSettings], now: int) -> dict[str, float | None]:
+    """Return the number of a decision for each metric, from those in the window after the decision.
+
+    It is the default of the metric if none came, and None while the window is open.
+    """
+    found = dict[str, float | None]()
+    for name, settings in declared.items():
+        closes = settled.decision.timestamp + round(settings.seconds * SECOND)
+        numbers = [each.value for each in settled.metrics if each.metric == name and each.timestamp <= closes]
+        came = [value for value in numbers if value is not None]
+        number = combined(came, settings.combine) if came else settings.default
+        found[METRIC + name] = None if closes >= now else number
+    return found
+
+
 def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
     return write_frame(folder / f"decisions-{rows[0].columns['number']:015d}.parquet", _frame(rows))
 
@@ -194,7 +211,8 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
 
     # The first row shows the types of the other columns.
     kinds: dict[str, Any] = {"context": pl.String, "action_fields": pl.List(pl.String), "group": pl.String}
-    kinds |= dict.fromkeys(("propensity", "reward"), pl.Float64) | dict.fromkeys(
+    numbers = [name for name in rows[0].columns if name.startswith(METRIC)]
+    kinds |= dict.fromkeys(("propensity", "reward", *numbers), pl.Float64) | dict.fromkeys(
         ("values", "costs"), pl.List(pl.Float64)
     )
     plain = pl.DataFrame([row.columns for row in rows], schema_overrides=kinds, infer_schema_length=1)

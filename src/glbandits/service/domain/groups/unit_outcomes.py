@@ -84,10 +84,11 @@ class UnitLog:
         else:
             received = sorted(self._numbers.get(name, ()))
             numbers = [min(max(value, -MAX_ABS), MAX_ABS) for at, _, value in received if at <= closes]
-        return _combined(numbers, settings.combine) if numbers else settings.default
+        return combined(numbers, settings.combine) if numbers else settings.default
 
 
-def _combined(numbers: Sequence[float], how: UnitCombination) -> float:
+def combined(numbers: Sequence[float], how: UnitCombination) -> float:
+    """Return one number for several of a metric, at least one, in the order in which they came."""
     if how is UnitCombination.LAST:
         return numbers[-1]
     total = math.fsum(numbers)
