@@ -14,6 +14,7 @@ from glbandits import Bandit, Optimist
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import read_export
 from glbandits.features import Hashing
+from glbandits.routing.audit_log import read_routes
 from glbandits.service.domain.loop_config import LoopConfig
 
 PROGRAM = Path(__file__).parent.parent.parent / "examples/shared_router.py"
@@ -64,3 +65,7 @@ def test_gateways_share_a_loop_whose_log_can_be_audited(tmp_path: Path) -> None:
             costs[log.names[arm]].append(cost)
     assert 0.0 < np.mean(costs["small"]) < 0.1
     assert np.mean(costs["medium"]) > 0.2
+    routes = read_routes(folder / "log")
+    assert routes.quality is not None
+    assert len(routes.cost) == len(log)
+    assert any("a session kept its model" in note for note in routes.notes)

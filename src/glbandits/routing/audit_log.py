@@ -1,8 +1,10 @@
 """RoutingLog: the decisions of a router with their feedback, as logs that can be evaluated."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,14 @@ import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, value_text
+from glbandits.common.export_manifest import METRIC
 from glbandits.evaluation import CrossedArms, FixedArms, LoggedData
+from glbandits.evaluation.readers.service_export import UNDRAWN, is_export
 from glbandits.evaluation.readers.table_files import files_of
 from glbandits.evaluation.readers.table_log import convert_polars_errors
 
+COST = f"{METRIC}cost"
+"""The column of an export with the cost of a decision."""
 COLUMNS = ("timestamp", "model", "drawn", "models", "probabilities", "features", "quality", "cost")
 
 
@@ -67,20 +73,15 @@ def routing_log(
 def read_routes(source: str | PathLike[str]) -> RoutingLog:
     """Read the log of a `PromptRouter`: its folder, or one of the Parquet files in it.
 
+    The folder of an export of the service is the log of a loop that routes: rewards are the quality, and the metric
+    "cost" is the cost. The numbers in the context of the requests are the features of the prompts.
+
     Leaves out decisions of sessions that kept their model, and decisions without complete feedback. If no decision has
     a quality, the log has costs only.
     """
     with convert_polars_errors():
-        files = files_of(source, "parquet")
-        for file in files:
-            missing = [name for name in COLUMNS if name not in pl.read_parquet_schema(file)]
-            if missing:
-                raise InvalidInput(
-                    f"{file.name} must be a file that PromptRouter(log=FOLDER) has written; it has no column "
-                    f"{', '.join(missing)}"
-                )
-        parts = [pl.read_parquet(file, columns=[*COLUMNS]) for file in files]
-        frame = pl.concat(parts, how="vertical_relaxed").sort("timestamp", maintain_order=True)
+        frame = _of_export(Path(source)) if is_export(Path(source)) else _of_router(source)
+        frame = frame.sort("timestamp", maintain_order=True)
         drawn = frame.filter("drawn").with_columns(pl.col("quality", "cost").cast(pl.Float64).fill_nan(None))
         needed = ["cost"] if drawn["quality"].is_null().all() else ["quality", "cost"]
         rows = drawn.drop_nulls(needed)
@@ -115,6 +116,49 @@ def read_routes(source: str | PathLike[str]) -> RoutingLog:
             probabilities=probabilities,
             notes=notes,
         )
+
+
+def _of_router(source: str | PathLike[str]) -> pl.DataFrame:
+    files = files_of(source, "parquet")
+    for file in files:
+        missing = [name for name in COLUMNS if name not in pl.read_parquet_schema(file)]
+        if missing:
+            raise InvalidInput(
+                f"{file.name} must be a file that PromptRouter(log=FOLDER) has written; it has no column "
+                f"{', '.join(missing)}"
+            )
+    return pl.concat([pl.read_parquet(file, columns=[*COLUMNS]) for file in files], how="vertical_relaxed")
+
+
+def _of_export(folder: Path) -> pl.DataFrame:
+    """Return an export of the service with the columns of a router's log."""
+    frame = pl.concat([pl.read_parquet(file) for file in files_of(folder, "parquet")], how="diagonal_relaxed")
+    if COST not in frame.columns:
+        raise InvalidInput(
+            f"{folder} must have the column {COST} to be audited. Declare the metric cost for the loop that routes"
+        )
+    fields = pl.col("context") if "context" in frame.columns else pl.lit(None, dtype=pl.String)
+    return frame.select(
+        pl.col("at").alias("timestamp"),
+        pl.col("actions").list.get(pl.col("arm")).alias("model"),
+        UNDRAWN.is_null().alias("drawn"),
+        pl.col("actions").alias("models"),
+        "probabilities",
+        fields.fill_null("[]").map_elements(numbers_of, return_dtype=pl.List(pl.Float64)).alias("features"),
+        pl.col("reward").alias("quality"),
+        pl.col(COST).alias("cost"),
+    )
+
+
+def numbers_of(context: str) -> list[float]:
+    """Return a constant and the numbers in the fields of a request, whose names do not begin with "_"."""
+    given = json.loads(context)
+    numbers = [1.0]
+    for fields in given if isinstance(given, list) else [given]:
+        for name in sorted(name for name in fields if not name.startswith("_")):
+            values = fields[name] if isinstance(fields[name], list) else [fields[name]]
+            numbers.extend(float(value) for value in values if isinstance(value, int | float))
+    return numbers
 
 
 def check_rows(rows: int, notes: Sequence[str]) -> None:

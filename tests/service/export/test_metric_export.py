@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import UnknownName
+from glbandits import InvalidInput, UnknownName
 from glbandits.evaluation import Columns, evaluate, open_log, read_export
 from glbandits.maths.links import find_link
+from glbandits.routing.audit_log import numbers_of, read_routes
 from glbandits.service.domain.events import Decision, Reward
 from glbandits.service.domain.groups.experiment import MetricSettings
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
@@ -93,6 +94,32 @@ def test_decision_with_an_open_window_has_no_number(store: SqliteStore, tmp_path
     with pytest.warns(UserWarning, match="1 of 61 decisions are left out, because their window of metric:cost was"):
         log = read_export(tmp_path / "out", reward="metric:cost")
     assert len(log) == sum(len(block.rewards) for block in log.blocks()) == ROWS
+
+
+def test_export_is_audited_as_the_log_of_a_router(store: SqliteStore, tmp_path: Path) -> None:
+    store.append_blocking([made(ROWS), number_of(str(ROWS), "cost", 2.0, 1), reward(str(ROWS), ROWS + 1, 0.5)])
+    export_loop(store, "shop", folder := tmp_path / "out")
+    log = read_routes(folder)
+    assert log.cost.arm_names == ("a", "b", "c")
+    assert log.cost.rewards[:4].tolist() == [4.0, 1.0, 1.0, 4.0]
+    assert log.quality is not None
+    assert log.quality.rewards[-1] == 0.5
+
+
+def test_numbers_of_a_request_are_features_of_a_prompt() -> None:
+    fields = '[{"tokens": 3, "kind": "code", "embedding": [0.5, -1.0], "_price": 9.0}, {"is_long": true}]'
+    assert numbers_of(fields) == [1.0, 0.5, -1.0, 3.0, 1.0]
+    assert numbers_of("[]") == [1.0]
+
+
+def test_export_without_costs_is_not_audited(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "plain.db")
+    Loop("shop", store, lambda: 0, first_configuration=LoopConfig(width=3))
+    store.append_blocking([made(0)])
+    export_loop(store, "shop", folder := tmp_path / "out")
+    store.close()
+    with pytest.raises(InvalidInput, match="must have the column metric:cost"):
+        read_routes(folder)
 
 
 @pytest.mark.system
