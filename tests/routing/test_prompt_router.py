@@ -331,3 +331,30 @@ def test_threads_share_a_router(tmp_path: Path) -> None:
         thread.join()
     shared.write_log()
     assert len(pl.read_parquet(tmp_path / "*.parquet")) == 800
+
+
+def test_no_row_is_lost_while_the_clock_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 5)
+    trained = router(log=tmp_path)
+    for _ in range(3):
+        play(trained, 10)
+        trained.write_log()
+    assert len(pl.read_parquet(tmp_path / "*.parquet")) == 30
+
+
+def test_routing_goes_on_while_the_log_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("glbandits.routing.route_log.PART", 10)
+    monkeypatch.setattr("glbandits.routing.route_log.KEPT", 30)
+    folder = tmp_path / "log"
+    trained = router(log=folder)
+    folder.rmdir()
+    folder.write_text("not a folder")
+    play(trained, 55)
+    assert caplog.text.count("The log of the router could not be written") == 5
+    with pytest.raises(OSError, match="log"):
+        trained.write_log()
+    folder.unlink()
+    play(trained, 5)
+    assert len(pl.read_parquet(folder / "*.parquet")) == 40  # the oldest 20 of 60 are lost
