@@ -358,3 +358,29 @@ def test_routing_goes_on_while_the_log_cannot_be_written(
     folder.unlink()
     play(trained, 5)
     assert len(pl.read_parquet(folder / "*.parquet")) == 40  # the oldest 20 of 60 are lost
+
+
+@pytest.mark.parametrize("cost", [100.0, 1e40])
+def test_a_budget_far_below_the_cheapest_model_takes_the_best_of_these(cost: float) -> None:
+    poor = PromptRouter({"a": cost, "b": cost}, 1e-30, features=1, floor=0.1, seed=1)
+    for _ in range(100):
+        route = poor.route([0.0])
+        poor.feedback(route.event_id, 0.9 if route.model == "b" else 0.1, cost)
+    assert poor.route([0.0], event_id="x", among=["a", "b"]).model == "b"
+
+
+def test_benchmark_price_meets_a_budget_between_two_close_costs() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1))
+    quality = np.column_stack([np.full(300, 0.1), np.where(X[:, 0] > 0, 0.95, 0.9)])
+    warm = PromptRouter({"a": 0.9, "b": 1.5}, 1.0, features=1, floor=0.0, seed=1)
+    warm.warm_start(X, quality, np.tile([0.9, 1.5], (300, 1)))
+    assert np.mean([warm.predict(x)[warm.route(x).model][1] for x in X]) < 1.1
+
+
+def test_benchmark_above_the_budget_sets_a_price_that_falls_again() -> None:
+    X, quality = np.zeros((50, 1)), np.tile([0.3, 0.9], (50, 1))
+    warm = PromptRouter({"a": 1.0, "b": 2.0}, 0.5, features=1, seed=1)
+    warm.warm_start(X, quality, np.tile([1.0, 2.0], (50, 1)))
+    assert warm.budget is not None
+    assert 0.4 < warm.budget.price < 0.8  # b is better by 0.6 and costs 1 more

@@ -351,7 +351,8 @@ class PromptRouter:
         if self._quality.answers == 0:
             out[models[costs[models].argmin()]] += 1.0 - self.floor
         else:
-            prices = price * costs[models] if price > 0.0 else None
+            above_cheapest = costs[models] - costs[models].min()  # small numbers, even at a huge price
+            prices = np.minimum(price * above_cheapest, MAX_ABS) if price > 0.0 else None
             out[models] += (1.0 - self.floor) * self._quality.probabilities(models, x, prices)
 
     def _known(self, x: Floats, models: Ints) -> Ints:
