@@ -190,7 +190,7 @@ def test_models_that_cannot_be_changed_are_named() -> None:
     new = router(default="small", room=3)
     for call, words in (
         (lambda: new.add("small", 1.0), "already"),
-        (lambda: router(room=4).add("", 1.0), "name"),
+        (lambda: router(room=4).add("", 1.0), "model must be a text"),
         (lambda: new.add("x", math.nan), "cost"),
         (lambda: new.retire("small"), "default"),
         (lambda: new.retire("none"), "unknown model"),
@@ -282,6 +282,10 @@ def test_files_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
         {"events": [{}]},
         {"random": 5},
         {"settings": {}},
+        {"models": ["small"]},
+        {"active": []},
+        {"prompts": []},
+        {"sessions": 1},
     ]
     for change in changes:
         path.write_bytes(content)
@@ -384,3 +388,36 @@ def test_benchmark_above_the_budget_sets_a_price_that_falls_again() -> None:
     warm.warm_start(X, quality, np.tile([1.0, 2.0], (50, 1)))
     assert warm.budget is not None
     assert 0.4 < warm.budget.price < 0.8  # b is better by 0.6 and costs 1 more
+
+
+@pytest.mark.parametrize("wrong", ["", 5, b"a", ["a"], ("a",), math.nan])
+def test_ids_and_names_are_texts(wrong: Any) -> None:
+    new = router()
+    for call in (
+        lambda: new.route([0.0, 0.0], event_id=wrong),
+        lambda: new.route([0.0, 0.0], session=wrong),
+        lambda: new.add(wrong, 1.0),
+        lambda: new.feedback(wrong, 0.5),
+        lambda: new.cancel(wrong),
+    ):
+        with pytest.raises(InvalidInput, match="must be (a text|one of the last)"):
+            call()
+
+
+@pytest.mark.parametrize("models", [{}, [], ["a"], None, "a"])
+def test_a_router_needs_models_with_costs(models: Any) -> None:
+    with pytest.raises(InvalidInput, match="models must be a dict with the cost of at least one model"):
+        PromptRouter(models)
+
+
+def test_a_benchmark_without_a_measurement_is_refused() -> None:
+    unknown = np.full((1, 3), math.nan)
+    for prompts, values in ((np.zeros((0, 2)), np.zeros((0, 3))), ([[0.0, 0.0]], unknown)):
+        with pytest.raises(InvalidInput, match="at least one prompt"):
+            router().warm_start(prompts, values, values)
+    words: Any = [["x", "y", "z"]]
+    with pytest.raises(InvalidInput, match="quality must hold plain numbers"):
+        router().warm_start([[0.0, 0.0]], words, np.ones((1, 3)))
+    partly = router()
+    partly.warm_start(np.zeros((300, 2)), [[0.9, math.nan, math.nan]] + [[math.nan] * 3] * 299, np.ones((300, 3)))
+    assert partly.route([0.0, 0.0])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.bandit import Budget
+from glbandits.bandit.input_checks import as_floats
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_float, check_int, lookup, value_text
 from glbandits.features import FeatureMap
@@ -92,6 +93,8 @@ class PromptRouter:
         self.floor = check_float("floor", floor, at_least=0.0, at_most=1.0)
         self.budget = budget if isinstance(budget, Budget) or budget is None else Budget(budget)
         self.default = default
+        if not isinstance(models, Mapping) or not models:
+            raise InvalidInput(f"models must be a dict with the cost of at least one model; got {value_text(models)}")
         room, dim = check_int("room", room, at_least=max(1, len(models))), self._features.dim
         self._quality, self._costs = ModelQuality(room, dim, half_life, seed), ModelCosts(dim)
         self._rng = np.random.default_rng(seed)
@@ -115,7 +118,7 @@ class PromptRouter:
 
     def add(self, model: str, cost: float) -> None:
         """Add a model, or bring a retired one back, with the expected cost of a typical prompt."""
-        cost = check_float("cost", cost, above=0.0)
+        model, cost = check_text("model", model), check_float("cost", cost, above=0.0)
         with self._lock:
             if model in self.models:
                 raise InvalidInput(f"there is a model {value_text(model)} already. Use set_cost to change its cost")
@@ -127,7 +130,7 @@ class PromptRouter:
                     f"{value_text(model)}. Create the router with a larger room"
                 )
             else:
-                self._models[check_name(model)] = len(self._models)
+                self._models[model] = len(self._models)
                 self._costs.add(cost, self._typical)
             self._active = sorted([*self._active, self._models[model]])
 
@@ -154,7 +157,7 @@ class PromptRouter:
             quality: between 0 and 1, (n, models), in the order of `models`. NaN where a model was not measured.
             costs: in the unit of the budget, likewise.
         """
-        X, Q, C = self._features.encode(prompts), np.asarray(quality, dtype=float), np.asarray(costs, dtype=float)
+        X, Q, C = self._features.encode(prompts), as_floats("quality", quality), as_floats("costs", costs)
         with self._lock:
             if not Q.shape == C.shape == (len(X), len(self._active)):
                 raise InvalidInput(
@@ -162,6 +165,8 @@ class PromptRouter:
                     f"column for each model; got {Q.shape} and {C.shape}"
                 )
             measured = ~(np.isnan(Q) | np.isnan(C))
+            if not measured.any():
+                raise InvalidInput("a benchmark must have a model with quality and cost for at least one prompt")
             if not (((Q >= 0) & (Q <= 1) & (C >= 0) & (C <= MAX_ABS)) | ~measured).all():
                 raise InvalidInput("quality must be between 0 and 1, and costs at least 0. Use NaN for what is unknown")
             active = np.array(self._active)
@@ -191,7 +196,8 @@ class PromptRouter:
             among: the models that can answer now. The default is all. Retired ones are ignored.
         """
         x = self._features.encode([prompt])[0]
-        event_id = secrets.token_hex(12) if event_id is None else event_id
+        event_id = secrets.token_hex(12) if event_id is None else check_text("event_id", event_id)
+        session = None if session is None else check_text("session", session)
         with self._lock:
             self._decisions.check_is_new(event_id)
             models = self._active if among is None else self._usable(among)
@@ -294,12 +300,12 @@ class PromptRouter:
                 "settings": {
                     "features": features.document() if isinstance(features, FeatureMap) else features,
                     "floor": self.floor,
+                    "default": self.default,
                     "room": self._quality.room,
                     "memory": self.memory,
                 },
                 "models": dict(zip(self._models, self._costs.declared.tolist(), strict=True)),
                 "active": self._active,
-                "default": self.default,
                 "budget": None if self.budget is None else asdict(self.budget),
                 "random": self._rng.bit_generator.state,
                 "prompts": [self._typical.tolist(), self._seen],
@@ -323,19 +329,18 @@ class PromptRouter:
             if isinstance(settings["features"], dict):
                 settings["features"] = FeatureMap.from_document(settings["features"])
             budget = document["budget"]
-            router = cls({}, None if budget is None else Budget(**budget), log=log, **settings)
-            router.default, router._active = document["default"], document["active"]
-            router._models = {name: index for index, name in enumerate(document["models"])}
-            if not set(router._active) <= set(router._models.values()):
+            router = cls(document["models"], None if budget is None else Budget(**budget), log=log, **settings)
+            active = set(document["active"])
+            if not active or not active <= {*router._active} or parts.quality.dim != router._quality.bandit.dim:
                 raise ValueError("models are missing")
+            router._active = sorted(active)
             router._quality.bandit, router._quality.answers = parts.quality, document["answers"]
-            for cost, bandit in zip(document["models"].values(), parts.costs, strict=True):
-                router._costs.restore(cost, bandit)
+            router._costs.restore(parts.costs)
             router._rng.bit_generator.state = document["random"]
             router._typical, router._seen = np.array(document["prompts"][0]), document["prompts"][1]
             router._sessions = OrderedDict(document["sessions"])
             router._decisions.events.update((row["event_id"], Event(**row)) for row in document["events"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}). Load a copy") from None
         return router
 
@@ -380,8 +385,8 @@ class PromptRouter:
         return lookup("model", model, {name: self._models[name] for name in self.models})
 
 
-def check_name(model: Any) -> str:
-    """Return the name of a model. Raises InvalidInput if it is not a text."""
-    if not isinstance(model, str) or not model:
-        raise InvalidInput(f"a model must be a name; got {value_text(model)}")
-    return model
+def check_text(name: str, value: Any) -> str:
+    """Return the value. Raises InvalidInput if it is not a text with at least one character."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{name} must be a text with at least one character; got {value_text(value)}", field=name)
+    return value
