@@ -46,7 +46,7 @@ def routing_log(
 ) -> RoutingLog:
     """Return a log in memory. `probabilities` are None if they are unknown, `contexts` (n, p) if there are none."""
     check_rows(len(chosen), notes)
-    for name, values, most in (("cost", costs, np.inf), ("quality", costs * 0.0 if quality is None else quality, 1.0)):
+    for name, values, most in (("cost", costs, np.inf), ("quality", np.zeros(1) if quality is None else quality, 1.0)):
         wrong = ~((values >= 0.0) & (values <= most))
         if wrong.any():
             bounds = "at least 0" if most == np.inf else "between 0 and 1"
