@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from os import PathLike
 from typing import Any
 
@@ -88,15 +89,10 @@ def read_routes(source: str | PathLike[str]) -> RoutingLog:
         check_rows(len(rows), notes)
         names = rows["models"].explode().unique(maintain_order=True).to_list()
         probabilities = _probabilities(rows, names)
-        never = [
-            name for name, largest in zip(names, probabilities.max(axis=0, initial=0.0), strict=True) if not largest
-        ]
-        if never:
-            notes.append(f"the log never offered {', '.join(never)}, so it has no evidence on that")
-        names, probabilities = (
-            [name for name in names if name not in never],
-            probabilities[:, probabilities.any(axis=0)],
-        )
+        offered = probabilities.any(axis=0)
+        if not offered.all():
+            notes.append(f"the log never offered {', '.join(compress(names, ~offered))}, so it has no evidence on that")
+        names, probabilities = list(compress(names, offered)), probabilities[:, offered]
         wrong = rows.filter(~pl.col("model").is_in(names))["model"]
         if len(wrong):
             raise InvalidInput(f"model must be one that was offered in some row; got {value_text(wrong[0])}")
