@@ -272,7 +272,9 @@ def test_files_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
         PromptRouter.load(path)
     router().save(path)
     content = path.read_bytes()
-    for damaged in (b"", b"text", content[: len(content) // 2]):
+    encrypted = content.replace(b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01")
+    assert encrypted != content
+    for damaged in (b"", b"text", content[: len(content) // 2], encrypted):
         path.write_bytes(damaged)
         with pytest.raises(ModelFileError, match="not a complete file"):
             PromptRouter.load(path)
@@ -421,3 +423,11 @@ def test_a_benchmark_without_a_measurement_is_refused() -> None:
     partly = router()
     partly.warm_start(np.zeros((300, 2)), [[0.9, math.nan, math.nan]] + [[math.nan] * 3] * 299, np.ones((300, 3)))
     assert partly.route([0.0, 0.0])
+
+
+def test_a_fixed_price_has_no_limit() -> None:
+    fixed = PromptRouter({"small": 0.1, "large": 1.0}, Budget(0.02, step=0.0, price=0.1), features=1, seed=1)
+    for _ in range(150):
+        route = fixed.route([0.0])
+        fixed.feedback(route.event_id, 0.9 if route.model == "large" else 0.3, 1.0 if route.model == "large" else 0.1)
+    assert Counter(fixed.route([0.0]).model for _ in range(50))["large"] > 40

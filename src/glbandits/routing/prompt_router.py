@@ -238,21 +238,19 @@ class PromptRouter:
 
         Raises InvalidInput if the event is unknown, too old, or has this feedback already.
         """
-        given = {
-            "quality": None if quality is None else check_float("quality", quality, at_least=0.0, at_most=1.0),
-            "cost": None if cost is None else check_float("cost", cost, at_least=0.0),
-        }
+        quality = None if quality is None else check_float("quality", quality, at_least=0.0, at_most=1.0)
+        cost = None if cost is None else check_float("cost", cost, at_least=0.0)
         with self._lock:
             event = self._decisions.find(event_id)
-            for name, value in given.items():
+            for name, value in (("quality", quality), ("cost", cost)):
                 if value is not None and getattr(event, name) is not None:
                     raise InvalidInput(f"the event {event_id} has the {name} {getattr(event, name):g} already")
             model = self._models[event.model]
             if quality is not None:
-                event.quality = given["quality"]
-                self._quality.learn(model, np.array(event.features), float(quality))
+                event.quality = quality
+                self._quality.learn(model, np.array(event.features), quality)
             if cost is not None:
-                event.cost = given["cost"]
+                event.cost = cost
                 self._costs.learn(model, np.array([event.features]), np.array([cost]))
                 if self.budget is not None:
                     self.budget.correct(event.expected_costs[model], cost)
@@ -337,7 +335,7 @@ class PromptRouter:
             router._quality.bandit, router._quality.answers = parts.quality, document["answers"]
             router._costs.restore(parts.costs)
             router._rng.bit_generator.state = document["random"]
-            router._typical, router._seen = np.array(document["prompts"][0]), document["prompts"][1]
+            router._typical, router._seen = np.array(document["prompts"][0], dtype=float), document["prompts"][1]
             router._sessions = OrderedDict(document["sessions"])
             router._decisions.events.update((row["event_id"], Event(**row)) for row in document["events"])
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -349,8 +347,9 @@ class PromptRouter:
         price = 0.0
         if self.budget is not None:
             price = self.budget.price
-            most = self.budget.per_decision * (AFFORDABLE if self.budget.debt <= OVERSPENT else 1.0)
-            models = models[costs[models] <= max(most, costs[models].min())]
+            if self.budget.step > 0.0:
+                most = self.budget.per_decision * (AFFORDABLE if self.budget.debt <= OVERSPENT else 1.0)
+                models = models[costs[models] <= max(most, costs[models].min())]
         out[models] = self.floor / len(models)
         models = self._known(x, models)
         if self._quality.answers == 0:

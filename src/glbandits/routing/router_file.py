@@ -2,6 +2,7 @@
 
 import io
 import json
+import zlib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -49,7 +50,7 @@ def read_router(path: str | PathLike[str]) -> RouterParts:
             return RouterParts(document, Bandit.from_bytes(archive.read(QUALITY)), costs)
     except FileNotFoundError:
         raise ModelFileError(f"there is no file {path}. Check the path") from None
-    except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
+    except (BadZipFile, EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError, zlib.error) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{path} is not a complete file of PromptRouter.save ({error}). Load a copy") from None
