@@ -17,8 +17,9 @@ class Budget:
     Online primal-dual pricing: after a decision of cost c, the price becomes max(0, price + s (c - B)), where B is the
     budget per decision and s = step / B^2. So after n decisions the mean cost is at most B + (price - first price) /
     (s n). Proof: each decision raises the price by at least s (c - B), so the price is at least its first value plus
-    s (sum of costs - n B). This holds for all choices, and for all costs up to 10,000 B; larger ones count as that. The mean cost approaches B or less if the price stays
-    bounded, and it does if every decision has an arm that costs less than B: a high price makes the bandit prefer it.
+    s (sum of costs - n B). This holds for all choices, and for costs of at most 10,000 B: larger ones count as that.
+    The mean cost approaches B or less if the price stays bounded, and it does if every decision has an arm that costs
+    less than B: a high price makes the bandit prefer it.
 
     Args:
         per_decision: B, in the unit of the costs.

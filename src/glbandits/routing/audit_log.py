@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput, value_text
 from glbandits.evaluation import CrossedArms, FixedArms, LoggedData
 from glbandits.evaluation.readers.table_files import files_of
@@ -89,7 +89,7 @@ def read_routes(source: str | PathLike[str]) -> RoutingLog:
         check_rows(len(rows), notes)
         names = rows["models"].explode().unique(maintain_order=True).to_list()
         probabilities = _probabilities(rows, names)
-        offered = probabilities.any(axis=0)
+        offered: Bools = np.asarray(probabilities.any(axis=0))
         if not offered.all():
             notes.append(f"the log never offered {', '.join(compress(names, ~offered))}, so it has no evidence on that")
         names, probabilities = list(compress(names, offered)), probabilities[:, offered]
