@@ -431,3 +431,14 @@ def test_a_fixed_price_has_no_limit() -> None:
         route = fixed.route([0.0])
         fixed.feedback(route.event_id, 0.9 if route.model == "large" else 0.3, 1.0 if route.model == "large" else 0.1)
     assert Counter(fixed.route([0.0]).model for _ in range(50))["large"] > 40
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-300, 1e50])
+def test_costs_may_have_any_unit(unit: float) -> None:
+    new = PromptRouter({"a": unit, "b": 0.9 * unit}, min(max(1e-50, unit), 1e50), features=1, seed=1)
+    for x in np.random.default_rng(0).normal(size=30):
+        new.feedback(new.route([x]).event_id, 0.5, 1e50)
+    for x in (1e6, -1e6):
+        assert new.route([x], among=["a"])
+        assert all(cost <= 1e50 for _, cost in new.predict([x]).values())

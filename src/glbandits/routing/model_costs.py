@@ -6,6 +6,7 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats
+from glbandits.common.errors import MAX_ABS
 from glbandits.policies import OnlineLaplace
 
 PRIOR_COUNT = 20
@@ -45,12 +46,14 @@ class ModelCosts:
 
     def learn(self, model: int, X: Floats, costs: Floats) -> None:
         """Learn the observed costs of prompts with features X, (n, dim)."""
-        self.bandits[model].learn_batch(X, np.minimum(costs / self.declared[model], LARGEST_RATIO))
+        declared = self.declared[model]
+        self.bandits[model].learn_batch(X, np.minimum(costs, LARGEST_RATIO * declared) / declared)
         self._refresh(model)
 
     def predict(self, x: Floats) -> Floats:
         """Return the expected cost of prompts with features x, (dim,) or (n, dim), for each model: (..., models)."""
-        return np.asarray(self.declared * np.exp(np.minimum(x @ self._theta.T, np.log(LARGEST_RATIO))))
+        ratios = np.exp(np.minimum(x @ self._theta.T, np.log(LARGEST_RATIO)))
+        return np.minimum(self.declared * ratios, MAX_ABS)
 
     def _refresh(self, model: int) -> None:
         estimate = self.bandits[model].coefficients()

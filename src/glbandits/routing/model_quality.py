@@ -70,11 +70,7 @@ class ModelQuality:
 
         If not even the cheapest models do, it is the lowest price at which these are the best ones.
 
-        Args:
-            limit: the mean cost.
-            models: the models.
-            X: the features of the prompts, (n, dim).
-            costs: the cost of each prompt for each of the models, (n, models).
+        X has the features of the prompts, (n, dim), and `costs` the cost of each prompt for each model, (n, models).
         """
         estimate = self.bandit.coefficients()
         assert estimate is not None  # Optimist has an estimate
