@@ -23,7 +23,7 @@ from glbandits.routing.model_costs import ModelCosts
 from glbandits.routing.model_quality import ModelQuality
 from glbandits.routing.prompt_features import PROMPT_TEXT, PromptFeatures
 from glbandits.routing.route_log import Decisions, Event
-from glbandits.routing.router_file import RouterParts, read_router, write_router
+from glbandits.routing.router_file import read_router, write_router
 
 AFFORDABLE = 10.0
 """A model is offered for a prompt if its expected cost is at most this many times the budget."""
@@ -311,7 +311,7 @@ class PromptRouter:
                 "sessions": list(self._sessions.items()),
                 "events": [asdict(event) for event in self._decisions.events.values()],
             }
-            write_router(path, RouterParts(document, self._quality.bandit, self._costs.bandits))
+            write_router(path, document, self._quality.bandit, self._costs.bandits)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, log: str | PathLike[str] | None = None) -> Self:
@@ -321,19 +321,19 @@ class PromptRouter:
             path: a file written by `save`.
             log: the folder of the log, as for a new router.
         """
-        parts = read_router(path)
+        document, quality, costs = read_router(path)
         try:
-            document, settings = parts.document, parts.document["settings"]
+            settings = document["settings"]
             if isinstance(settings["features"], dict):
                 settings["features"] = FeatureMap.from_document(settings["features"])
             budget = document["budget"]
             router = cls(document["models"], None if budget is None else Budget(**budget), log=log, **settings)
             active = set(document["active"])
-            if not active or not active <= {*router._active} or parts.quality.dim != router._quality.bandit.dim:
+            if not active or not active <= {*router._active} or quality.dim != router._quality.bandit.dim:
                 raise ValueError("models are missing")
             router._active = sorted(active)
-            router._quality.bandit, router._quality.answers = parts.quality, document["answers"]
-            router._costs.restore(parts.costs)
+            router._quality.bandit, router._quality.answers = quality, document["answers"]
+            router._costs.restore(costs)
             router._rng.bit_generator.state = document["random"]
             router._typical, router._seen = np.array(document["prompts"][0], dtype=float), document["prompts"][1]
             router._sessions = OrderedDict(document["sessions"])
