@@ -60,7 +60,7 @@ class PromptRouter:
             default prompts are texts, with `PROMPT_TEXT`.
         floor: the probability of a random model among those that are offered. An audit of the log needs it.
         default: the model for prompts for which the router does not know the others well enough. Without it, uncertain
-            models are tried, because they may be better.
+            models are tried, because they may be better. With a floor of 0, only `warm_start` makes them known.
         half_life: the number of answers after which old ones count half, for models that change. "auto" selects it, and
             None never forgets.
         room: the largest number of models, retired ones included.
@@ -143,7 +143,10 @@ class PromptRouter:
             self._active.remove(index)
 
     def set_cost(self, model: str, cost: float) -> None:
-        """Change what a model costs for a typical prompt, for example because its prices have changed."""
+        """Change what a model costs for a typical prompt, for example because its prices have changed.
+
+        Costs that are reported later are learned as costs at the new prices, also those of earlier decisions.
+        """
         with self._lock:
             self._costs.declared[self._index(model)] = check_float("cost", cost, above=0.0)
 
