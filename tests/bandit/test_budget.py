@@ -95,3 +95,13 @@ def test_other_objects_are_no_budgets() -> None:
     bandit = Bandit("uniform", dim=1)
     with pytest.raises(InvalidInput, match="must be a Budget"):
         bandit.budget = "x"  # type: ignore[assignment]
+
+
+def test_one_absurd_cost_counts_as_10000_budgets() -> None:
+    absurd, large = Budget(per_decision=0.3), Budget(per_decision=0.3)
+    for budget, cost in ((absurd, 1e40), (large, 3000.0)):
+        budget.spend(0.6)
+        budget.correct(0.6, cost)
+    assert absurd.price == pytest.approx(large.price)
+    absurd.correct(1e40, 0.6)
+    assert absurd.price == pytest.approx(0.005 / 0.3)

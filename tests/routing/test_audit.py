@@ -141,6 +141,20 @@ def test_log_with_one_model_has_nothing_to_compare(tmp_path: Path) -> None:
     assert "only one model, a" in found.notes[-1]
 
 
+def test_names_of_models_may_have_commas(tmp_path: Path) -> None:
+    names = {"small": "s,1", "medium": "m,2,x", "large": "l"}
+    frame = simulated_routes(400, 1).with_columns(
+        pl.col("model").replace(names), pl.col("models").list.eval(pl.element().replace(names))
+    )
+    found = audit(read_routes(written(frame, tmp_path)), [0.2], ["mix:m,2,x,l,0.3"])
+    assert found.budgets[0.2].startswith("mix:s,1,m,2,x,0.")
+    assert found["mix:m,2,x,l,0.3"].values["cost"].value == pytest.approx(0.7 * 0.5 + 0.3 * 2.0, rel=0.2)
+
+
+def test_one_decision_has_no_interval(tmp_path: Path) -> None:
+    assert audit(read_routes(written(simulated_routes(1, 1), tmp_path)))[ROUTER].values["quality"].fixed_n is None
+
+
 def test_short_logs_and_alternating_models_have_no_numbers(tmp_path: Path) -> None:
     found = audit(read_routes(written(simulated_routes(5, 10), tmp_path)), [0.2])
     assert np.isnan(found["arm:medium"].point).all()

@@ -292,6 +292,9 @@ def test_the_prompt_is_the_text_of_the_last_user_message() -> None:
     assert last_user_text("an input") == "an input"
     assert last_user_text(["first", "second"]) == "first\nsecond"
     assert last_user_text(None) == ""
+    contents: list[Any] = [None, 5, {}, [None, 5, {"text": None}]]
+    for odd in contents:
+        assert last_user_text([{"role": "user", "content": odd}]) == ""
 
 
 def test_typical_costs_are_the_prices_of_litellm() -> None:

@@ -190,7 +190,7 @@ def test_models_that_cannot_be_changed_are_named() -> None:
     new = router(default="small", room=3)
     for call, words in (
         (lambda: new.add("small", 1.0), "already"),
-        (lambda: router(room=4).add("", 1.0), "name"),
+        (lambda: router(room=4).add("", 1.0), "model must be a text"),
         (lambda: new.add("x", math.nan), "cost"),
         (lambda: new.retire("small"), "default"),
         (lambda: new.retire("none"), "unknown model"),
@@ -272,7 +272,9 @@ def test_files_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
         PromptRouter.load(path)
     router().save(path)
     content = path.read_bytes()
-    for damaged in (b"", b"text", content[: len(content) // 2]):
+    encrypted = content.replace(b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01")
+    assert encrypted != content
+    for damaged in (b"", b"text", content[: len(content) // 2], encrypted):
         path.write_bytes(damaged)
         with pytest.raises(ModelFileError, match="not a complete file"):
             PromptRouter.load(path)
@@ -282,6 +284,10 @@ def test_files_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
         {"events": [{}]},
         {"random": 5},
         {"settings": {}},
+        {"models": ["small"]},
+        {"active": []},
+        {"prompts": []},
+        {"sessions": 1},
     ]
     for change in changes:
         path.write_bytes(content)
@@ -331,3 +337,108 @@ def test_threads_share_a_router(tmp_path: Path) -> None:
         thread.join()
     shared.write_log()
     assert len(pl.read_parquet(tmp_path / "*.parquet")) == 800
+
+
+def test_no_row_is_lost_while_the_clock_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: 5)
+    trained = router(log=tmp_path)
+    for _ in range(3):
+        play(trained, 10)
+        trained.write_log()
+    assert len(pl.read_parquet(tmp_path / "*.parquet")) == 30
+
+
+def test_routing_goes_on_while_the_log_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("glbandits.routing.route_log.PART", 10)
+    monkeypatch.setattr("glbandits.routing.route_log.KEPT", 30)
+    folder = tmp_path / "log"
+    trained = router(log=folder)
+    folder.rmdir()
+    folder.write_text("not a folder")
+    play(trained, 55)
+    assert caplog.text.count("The log of the router could not be written") == 5
+    with pytest.raises(OSError, match="log"):
+        trained.write_log()
+    folder.unlink()
+    play(trained, 5)
+    assert len(pl.read_parquet(folder / "*.parquet")) == 40  # the oldest 20 of 60 are lost
+
+
+@pytest.mark.parametrize("cost", [100.0, 1e40])
+def test_a_budget_far_below_the_cheapest_model_takes_the_best_of_these(cost: float) -> None:
+    poor = PromptRouter({"a": cost, "b": cost}, 1e-30, features=1, floor=0.1, seed=1)
+    for _ in range(100):
+        route = poor.route([0.0])
+        poor.feedback(route.event_id, 0.9 if route.model == "b" else 0.1, cost)
+    assert poor.route([0.0], event_id="x", among=["a", "b"]).model == "b"
+
+
+def test_benchmark_price_meets_a_budget_between_two_close_costs() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1))
+    quality = np.column_stack([np.full(300, 0.1), np.where(X[:, 0] > 0, 0.95, 0.9)])
+    warm = PromptRouter({"a": 0.9, "b": 1.5}, 1.0, features=1, floor=0.0, seed=1)
+    warm.warm_start(X, quality, np.tile([0.9, 1.5], (300, 1)))
+    assert np.mean([warm.predict(x)[warm.route(x).model][1] for x in X]) < 1.1
+
+
+def test_benchmark_above_the_budget_sets_a_price_that_falls_again() -> None:
+    X, quality = np.zeros((50, 1)), np.tile([0.3, 0.9], (50, 1))
+    warm = PromptRouter({"a": 1.0, "b": 2.0}, 0.5, features=1, seed=1)
+    warm.warm_start(X, quality, np.tile([1.0, 2.0], (50, 1)))
+    assert warm.budget is not None
+    assert 0.4 < warm.budget.price < 0.8  # b is better by 0.6 and costs 1 more
+
+
+@pytest.mark.parametrize("wrong", ["", 5, b"a", ["a"], ("a",), math.nan])
+def test_ids_and_names_are_texts(wrong: Any) -> None:
+    new = router()
+    for call in (
+        lambda: new.route([0.0, 0.0], event_id=wrong),
+        lambda: new.route([0.0, 0.0], session=wrong),
+        lambda: new.add(wrong, 1.0),
+        lambda: new.feedback(wrong, 0.5),
+        lambda: new.cancel(wrong),
+    ):
+        with pytest.raises(InvalidInput, match="must be (a text|one of the last)"):
+            call()
+
+
+@pytest.mark.parametrize("models", [{}, [], ["a"], None, "a"])
+def test_a_router_needs_models_with_costs(models: Any) -> None:
+    with pytest.raises(InvalidInput, match="models must be a dict with the cost of at least one model"):
+        PromptRouter(models)
+
+
+def test_a_benchmark_without_a_measurement_is_refused() -> None:
+    unknown = np.full((1, 3), math.nan)
+    for prompts, values in ((np.zeros((0, 2)), np.zeros((0, 3))), ([[0.0, 0.0]], unknown)):
+        with pytest.raises(InvalidInput, match="at least one prompt"):
+            router().warm_start(prompts, values, values)
+    words: Any = [["x", "y", "z"]]
+    with pytest.raises(InvalidInput, match="quality must hold plain numbers"):
+        router().warm_start([[0.0, 0.0]], words, np.ones((1, 3)))
+    partly = router()
+    partly.warm_start(np.zeros((300, 2)), [[0.9, math.nan, math.nan]] + [[math.nan] * 3] * 299, np.ones((300, 3)))
+    assert partly.route([0.0, 0.0])
+
+
+def test_a_fixed_price_has_no_limit() -> None:
+    fixed = PromptRouter({"small": 0.1, "large": 1.0}, Budget(0.02, step=0.0, price=0.1), features=1, seed=1)
+    for _ in range(150):
+        route = fixed.route([0.0])
+        fixed.feedback(route.event_id, 0.9 if route.model == "large" else 0.3, 1.0 if route.model == "large" else 0.1)
+    assert Counter(fixed.route([0.0]).model for _ in range(50))["large"] > 40
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-300, 1e50])
+def test_costs_may_have_any_unit(unit: float) -> None:
+    new = PromptRouter({"a": unit, "b": 0.9 * unit}, min(max(1e-50, unit), 1e50), features=1, seed=1)
+    for x in np.random.default_rng(0).normal(size=30):
+        new.feedback(new.route([x]).event_id, 0.5, 1e50)
+    for x in (1e6, -1e6):
+        assert new.route([x], among=["a"])
+        assert all(cost <= 1e50 for _, cost in new.predict([x]).values())

@@ -6,7 +6,8 @@ from glbandits.common.errors import MAX_ABS, check_float
 
 LEAST_BUDGET = 1e-50
 CREDIT, LARGEST_DEBT = 100.0, 10_000.0
-"""`debt` is kept between -CREDIT and LARGEST_DEBT, so that neither old savings nor one absurd cost rule for long."""
+"""`debt` is kept between -CREDIT and LARGEST_DEBT, and a cost counts as at most LARGEST_DEBT budgets of a decision, so
+that neither old savings nor one absurd cost rule for long."""
 
 
 @dataclass(slots=True)
@@ -16,8 +17,9 @@ class Budget:
     Online primal-dual pricing: after a decision of cost c, the price becomes max(0, price + s (c - B)), where B is the
     budget per decision and s = step / B^2. So after n decisions the mean cost is at most B + (price - first price) /
     (s n). Proof: each decision raises the price by at least s (c - B), so the price is at least its first value plus
-    s (sum of costs - n B). This holds for all costs and choices. The mean cost approaches B or less if the price stays
-    bounded, and it does if every decision has an arm that costs less than B: a high price makes the bandit prefer it.
+    s (sum of costs - n B). This holds for all choices, and for costs of at most 10,000 B: larger ones count as that.
+    The mean cost approaches B or less if the price stays bounded, and it does if every decision has an arm that costs
+    less than B: a high price makes the bandit prefer it.
 
     Args:
         per_decision: B, in the unit of the costs.
@@ -48,12 +50,14 @@ class Budget:
 
     def spend(self, cost: float) -> None:
         """Record the cost of a decision, and change the price. Raises InvalidInput if it is not a finite number."""
-        self._add(check_float("cost", cost) / self.per_decision - 1.0)
+        self._add(self._counted("cost", cost) - 1.0)
 
     def correct(self, expected: float, cost: float) -> None:
         """Replace the expected cost of an earlier decision, which `spend` recorded, by its real cost."""
-        expected, cost = check_float("expected", expected), check_float("cost", cost)
-        self._add((cost - expected) / self.per_decision)
+        self._add(self._counted("cost", cost) - self._counted("expected", expected))
+
+    def _counted(self, name: str, cost: float) -> float:
+        return min(check_float(name, cost) / self.per_decision, LARGEST_DEBT)
 
     def _add(self, excess: float) -> None:
         self.price = min(max(0.0, self.price + self.step / self.per_decision * excess), MAX_ABS)

@@ -157,17 +157,20 @@ def _uniform(block: LoggedData) -> Floats:
 
 def _shares(text: str, names: Sequence[str]) -> Floats:
     """Return the share of each model in a mix."""
-    *pair, last = text.removeprefix(MIX).rsplit(",", 2)
+    listed, _, last = text.removeprefix(MIX).rpartition(",")
+    parts = listed.split(",")  # names may have commas
+    pairs = [(",".join(parts[:end]), ",".join(parts[end:])) for end in range(1, len(parts))]
     try:
         share = float(last)
     except ValueError:
         share = math.nan
-    if not text.startswith(MIX) or len(pair) != 2 or not 0.0 <= share <= 1.0:
+    if not text.startswith(MIX) or not pairs or not 0.0 <= share <= 1.0:
         known = ", ".join(f"{ARM_PREFIX}{name}" for name in names)
         raise InvalidInput(
             f"a policy is uniform, {known}, or mix:A,B,SHARE with a share of B from 0 to 1; got {text!r}"
         )
     shares, index = np.zeros(len(names)), {name: number for number, name in enumerate(names)}
+    pair = next((pair for pair in pairs if {*pair} <= {*names}), pairs[0])
     for name, part in zip(pair, (1.0 - share, share), strict=True):
         shares[lookup("model", name, index)] += part
     return shares
@@ -179,8 +182,9 @@ def _logged(log: RoutingLog, level: float) -> Audited:
     for measure, data in log.measures.items():
         assert data.probabilities is not None
         mean = evaluate(data, data.probabilities, "ips", level=level)["ips"]  # all weights are 1
+        interval = mean.normal if len(data) > 1 else None
         values[measure] = DoublyRobustEstimate(
-            value=mean.value, standard_error=mean.standard_error, fixed_n=mean.normal, anytime=None
+            value=mean.value, standard_error=mean.standard_error, fixed_n=interval, anytime=None
         )
     return Audited(ROUTER, len(log.cost), float(len(log.cost)), values, {})
 

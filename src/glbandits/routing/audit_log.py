@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput, value_text
 from glbandits.common.export_manifest import METRIC
 from glbandits.evaluation import CrossedArms, FixedArms, LoggedData
@@ -52,7 +53,7 @@ def routing_log(
 ) -> RoutingLog:
     """Return a log in memory. `probabilities` are None if they are unknown, `contexts` (n, p) if there are none."""
     check_rows(len(chosen), notes)
-    for name, values, most in (("cost", costs, np.inf), ("quality", costs * 0.0 if quality is None else quality, 1.0)):
+    for name, values, most in (("cost", costs, np.inf), ("quality", np.zeros(1) if quality is None else quality, 1.0)):
         wrong = ~((values >= 0.0) & (values <= most))
         if wrong.any():
             bounds = "at least 0" if most == np.inf else "between 0 and 1"
@@ -89,15 +90,10 @@ def read_routes(source: str | PathLike[str]) -> RoutingLog:
         check_rows(len(rows), notes)
         names = rows["models"].explode().unique(maintain_order=True).to_list()
         probabilities = _probabilities(rows, names)
-        never = [
-            name for name, largest in zip(names, probabilities.max(axis=0, initial=0.0), strict=True) if not largest
-        ]
-        if never:
-            notes.append(f"the log never offered {', '.join(never)}, so it has no evidence on that")
-        names, probabilities = (
-            [name for name in names if name not in never],
-            probabilities[:, probabilities.any(axis=0)],
-        )
+        offered: Bools = np.asarray(probabilities.any(axis=0))
+        if not offered.all():
+            notes.append(f"the log never offered {', '.join(compress(names, ~offered))}, so it has no evidence on that")
+        names, probabilities = list(compress(names, offered)), probabilities[:, offered]
         wrong = rows.filter(~pl.col("model").is_in(names))["model"]
         if len(wrong):
             raise InvalidInput(f"model must be one that was offered in some row; got {value_text(wrong[0])}")

@@ -53,9 +53,10 @@ def last_user_text(asked: Any) -> str:
     items = list(asked or [])
     for message in reversed(items):
         if isinstance(message, Mapping) and message.get("role") == "user":
-            content = message.get("content") or ""
-            parts = [{"text": content}] if isinstance(content, str) else content
-            return "\n".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part)
+            content = message.get("content")
+            parts = content if isinstance(content, list) else [{"text": content}]
+            texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+            return "\n".join(text for text in texts if isinstance(text, str))
     return "\n".join(item for item in items if isinstance(item, str))
 
 
@@ -89,7 +90,7 @@ class Routing(LowestLatencyLoggingHandler):  # the strategy to which LiteLLM pas
         session = {**(request.get("litellm_metadata") or {}), **(request.get("metadata") or {})}.get("session_id")
         route = self.prompt_router.route(
             self.prompt(input if messages is None else messages),
-            session=None if session is None else str(session),
+            session=str(session) if session else None,
             among={model_of(deployment) for deployment in usable},
         )
         call_id = request.setdefault("litellm_call_id", route.event_id)

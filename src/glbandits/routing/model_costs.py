@@ -1,9 +1,12 @@
 """The expected cost of a prompt for each model, learned from observed costs."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats
+from glbandits.common.errors import MAX_ABS
 from glbandits.policies import OnlineLaplace
 
 PRIOR_COUNT = 20
@@ -45,24 +48,27 @@ class ModelCosts:
 
     def add(self, cost: float, typical: Floats) -> None:
         """Add a model with the expected cost of a prompt that has the features `typical`, (dim,)."""
-        self.restore(cost, Bandit(OnlineLaplace(link="log", prior_precision=PRIOR_PRECISION), len(typical), seed=0))
+        self.declared = np.append(self.declared, cost)
+        self.bandits.append(Bandit(OnlineLaplace(link="log", prior_precision=PRIOR_PRECISION), len(typical), seed=0))
+        self._theta = np.vstack([self._theta, np.zeros(len(typical))])
         self.learn(len(self.bandits) - 1, np.tile(typical, (PRIOR_COUNT, 1)), np.full(PRIOR_COUNT, cost))
 
-    def restore(self, cost: float, bandit: Bandit) -> None:
-        """Add a model with its declared cost and what was learned of it."""
-        self.declared = np.append(self.declared, cost)
-        self.bandits.append(bandit)
-        self._theta = np.vstack([self._theta, np.zeros(self._theta.shape[1])])
-        self._refresh(len(self.bandits) - 1)
+    def restore(self, bandits: Sequence[Bandit]) -> None:
+        """Replace what was learned of each model."""
+        self.bandits = list(bandits)
+        for model in range(len(bandits)):
+            self._refresh(model)
 
     def learn(self, model: int, X: Floats, costs: Floats) -> None:
         """Learn the observed costs of prompts with features X, (n, dim)."""
-        self.bandits[model].learn_batch(X, np.minimum(costs / self.declared[model], LARGEST_RATIO))
+        declared = self.declared[model]
+        self.bandits[model].learn_batch(X, np.minimum(costs, LARGEST_RATIO * declared) / declared)
         self._refresh(model)
 
     def predict(self, x: Floats) -> Floats:
         """Return the expected cost of prompts with features x, (dim,) or (n, dim), for each model: (..., models)."""
-        return np.asarray(self.declared * np.exp(np.minimum(x @ self._theta.T, np.log(LARGEST_RATIO))))
+        ratios = np.exp(np.minimum(x @ self._theta.T, np.log(LARGEST_RATIO)))
+        return np.minimum(self.declared * ratios, MAX_ABS)
 
     def _refresh(self, model: int) -> None:
         estimate = self.bandits[model].coefficients()

@@ -6,6 +6,7 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints
+from glbandits.common.errors import MAX_ABS
 from glbandits.policies import Optimist
 
 CHUNK = 256
@@ -33,7 +34,7 @@ class ModelQuality:
         """Return the features of the bandit for some models, each for the same prompt or for its own row of X."""
         rows = np.zeros((len(models), self.room, self.dim))
         rows[np.arange(len(models)), models] = X
-        return rows.reshape(len(models), -1)
+        return rows.reshape(len(models), self.room * self.dim)
 
     def learn(self, model: int, x: Floats, quality: float) -> None:
         """Learn the quality of an answer to a prompt with features x, (dim,)."""
@@ -67,19 +68,18 @@ class ModelQuality:
     def price_for(self, limit: float, models: Ints, X: Floats, costs: Floats) -> float:
         """Return the lowest price at which the best models for these prompts cost at most the limit on average.
 
-        Args:
-            limit: the mean cost.
-            models: the models.
-            X: the features of the prompts, (n, dim).
-            costs: the cost of each prompt for each of the models, (n, models).
+        If not even the cheapest models do, it is the lowest price at which these are the best ones.
+
+        X has the features of the prompts, (n, dim), and `costs` the cost of each prompt for each model, (n, models).
         """
         estimate = self.bandit.coefficients()
         assert estimate is not None  # Optimist has an estimate
         quality = X @ estimate.theta.reshape(self.room, self.dim)[models].T
-        low, high = 0.0, 1.0 / limit
+        least = max(limit, float(costs.min(axis=1).mean()) * (1.0 + 1e-9))
+        low, high = 0.0, 1.0  # share / (1 - share) / least is the price
         for _ in range(BISECTIONS):
-            price = (low + high) / 2.0
-            best = (quality - price * costs).argmax(axis=1)
-            is_too_low = costs[np.arange(len(X)), best].mean() > limit
-            low, high = (price, high) if is_too_low else (low, price)
-        return high
+            share = (low + high) / 2.0
+            best = (quality - share / (1.0 - share) / least * costs).argmax(axis=1)
+            is_too_low = costs[np.arange(len(X)), best].mean() > least
+            low, high = (share, high) if is_too_low else (low, share)
+        return min(high / max(1.0 - high, 1e-15) / least, MAX_ABS)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.bandit import Budget
+from glbandits.bandit.input_checks import as_floats
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_float, check_int, lookup, value_text
 from glbandits.features import FeatureMap
@@ -22,7 +23,7 @@ from glbandits.routing.model_costs import ModelCosts
 from glbandits.routing.model_quality import ModelQuality
 from glbandits.routing.prompt_features import PROMPT_TEXT, PromptFeatures
 from glbandits.routing.route_log import Decisions, Event
-from glbandits.routing.router_file import RouterParts, read_router, write_router
+from glbandits.routing.router_file import read_router, write_router
 
 AFFORDABLE = 10.0
 """A model is offered for a prompt if its expected cost is at most this many times the budget."""
@@ -59,7 +60,7 @@ class PromptRouter:
             default prompts are texts, with `PROMPT_TEXT`.
         floor: the probability of a random model among those that are offered. An audit of the log needs it.
         default: the model for prompts for which the router does not know the others well enough. Without it, uncertain
-            models are tried, because they may be better.
+            models are tried, because they may be better. With a floor of 0, only `warm_start` makes them known.
         half_life: the number of answers after which old ones count half, for models that change. "auto" selects it, and
             None never forgets.
         room: the largest number of models, retired ones included.
@@ -92,6 +93,8 @@ class PromptRouter:
         self.floor = check_float("floor", floor, at_least=0.0, at_most=1.0)
         self.budget = budget if isinstance(budget, Budget) or budget is None else Budget(budget)
         self.default = default
+        if not isinstance(models, Mapping) or not models:
+            raise InvalidInput(f"models must be a dict with the cost of at least one model; got {value_text(models)}")
         room, dim = check_int("room", room, at_least=max(1, len(models))), self._features.dim
         self._quality, self._costs = ModelQuality(room, dim, half_life, seed), ModelCosts(dim)
         self._rng = np.random.default_rng(seed)
@@ -115,7 +118,7 @@ class PromptRouter:
 
     def add(self, model: str, cost: float) -> None:
         """Add a model, or bring a retired one back, with the expected cost of a typical prompt."""
-        cost = check_float("cost", cost, above=0.0)
+        model, cost = check_text("model", model), check_float("cost", cost, above=0.0)
         with self._lock:
             if model in self.models:
                 raise InvalidInput(f"there is a model {value_text(model)} already. Use set_cost to change its cost")
@@ -127,7 +130,7 @@ class PromptRouter:
                     f"{value_text(model)}. Create the router with a larger room"
                 )
             else:
-                self._models[check_name(model)] = len(self._models)
+                self._models[model] = len(self._models)
                 self._costs.add(cost, self._typical)
             self._active = sorted([*self._active, self._models[model]])
 
@@ -140,7 +143,10 @@ class PromptRouter:
             self._active.remove(index)
 
     def set_cost(self, model: str, cost: float) -> None:
-        """Change what a model costs for a typical prompt, for example because its prices have changed."""
+        """Change what a model costs for a typical prompt, for example because its prices have changed.
+
+        Costs that are reported later are learned as costs at the new prices, also those of earlier decisions.
+        """
         with self._lock:
             self._costs.declared[self._index(model)] = check_float("cost", cost, above=0.0)
 
@@ -154,7 +160,7 @@ class PromptRouter:
             quality: between 0 and 1, (n, models), in the order of `models`. NaN where a model was not measured.
             costs: in the unit of the budget, likewise.
         """
-        X, Q, C = self._features.encode(prompts), np.asarray(quality, dtype=float), np.asarray(costs, dtype=float)
+        X, Q, C = self._features.encode(prompts), as_floats("quality", quality), as_floats("costs", costs)
         with self._lock:
             if not Q.shape == C.shape == (len(X), len(self._active)):
                 raise InvalidInput(
@@ -162,6 +168,8 @@ class PromptRouter:
                     f"column for each model; got {Q.shape} and {C.shape}"
                 )
             measured = ~(np.isnan(Q) | np.isnan(C))
+            if not measured.any():
+                raise InvalidInput("a benchmark must have a model with quality and cost for at least one prompt")
             if not (((Q >= 0) & (Q <= 1) & (C >= 0) & (C <= MAX_ABS)) | ~measured).all():
                 raise InvalidInput("quality must be between 0 and 1, and costs at least 0. Use NaN for what is unknown")
             active = np.array(self._active)
@@ -191,7 +199,8 @@ class PromptRouter:
             among: the models that can answer now. The default is all. Retired ones are ignored.
         """
         x = self._features.encode([prompt])[0]
-        event_id = secrets.token_hex(12) if event_id is None else event_id
+        event_id = secrets.token_hex(12) if event_id is None else check_text("event_id", event_id)
+        session = None if session is None else check_text("session", session)
         with self._lock:
             self._decisions.check_is_new(event_id)
             models = self._active if among is None else self._usable(among)
@@ -232,21 +241,19 @@ class PromptRouter:
 
         Raises InvalidInput if the event is unknown, too old, or has this feedback already.
         """
-        given = {
-            "quality": None if quality is None else check_float("quality", quality, at_least=0.0, at_most=1.0),
-            "cost": None if cost is None else check_float("cost", cost, at_least=0.0),
-        }
+        quality = None if quality is None else check_float("quality", quality, at_least=0.0, at_most=1.0)
+        cost = None if cost is None else check_float("cost", cost, at_least=0.0)
         with self._lock:
             event = self._decisions.find(event_id)
-            for name, value in given.items():
+            for name, value in (("quality", quality), ("cost", cost)):
                 if value is not None and getattr(event, name) is not None:
                     raise InvalidInput(f"the event {event_id} has the {name} {getattr(event, name):g} already")
             model = self._models[event.model]
             if quality is not None:
-                event.quality = given["quality"]
-                self._quality.learn(model, np.array(event.features), float(quality))
+                event.quality = quality
+                self._quality.learn(model, np.array(event.features), quality)
             if cost is not None:
-                event.cost = given["cost"]
+                event.cost = cost
                 self._costs.learn(model, np.array([event.features]), np.array([cost]))
                 if self.budget is not None:
                     self.budget.correct(event.expected_costs[model], cost)
@@ -294,12 +301,12 @@ class PromptRouter:
                 "settings": {
                     "features": features.document() if isinstance(features, FeatureMap) else features,
                     "floor": self.floor,
+                    "default": self.default,
                     "room": self._quality.room,
                     "memory": self.memory,
                 },
                 "models": dict(zip(self._models, self._costs.declared.tolist(), strict=True)),
                 "active": self._active,
-                "default": self.default,
                 "budget": None if self.budget is None else asdict(self.budget),
                 "random": self._rng.bit_generator.state,
                 "prompts": [self._typical.tolist(), self._seen],
@@ -307,7 +314,7 @@ class PromptRouter:
                 "sessions": list(self._sessions.items()),
                 "events": [asdict(event) for event in self._decisions.events.values()],
             }
-            write_router(path, RouterParts(document, self._quality.bandit, self._costs.bandits))
+            write_router(path, document, self._quality.bandit, self._costs.bandits)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, log: str | PathLike[str] | None = None) -> Self:
@@ -317,25 +324,24 @@ class PromptRouter:
             path: a file written by `save`.
             log: the folder of the log, as for a new router.
         """
-        parts = read_router(path)
+        document, quality, costs = read_router(path)
         try:
-            document, settings = parts.document, parts.document["settings"]
+            settings = document["settings"]
             if isinstance(settings["features"], dict):
                 settings["features"] = FeatureMap.from_document(settings["features"])
             budget = document["budget"]
-            router = cls({}, None if budget is None else Budget(**budget), log=log, **settings)
-            router.default, router._active = document["default"], document["active"]
-            router._models = {name: index for index, name in enumerate(document["models"])}
-            if not set(router._active) <= set(router._models.values()):
+            router = cls(document["models"], None if budget is None else Budget(**budget), log=log, **settings)
+            active = set(document["active"])
+            if not active or not active <= {*router._active} or quality.dim != router._quality.bandit.dim:
                 raise ValueError("models are missing")
-            router._quality.bandit, router._quality.answers = parts.quality, document["answers"]
-            for cost, bandit in zip(document["models"].values(), parts.costs, strict=True):
-                router._costs.restore(cost, bandit)
+            router._active = sorted(active)
+            router._quality.bandit, router._quality.answers = quality, document["answers"]
+            router._costs.restore(costs)
             router._rng.bit_generator.state = document["random"]
-            router._typical, router._seen = np.array(document["prompts"][0]), document["prompts"][1]
+            router._typical, router._seen = np.array(document["prompts"][0], dtype=float), document["prompts"][1]
             router._sessions = OrderedDict(document["sessions"])
             router._decisions.events.update((row["event_id"], Event(**row)) for row in document["events"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}). Load a copy") from None
         return router
 
@@ -344,14 +350,16 @@ class PromptRouter:
         price = 0.0
         if self.budget is not None:
             price = self.budget.price
-            most = self.budget.per_decision * (AFFORDABLE if self.budget.debt <= OVERSPENT else 1.0)
-            models = models[costs[models] <= max(most, costs[models].min())]
+            if self.budget.step > 0.0:
+                most = self.budget.per_decision * (AFFORDABLE if self.budget.debt <= OVERSPENT else 1.0)
+                models = models[costs[models] <= max(most, costs[models].min())]
         out[models] = self.floor / len(models)
         models = self._known(x, models)
         if self._quality.answers == 0:
             out[models[costs[models].argmin()]] += 1.0 - self.floor
         else:
-            prices = price * costs[models] if price > 0.0 else None
+            above_cheapest = costs[models] - costs[models].min()  # small numbers, even at a huge price
+            prices = np.minimum(price * above_cheapest, MAX_ABS) if price > 0.0 else None
             out[models] += (1.0 - self.floor) * self._quality.probabilities(models, x, prices)
 
     def _known(self, x: Floats, models: Ints) -> Ints:
@@ -379,8 +387,8 @@ class PromptRouter:
         return lookup("model", model, {name: self._models[name] for name in self.models})
 
 
-def check_name(model: Any) -> str:
-    """Return the name of a model. Raises InvalidInput if it is not a text."""
-    if not isinstance(model, str) or not model:
-        raise InvalidInput(f"a model must be a name; got {value_text(model)}")
-    return model
+def check_text(name: str, value: Any) -> str:
+    """Return the value. Raises InvalidInput if it is not a text with at least one character."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{name} must be a text with at least one character; got {value_text(value)}", field=name)
+    return value

@@ -1,5 +1,7 @@
 """The decisions of a router, and its log: one row for each, with its feedback."""
 
+import logging
+import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -12,6 +14,9 @@ from glbandits.common.extras import needed_for
 
 PART = 1000
 """The number of rows of a file of the log."""
+KEPT = 100 * PART
+"""The number of rows that wait in memory while the log cannot be written. Older ones are lost."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -42,7 +47,7 @@ class Decisions:
     """The latest decisions, which accept feedback. Complete and older ones go to the log.
 
     The log has Parquet files of `PART` rows, each written atomically. Rows that are not yet written are lost if the
-    process is killed.
+    process is killed. If a file cannot be written, a warning is logged, and the rows wait for the next file.
 
     Args:
         memory: the largest number of decisions that accept feedback.
@@ -72,7 +77,7 @@ class Decisions:
 
     def find(self, event_id: str) -> Event:
         """Return a decision. Raises InvalidInput if it accepts no feedback."""
-        event = self.events.get(event_id)
+        event = self.events.get(event_id) if isinstance(event_id, str) else None
         if event is None:
             raise InvalidInput(
                 f"event_id must be one of the last {self.memory:,} decisions without complete feedback; got "
@@ -85,8 +90,12 @@ class Decisions:
         event = self.events.pop(event_id)
         if self._folder is not None:
             self._rows.append(event)
-            if len(self._rows) >= PART:
-                self.write()
+            if len(self._rows) % PART == 0:
+                try:
+                    self.write()
+                except Exception as error:  # a full disk must not stop the router
+                    log.warning("The log of the router could not be written: %s", error)
+                    del self._rows[:-KEPT]
 
     def write(self) -> None:
         """Write the rows of settled decisions that are not yet in the log."""
@@ -94,6 +103,8 @@ class Decisions:
             import polars
 
             kinds = {"quality": polars.Float64, "cost": polars.Float64}
-            with atomic_path(self._folder / f"routes-{time.time_ns()}.parquet") as path:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            name = f"routes-{time.time_ns()}-{secrets.token_hex(4)}.parquet"  # the clock may stand still
+            with atomic_path(self._folder / name) as path:
                 polars.DataFrame(self._rows, schema_overrides=kinds).write_parquet(path)
             self._rows.clear()

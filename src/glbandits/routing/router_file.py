@@ -2,10 +2,11 @@
 
 import io
 import json
+import zlib
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 from glbandits.bandit import Bandit
@@ -17,39 +18,29 @@ VERSION = 1
 DOCUMENT, QUALITY, COSTS = "router.json", "quality.safetensors", "costs-{}.safetensors"
 
 
-class RouterParts(NamedTuple):
-    """What a saved router consists of."""
-
-    document: dict[str, Any]
-    """Settings, models and pending decisions."""
-    quality: Bandit
-    costs: Sequence[Bandit]
-    """One for each model."""
-
-
-def write_router(path: str | PathLike[str], parts: RouterParts) -> None:
-    """Replace the file atomically."""
+def write_router(path: str | PathLike[str], document: dict[str, Any], quality: Bandit, costs: Sequence[Bandit]) -> None:
+    """Replace the file atomically. `costs` has a bandit for each model."""
     content = io.BytesIO()
     with ZipFile(content, "w") as archive:
-        archive.writestr(DOCUMENT, json.dumps({"version": VERSION, **parts.document}))
-        archive.writestr(QUALITY, parts.quality.to_bytes())
-        for model, bandit in enumerate(parts.costs):
+        archive.writestr(DOCUMENT, json.dumps({"version": VERSION, **document}))
+        archive.writestr(QUALITY, quality.to_bytes())
+        for model, bandit in enumerate(costs):
             archive.writestr(COSTS.format(model), bandit.to_bytes())
     write_atomically(path, content.getvalue())
 
 
-def read_router(path: str | PathLike[str]) -> RouterParts:
-    """Read a file. Raises ModelFileError if it is missing, damaged or of a newer version."""
+def read_router(path: str | PathLike[str]) -> tuple[dict[str, Any], Bandit, list[Bandit]]:
+    """Return what `write_router` wrote. Raises ModelFileError if it is missing, damaged or of a newer version."""
     try:
         with ZipFile(Path(path)) as archive:
             document = json.loads(archive.read(DOCUMENT))
             if document["version"] > VERSION:
                 raise ModelFileError(f"{path} has router format {document['version']}. Upgrade glbandits to load it")
             costs = [Bandit.from_bytes(archive.read(COSTS.format(model))) for model in range(len(document["models"]))]
-            return RouterParts(document, Bandit.from_bytes(archive.read(QUALITY)), costs)
+            return document, Bandit.from_bytes(archive.read(QUALITY)), costs
     except FileNotFoundError:
         raise ModelFileError(f"there is no file {path}. Check the path") from None
-    except (BadZipFile, EOFError, KeyError, OSError, TypeError, ValueError) as error:
+    except (BadZipFile, EOFError, KeyError, OSError, RuntimeError, TypeError, ValueError, zlib.error) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{path} is not a complete file of PromptRouter.save ({error}). Load a copy") from None

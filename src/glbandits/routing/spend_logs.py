@@ -53,7 +53,7 @@ def read_spend_logs(source: str | PathLike[str], quality: str | None = None) -> 
     rows = [
         (str(request["startTime"]), request["model"], request["spend"], score, request.get("prompt_tokens"))
         for request, score in zip(answered, scores, strict=True)
-        if request["spend"] is not None and (quality is None or score is not None)
+        if isinstance(request["model"], str) and request["spend"] is not None and (quality is None or score is not None)
     ]
     rows.sort(key=lambda row: row[0])
     names = sorted({row[1] for row in rows})
@@ -61,7 +61,7 @@ def read_spend_logs(source: str | PathLike[str], quality: str | None = None) -> 
         f"{count:,} requests are left out because {why}"
         for count, why in (
             (len(requests) - len(answered), "they failed, or the cache answered"),
-            (len(answered) - len(rows), "their spend or quality is missing"),
+            (len(answered) - len(rows), "their model, spend or quality is missing"),
         )
         if count
     ]
@@ -80,7 +80,8 @@ def read_spend_logs(source: str | PathLike[str], quality: str | None = None) -> 
 def is_spend_log(source: str | PathLike[str]) -> bool:
     """Whether this is a file that `read_spend_logs` reads, and not the log of a PromptRouter."""
     path = Path(source)
-    return path.is_file() and not (path.suffix == ".parquet" and "probabilities" in pl.read_parquet_schema(path))
+    with convert_polars_errors():
+        return path.is_file() and not (path.suffix == ".parquet" and "probabilities" in pl.read_parquet_schema(path))
 
 
 def with_estimated_propensities(log: RoutingLog) -> RoutingLog:
@@ -91,8 +92,8 @@ def with_estimated_propensities(log: RoutingLog) -> RoutingLog:
 
 
 def _json_lines(path: Path) -> list[dict[str, Any]]:
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8-sig")
         found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines() if line]
         if all(isinstance(request, dict) for request in found):
             return list(found)
@@ -107,12 +108,20 @@ def _is_answered(request: Mapping[str, Any]) -> bool:
 
 def _field(request: Mapping[str, Any], name: str) -> Any:
     """Return a column or a field of the metadata; None if it is missing."""
-    metadata = request.get("metadata") or {}
-    metadata = json.loads(metadata) if isinstance(metadata, str) else metadata
-    for fields in (request, metadata, metadata.get("spend_logs_metadata") or {}):
+    metadata = _object(request.get("metadata"))
+    for fields in (request, metadata, _object(metadata.get("spend_logs_metadata"))):
         if fields.get(name) is not None:
             return fields[name]
     return None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Return a JSON object, which may be a text; empty for anything else."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _numbers(name: str, values: list[Any]) -> Any:

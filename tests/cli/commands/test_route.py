@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from glbandits.routing.spend_logs import read_spend_logs
 from tests.cli.in_process import glb
 from tests.routing.simulated_log import simulated_routes, written
 
@@ -114,6 +115,8 @@ def test_spend_log_without_quality_is_evaluated_for_costs(tmp_path: Path) -> Non
         ("other.jsonl", "must be an export of LiteLLM_SpendLogs; it has no column"),
         ("broken.jsonl", "must have one JSON object for each request"),
         ("negative.jsonl", "cost must be at least 0"),
+        ("binary.jsonl", "must have one JSON object for each request"),
+        ("broken.parquet", "the table could not be read"),
         ("empty.jsonl", "no decision with complete feedback"),
         ("log --out log/routes-1.parquet", "--out needs a writable folder"),
     ],
@@ -125,7 +128,23 @@ def test_wrong_input_is_refused_with_one_sentence(options: str, reason: str, tmp
     write_lines([row | {"spend": -1.0} for row in spend_rows(10)], tmp_path / "negative.jsonl")
     (tmp_path / "broken.jsonl").write_text('{"model": \n')
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
+    (tmp_path / "broken.parquet").write_text("no parquet")
     run = glb("route", "audit", *options.split(), folder=tmp_path)
     assert run.returncode == 2
     assert reason in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_requests_with_odd_metadata_or_without_a_model_are_left_out(tmp_path: Path) -> None:
+    odd: list[dict[str, object]] = [
+        {"metadata": metadata} for metadata in ("no JSON", "[1]", [1], 5, None, {"spend_logs_metadata": 5})
+    ]
+    odd += [{"model": None}, {"model": 5}]
+    rows = [row | change for row, change in zip(spend_rows(20), [*odd, *[{}] * 12], strict=True)]
+    write_lines(rows, tmp_path / "spend.jsonl")
+    content = (tmp_path / "spend.jsonl").read_text()
+    (tmp_path / "spend.jsonl").write_text(content, encoding="utf-8-sig")
+    log = read_spend_logs(tmp_path / "spend.jsonl", "score")
+    assert len(log.cost) == 12
+    assert log.notes == ("8 requests are left out because their model, spend or quality is missing",)
