@@ -15,17 +15,17 @@ def report() -> None:
     """Print the ratios with their targets."""
     horizon, policy, problem = 1000, SgdTs(horizon=1000), Synthetic(dim=6, arms=100)
     blocks = list(problem.rounds(horizon, seed=0))
-    arms, counts, expected, values, noise = (
+    arms, counts, expected, payoffs, noise = (
         np.concatenate([getattr(block, part) for block in blocks])
-        for part in ("arms", "counts", "expected", "values", "noise")
+        for part in ("arms", "counts", "expected", "payoffs", "noise")
     )
-    best, rows, starts = values.max(axis=1), arms.reshape(-1, 6), np.arange(horizon) * arms.shape[1]
+    best, rows, starts = payoffs.max(axis=1), arms.reshape(-1, 6), np.arange(horizon) * arms.shape[1]
     play = play_entry(SgdTs, LINKS["logistic"], problem.noise, compiled=True)
     settings, theta = policy.packed_settings(6), np.full(6, 0.3)
     choices, regret = np.empty(horizon, dtype=np.int64), np.empty(horizon)
 
     def compiled() -> None:
-        rounds = rows, starts, counts, expected, values, best, noise
+        rounds = rows, starts, counts, expected, payoffs, best, noise
         play(policy.init(6), settings, generator(1), *rounds, 0.0, choices, regret)
 
     def flat_product() -> Floats:
@@ -43,7 +43,7 @@ def report() -> None:
         for t in range(horizon):
             arm = plain.choose(arms[t])
             plain.learn(arms[t, arm], float(noise[t] < expected[t, arm]))
-            total += best[t] - values[t, arm]
+            total += best[t] - payoffs[t, arm]
             choices[t], regret[t] = arm, total
 
     seconds = best_seconds(
