@@ -70,7 +70,7 @@ def report_prices(benchmark: Prompts, traffic: Prompts) -> None:
     say("               limit  1 to 300 after   last 300         largest  quality, second half")
     twice = 2.0 * float(benchmark.cost[:, CHANGED].mean())
     changes: Mapping[str, Callable[[PromptRouter], None] | None] = {
-        "not told": None,
+        "unchanged": None,
         "set_cost": lambda router: router.set_cost(name, twice),
     }
     for limit in CHANGE_LIMITS:

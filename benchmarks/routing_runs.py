@@ -53,7 +53,7 @@ def play(
         router: learns from every prompt.
         prompts: the traffic.
         text: whether the router gets the texts.
-        judged: the quality that the router is told, if it is not the true one.
+        judged: the quality that is reported to the router, if it is not the true one.
         change: called before prompt `HALF`.
     """
     column = {name: index for index, name in enumerate(prompts.models)}

@@ -1,43 +1,19 @@
-"""PromptRouter: probabilities, feedback, budgets, models that come and go, sessions, saving."""
+"""PromptRouter: probabilities, feedback, budgets, models that come and go, sessions."""
 
-import json
 import math
 from collections import Counter
 from pathlib import Path
-from threading import Thread
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import Budget, FeatureMap, InvalidInput, ModelFileError, UnknownName
-from glbandits.routing import PromptRouter, Route
+from glbandits import Budget, FeatureMap, InvalidInput, UnknownName
+from glbandits.routing import PromptRouter
+from tests.routing.routers import MODELS, QUALITY, play, router
 
-MODELS = {"small": 0.03, "medium": 0.5, "large": 15.0}
-QUALITY = {"small": 0.7, "medium": 0.9, "large": 0.95}
-
-
-@pytest.fixture(autouse=True)
-def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
-
-
-def router(budget: float | Budget | None = 0.3, **settings: Any) -> PromptRouter:
-    return PromptRouter(MODELS, budget, **({"features": 2, "seed": 7} | settings))
-
-
-def play(router: PromptRouter, n: int, seed: int = 0, quality: dict[str, float] = QUALITY) -> list[Route]:
-    """Route n prompts. A positive first feature makes the small model as good as the others."""
-    rng, routes = np.random.default_rng(seed), []
-    for x in rng.normal(size=(n, 2)):
-        routes.append(router.route(x))
-        name = routes[-1].model
-        mean = 0.9 if name == "small" and x[0] > 0 else quality[name]
-        judged = float(np.clip(mean + 0.1 * rng.normal(), 0, 1))
-        router.feedback(routes[-1].event_id, judged, MODELS[name] * float(rng.lognormal(-0.02, 0.2)))
-    return routes
+pytestmark = pytest.mark.usefixtures("plain_python")
 
 
 def test_route_draws_models_with_the_logged_probability() -> None:
@@ -227,80 +203,6 @@ def test_sessions_keep_their_model(tmp_path: Path) -> None:
     assert all(trained.route([0.0, 0.0], session=name).model != "medium" for name in moved)
 
 
-def test_log_has_every_decision_once_with_its_feedback(tmp_path: Path) -> None:
-    trained = router(0.3, log=tmp_path / "log", memory=20)
-    routes = play(trained, 1500)
-    open_events = [trained.route([0.0, 0.0]).event_id for _ in range(30)]
-    trained.feedback(open_events[-1], cost=0.2)
-    trained.write_log()
-    assert len(list((tmp_path / "log").iterdir())) >= 2
-    log = pl.read_parquet(tmp_path / "log" / "*.parquet")
-    assert sorted(log["event_id"]) == sorted([*(route.event_id for route in routes), *open_events])
-    rows = {row["event_id"]: row for row in log.iter_rows(named=True)}
-    for route in routes:
-        row = rows[route.event_id]
-        assert row["probability"] == route.probability == row["probabilities"][row["models"].index(route.model)]
-        assert sum(row["probabilities"]) == pytest.approx(1.0)
-        assert row["quality"] is not None
-        assert row["cost"] is not None
-        assert len(row["features"]) == 3
-    assert rows[open_events[-1]]["cost"] == 0.2
-    assert rows[open_events[-1]]["quality"] is None
-
-
-def test_saved_router_continues_exactly(tmp_path: Path) -> None:
-    path, trained = tmp_path / "router.zip", router(0.3, floor=0.2, default="small")
-    play(trained, 150)
-    trained.retire("large")
-    pending = trained.route([0.3, 0.3], session="s", event_id="pending")
-    trained.save(path)
-    loaded = PromptRouter.load(path)
-    for each in (trained, loaded):
-        each.feedback(pending.event_id, 0.7, 0.1)
-    for number, x in enumerate(np.random.default_rng(1).normal(size=(100, 2))):
-        one, two = (each.route(x, event_id=str(number), session=f"s{number % 9}") for each in (trained, loaded))
-        assert one == two
-        for each in (trained, loaded):
-            each.feedback(str(number), 0.5, 0.2)
-    assert loaded.models == ["small", "medium"]
-    assert loaded.budget == trained.budget
-
-
-def test_files_that_cannot_be_loaded_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "router.zip"
-    with pytest.raises(ModelFileError, match="there is no file"):
-        PromptRouter.load(path)
-    router().save(path)
-    content = path.read_bytes()
-    encrypted = content.replace(b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01")
-    assert encrypted != content
-    for damaged in (b"", b"text", content[: len(content) // 2], encrypted):
-        path.write_bytes(damaged)
-        with pytest.raises(ModelFileError, match="not a complete file"):
-            PromptRouter.load(path)
-    changes: list[dict[str, Any]] = [
-        {"version": 2},
-        {"models": {"a": 1.0}},
-        {"events": [{}]},
-        {"random": 5},
-        {"settings": {}},
-        {"models": ["small"]},
-        {"active": []},
-        {"prompts": []},
-        {"sessions": 1},
-    ]
-    for change in changes:
-        path.write_bytes(content)
-        with ZipFile(path) as archive:
-            parts = {name: archive.read(name) for name in archive.namelist()}
-        parts["router.json"] = json.dumps(json.loads(parts["router.json"]) | change).encode()
-        with ZipFile(path, "w") as archive:
-            for name, part in parts.items():
-                archive.writestr(name, part)
-        with pytest.raises(ModelFileError):
-            PromptRouter.load(path)
-
-
 def test_benchmark_sets_a_price_that_meets_the_budget() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))
@@ -326,44 +228,6 @@ def test_absurd_costs_do_not_rule_for_long() -> None:
     assert set(names) <= set(MODELS)
     assert names.count("large") == 0
     assert all(math.isfinite(cost) for _, cost in trained.predict([0.0, 0.0]).values())
-
-
-def test_threads_share_a_router(tmp_path: Path) -> None:
-    shared = router(0.3, log=tmp_path)
-    threads = [Thread(target=play, args=(shared, 100, seed)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    shared.write_log()
-    assert len(pl.read_parquet(tmp_path / "*.parquet")) == 800
-
-
-def test_no_row_is_lost_while_the_clock_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.time_ns", lambda: 5)
-    trained = router(log=tmp_path)
-    for _ in range(3):
-        play(trained, 10)
-        trained.write_log()
-    assert len(pl.read_parquet(tmp_path / "*.parquet")) == 30
-
-
-def test_routing_goes_on_while_the_log_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("glbandits.routing.route_log.PART", 10)
-    monkeypatch.setattr("glbandits.routing.route_log.KEPT", 30)
-    folder = tmp_path / "log"
-    trained = router(log=folder)
-    folder.rmdir()
-    folder.write_text("not a folder")
-    play(trained, 55)
-    assert caplog.text.count("The log of the router could not be written") == 5
-    with pytest.raises(OSError, match="log"):
-        trained.write_log()
-    folder.unlink()
-    play(trained, 5)
-    assert len(pl.read_parquet(folder / "*.parquet")) == 40  # the oldest 20 of 60 are lost
 
 
 @pytest.mark.parametrize("cost", [100.0, 1e40])
