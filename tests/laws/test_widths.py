@@ -9,9 +9,9 @@ import pytest
 from glbandits import Bandit, Ecolog, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic
-from glbandits.policies.algorithms import ecolog, glb_omd, ofuglb_e
+from glbandits.policies.algorithms import ecolog, ofuglb_e
 from glbandits.policies.contract import Policy, unpacker
-from glbandits.policies.shared import gloc_policy, linear_policy, mle_policy, posterior_policy
+from glbandits.policies.shared import glb_omd_policy, gloc_policy, linear_policy, mle_policy, posterior_policy
 
 Ellipsoid: TypeAlias = tuple[Floats, Floats, float]
 """Centre, Cholesky factor and radius."""
@@ -33,7 +33,8 @@ def linear_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
 
 
 def glb_omd_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
-    return glb_omd.theta_of(state, 3), glb_omd.factor_of(state, 3), glb_omd.width(state, unpacked(policy, 3), 3)
+    width = glb_omd_policy.width(state, unpacked(policy, 3), 3)
+    return glb_omd_policy.theta_of(state, 3), glb_omd_policy.factor_of(state, 3), width
 
 
 def ecolog_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
@@ -90,7 +91,7 @@ def test_widths_match_the_formulas_of_their_pages() -> None:
     bandit = Bandit(omd, dim=d, seed=1)
     bandit.learn_batch(X, y)
     beta = 4 * lam * S**2 + 2 * eta * math.log(1 / delta) + d * eta * (1 + 6 * eta) * math.log(1 + t / 4 / (lam * d))
-    assert glb_omd.width(bandit.state, unpacked(omd, d), d) == pytest.approx(math.sqrt(beta), rel=1e-6)
+    assert glb_omd_policy.width(bandit.state, unpacked(omd, d), d) == pytest.approx(math.sqrt(beta), rel=1e-6)
     ofu = OfuglbE(exploration=None, bound=S)
     bandit = Bandit(ofu, dim=d, seed=1)
     bandit.learn_batch(X, y)
