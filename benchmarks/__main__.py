@@ -20,6 +20,7 @@ NAMES = (
     "catalogue",
     "default_policy",
     "drift",
+    "drift_policies",
     "outliers",
     "defaults",
     "payoffs",

@@ -6,6 +6,7 @@ seeds.
 
 import numpy as np
 import pytest
+from benchmarks import drift_policies
 from benchmarks.drift import DEVELOPMENT, REPORTING, Drifting, final_regret, report
 
 
@@ -46,3 +47,11 @@ def test_quick_report_prints_every_half_life(capsys: pytest.CaptureFixture[str])
     assert "Development problems" in printed
     assert "Reporting problems" in printed
     assert printed.count("auto / None") == 2
+
+
+def test_quick_report_of_policies_prints_every_column(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "jumps every 800, d=4, K=8"
+    drift_policies.report({name: REPORTING[name]}, seeds=range(2), horizon=50)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed[-2].removeprefix(f"  {name}").split()) == 7
+    assert "domd / opt none" in printed[-1]

@@ -14,6 +14,7 @@ from scipy.linalg import solve_triangular
 from glbandits import (
     POLICIES,
     Bandit,
+    DomdGlb,
     Ecolog,
     EpsilonGreedy,
     GlbOmd,
@@ -82,6 +83,7 @@ def divisible(policy: Policy, dim: int) -> int:
 
 
 SETTINGS: dict[str, Policy] = {
+    "domd-glb that forgets soon": DomdGlb(half_life=1.0),
     "ecolog by theory": Ecolog(exploration=None),
     "epsilon-greedy with a ridge": EpsilonGreedy(ridge=1e-6),
     "glb-omd by theory": GlbOmd(exploration=None),

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Ecolog, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
+from glbandits import Bandit, DomdGlb, Ecolog, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic
 from glbandits.policies.algorithms import ecolog, ofuglb_e
@@ -53,6 +53,7 @@ def ofuglb_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
         (LinUcb(exploration=None), linear_ellipsoid),
         (Gloc(exploration=None, step=None), gloc_ellipsoid),
         (GlbOmd(exploration=None, prior_precision=None, step=None, bound=1.0), glb_omd_ellipsoid),
+        (DomdGlb(exploration=None, prior_precision=None, step=None, bound=1.0, half_life=20.0), glb_omd_ellipsoid),
         (Ecolog(exploration=None, step=None, bound=1.0), ecolog_ellipsoid),
         (OfuglbE(exploration=None, bound=1.0), ofuglb_ellipsoid),
     ],
