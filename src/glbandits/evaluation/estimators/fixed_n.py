@@ -13,10 +13,12 @@ Var(r | a) comes from the reward model, times the ratio of squared residuals to 
 larger weight count more in the ratio, because they contribute more to the variance: rewards may be noisier where
 propensities are small. If the log has few such rows, the ratio moves towards that of the other rows.
 
-The interval uses a weighted mean of both variances: the expected variance has the weight `PRIOR_ROWS`, the sample
-variance the number of effective rewards, which is smaller than the effective sample size if rewards are rare. Rare
-rewards also make the distribution of the estimate skewed. So bounded rewards have Wilson's interval, in which the
-variance depends on the value: its upper half is longer if the value is near the lowest reward.
+The interval uses the larger of both variances. The sample variance alone misses weights that were not drawn. The
+expected variance alone is too small where the reward model does not fit the decisions of the target.
+
+Degrees of freedom are the effective rewards: fewer than the effective sample size if rewards are rare. Rare rewards also
+make the distribution of the estimate skewed. So bounded rewards have Wilson's interval, in which the variance depends on
+the value: its upper half is longer if the value is near the lowest reward.
 
 Effective sample size and rewards are those of the decisions that the estimate is about: those of the target for value
 and gain. A difference is about two kinds of decisions, those that only the target makes, max(pi(a) - rho(a), 0), and
@@ -37,8 +39,6 @@ from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
 from glbandits.evaluation.estimators.support import MIN_INTERVAL_SAMPLE_SIZE
 
-PRIOR_ROWS = 100.0
-"""Number of effective rewards at which the sample variance has the same weight as the expected one."""
 PRIOR_RESIDUALS = 10.0
 """Number of effective rewards at which residuals with larger weights count as much as those with smaller weights."""
 MIN_RELATIVE_HALF_WIDTH = 1e-12
@@ -210,18 +210,15 @@ class EstimateSums:
         return self._terms.moments()
 
     def standard_error(self, evidence: Evidence | PairEvidence) -> float:
-        """Return the standard error from the sample variance, and the expected variance if it is known."""
+        """Return the standard error from the sample variance, or the expected variance if that is known and larger."""
         moments = self.moments
         error = moments.standard_error(np.ones(1))
         if moments.grouped or not self._expected_variance.rows:
             return error
         per_row = evidence.effective_rewards / evidence.sample_size if evidence.sample_size else 0.0
         factor = _shrunk(self._residuals.ratio, self._residuals.sample_size * per_row, evidence.residual_ratio)
-        expected = self._expected_variance.of_a_term(factor)
-        if math.isnan(error):
-            return math.sqrt(expected / moments.rows)
-        sample, rewards = error * error * moments.rows, evidence.effective_rewards
-        return math.sqrt((PRIOR_ROWS * expected + rewards * sample) / (PRIOR_ROWS + rewards) / moments.rows)
+        expected = math.sqrt(self._expected_variance.of_a_term(factor) / moments.rows)
+        return expected if math.isnan(error) else max(expected, error)
 
     def half_widths(self, evidence: Evidence | PairEvidence, level: float) -> tuple[float, float]:
         """Return the half-widths of the interval below and above the estimate, in standard errors."""
