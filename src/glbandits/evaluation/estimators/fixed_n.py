@@ -16,9 +16,9 @@ propensities are small. If the log has few such rows, the ratio moves towards th
 The interval uses the larger of both variances. The sample variance alone misses weights that were not drawn. The
 expected variance alone is too small where the reward model does not fit the decisions of the target.
 
-Degrees of freedom are the effective rewards: fewer than the effective sample size if rewards are rare. Rare rewards also
-make the distribution of the estimate skewed. So bounded rewards have Wilson's interval, in which the variance depends on
-the value: its upper half is longer if the value is near the lowest reward.
+Degrees of freedom are the effective rewards: fewer than the effective sample size if rewards are rare. Rare rewards
+also make the distribution of the estimate skewed. So bounded rewards have Wilson's interval, in which the variance
+depends on the value: its upper half is longer if the value is near the lowest reward.
 
 Effective sample size and rewards are those of the decisions that the estimate is about: those of the target for value
 and gain. A difference is about two kinds of decisions, those that only the target makes, max(pi(a) - rho(a), 0), and
