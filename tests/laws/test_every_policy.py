@@ -71,7 +71,7 @@ VARIANTS = {
     "ofuglb-e in a small ball": OfuglbE(bound=0.3, exploration=None),
     "optimist that forgets": Optimist(half_life=30, floor=0.2),
     "optimist that forgets soon": Optimist(half_life=1),
-    "optimist that selects its half-life": Optimist(half_life="auto", floor=0.2),
+    "optimist that forgets after changes": Optimist(half_life="auto", floor=0.2),
     "optimist without correlations": Optimist(covariance="diagonal"),
     "epsilon-greedy online": EpsilonGreedy(fit="online"),
     "pg-ts with three sweeps": PgTs(sweeps=3),

@@ -11,15 +11,16 @@ from glbandits.maths.philox import generator
 from glbandits.policies.contract.compiled_calls import policy_functions
 from glbandits.policies.parsing import parse_policy
 from glbandits.policies.shared.half_life_selection import (
-    ACTIVE,
     CHANGES,
     COPIES,
     EVIDENCE,
     FIRST,
     REWARDS,
+    THRESHOLD,
     copy_of,
     half_life_of,
     initial_copies,
+    replace_main_copy,
     with_copy,
 )
 
@@ -53,22 +54,41 @@ def test_change_of_theta_replaces_the_main_copy() -> None:
     assert bandit.state[REWARDS] == 1200
 
 
-def test_active_copy_decides_and_gives_the_coefficients() -> None:
-    bandit, arms = Bandit(Optimist(half_life="auto"), dim=2), np.array([[1.0, -1.0], [-1.0, 1.0], [0.5, 0.5]])
-    bandit.learn_batch(*rewards_of(np.array([1.0, -1.0]), 60, seed=3))
-    policy = Optimist(half_life="auto")
+def test_main_copy_decides_and_gives_the_coefficients() -> None:
+    arms = np.array([[1.0, -1.0], [-1.0, 1.0], [0.5, 0.5]])
+    policy, data = Optimist(half_life="auto"), rewards_of(np.array([1.0, -1.0]), 60, seed=3)
+    bandit = Bandit(policy, dim=2)
+    bandit.learn_batch(*data)
     _, _, probabilities, unpack, _ = policy_functions(policy.implementation(2))
-    state, out = bandit.state, np.empty(3)
+    out = np.empty(3)
     for i in range(COPIES):
-        state[ACTIVE] = i
+        state = with_copy(bandit.state, 0, copy_of(bandit.state, i))
         probabilities(state, unpack(policy.packed_settings(2)), arms, LOGISTIC, out)
         single = Bandit(Optimist(half_life=None if i == 0 else half_life_of(i, 2)), dim=2)
-        single.learn_batch(*rewards_of(np.array([1.0, -1.0]), 60, seed=3))
+        single.learn_batch(*data)
         np.testing.assert_array_equal(out, single.probabilities(arms))
-        active, expected = policy.coefficients(state, 2), single.coefficients()
-        assert active is not None
+        main, expected = policy.coefficients(state, 2), single.coefficients()
+        assert main is not None
         assert expected is not None
-        np.testing.assert_array_equal([*active.theta, active.intercept], [*expected.theta, expected.intercept])
+        np.testing.assert_array_equal([*main.theta, main.intercept], [*expected.theta, expected.intercept])
+
+
+def test_most_evident_copy_replaces_the_main_copy() -> None:
+    state = initial_copies(np.zeros(2))
+    for i in range(COPIES):
+        state = with_copy(state, i, np.full(2, float(i)))
+    state[EVIDENCE + 1 : EVIDENCE + COPIES] = [50.0, 60.0, 0.0]
+    state = replace_main_copy(state)
+    np.testing.assert_array_equal([copy_of(state, i)[0] for i in range(COPIES)], [2.0, 1.0, 2.0, 3.0])
+    assert state[REWARDS] == state[CHANGES] == 1.0
+    assert not state[EVIDENCE + 1 : EVIDENCE + COPIES].any()
+
+
+@pytest.mark.parametrize(("changes", "is_enough"), [(0, False), (1, True)])
+def test_a_change_after_others_requires_less_evidence(changes: int, is_enough: bool) -> None:
+    state = initial_copies(np.zeros(2))
+    state[REWARDS], state[CHANGES], state[EVIDENCE + 1] = 999.0, changes, THRESHOLD + np.log(1500.0)
+    assert (replace_main_copy(state)[CHANGES] > changes) == is_enough
 
 
 def test_copy_may_grow() -> None:
@@ -83,7 +103,7 @@ def test_copy_may_grow() -> None:
 
 @pytest.mark.parametrize(
     ("offset", "value"),
-    [(ACTIVE, COPIES), (ACTIVE, -1.0), (CHANGES, 0.5), (EVIDENCE + 1, -1.0), (FIRST, 1e9), (FIRST, 3)],
+    [(CHANGES, 0.5), (CHANGES, -1.0), (EVIDENCE + 1, -1.0), (FIRST, 1e9), (FIRST, 3)],
 )
 def test_impossible_state_is_invalid(offset: int, value: float) -> None:
     policy = Optimist(half_life="auto")

@@ -29,10 +29,10 @@ from glbandits.policies.contract import (
 )
 from glbandits.policies.shared.half_life_selection import (
     FIRST_COPY,
-    active_copy,
     are_valid_copies,
+    forgets_after_changes,
     initial_copies,
-    selects_half_life,
+    main_copy,
 )
 from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features
 from glbandits.policies.shared.posterior_scores import joint_covariance, moments_recipe, score_moments
@@ -93,8 +93,8 @@ class Optimist(Policy):
     Args:
         link: mu, any link.
         half_life: the number of rewards after which the weight of an observation is halved, for problems that change.
-            None never forgets. Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives
-            and selects one (`shared.half_life_selection`); a round takes 3 to 7 times as long.
+            None never forgets. Forgetting takes O(d^3) every half_life / 8 rewards. "auto" forgets when
+            one of three half-lives predicts better (`shared.half_life_selection`); a round takes 3 to 7 times as long.
         floor: pull a random arm with this probability, so that every arm has probability at least floor/K.
         covariance: "blocks" as above. "diagonal" learns no correlations between features, and d in the bonus is the
             number of features seen so far. A sparse Bandit always uses "diagonal".
@@ -123,7 +123,7 @@ class Optimist(Policy):
 
     @derived
     def memory(self, dim: int) -> float:
-        """The half-life in rewards; infinite if the policy never forgets, or selects the half-life itself."""
+        """The half-life in rewards; infinite if the policy never forgets, or finds out itself when to forget."""
         return math.inf if self.half_life is None or self.half_life == "auto" else self.half_life
 
     @derived
@@ -160,11 +160,11 @@ class Optimist(Policy):
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
         """Return the posterior means. With half_life="auto": those of the copy that decides."""
-        return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
+        return super().coefficients(main_copy(state) if self.half_life == "auto" else state, dim)
 
     def score_posterior(self, state: Floats, dim: int, arms: Any) -> tuple[Floats, Floats | None] | None:
         """Return the moments of the scores, with outlying features limited as in decisions."""
-        state = active_copy(state) if self.half_life == "auto" else state
+        state = main_copy(state) if self.half_life == "auto" else state
         levels, variances = np.empty(arm_count(arms)), np.empty(arm_count(arms))
         packed = tuple(arms) if self.is_sparse else arms
         entry_point(moments_recipe, self.is_sparse).call(state, packed, levels, variances)
@@ -172,7 +172,7 @@ class Optimist(Policy):
 
     def outliers(self, state: Floats, dim: int) -> Outliers:
         """Return the limited rewards and features. With half_life="auto": those of the copy that decides."""
-        state = active_copy(state) if self.half_life == "auto" else state
+        state = main_copy(state) if self.half_life == "auto" else state
         votes, rewards = votes_of(state, dim), int(state[OUTLYING_REWARDS])
         features = {int(i): math.ceil(votes[i]) for i in np.flatnonzero(votes > 0.0)}
         return Outliers(rewards, int(state[OUTLIERS]) - rewards, features)
@@ -182,7 +182,7 @@ class Optimist(Policy):
 
         The rule is None too with more than LARGEST_RULE features or a diagonal covariance.
         """
-        state = active_copy(state) if self.half_life == "auto" else state
+        state = main_copy(state) if self.half_life == "auto" else state
         if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
             return None
         sigma, amount = noise_scale(state, self.noise(dim)), information(state, dim)
@@ -241,7 +241,7 @@ class Optimist(Policy):
         return ZRange(LEAST_BONUS * sigma, LARGEST_BONUS * sigma, state[INTERCEPT])
 
 
-@selects_half_life
+@forgets_after_changes
 class AdaptiveOptimist(Optimist):
     """Optimist with half_life="auto"."""
 

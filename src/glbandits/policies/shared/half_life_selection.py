@@ -1,19 +1,15 @@
-"""`half_life="auto"`: learn with several half-lives at once, and select the best one.
+"""`half_life="auto"`: learn with several half-lives at once, and forget when rewards have changed.
 
 The state contains several copies of the state of a policy. Every copy learns every reward. The first, the main copy,
-forgets nothing. The others have half-lives of HALF_LIVES (d + 1) rewards. Before a reward is learned, each of these
-others gets a log-likelihood ratio against the main copy:
+takes all decisions and forgets nothing. The others have half-lives of HALF_LIVES (d + 1) rewards. Before a reward is
+learned, each of these others gets a log-likelihood ratio against the main copy:
 
     (loss of the main copy - loss of this copy) / dispersion.
 
-Two CUSUM statistics (sums that never fall below 0) of this ratio decide:
+Its evidence is the CUSUM statistic of this ratio (a sum that never falls below 0). When the evidence of a copy exceeds
+the threshold, the copy replaces the main copy, which then learns on without forgetting. All evidence is reset to 0.
 
-- `evidence` detects a sudden change of theta. When it exceeds its threshold, the copy replaces the main copy, which
-  then learns on without forgetting. All evidence is reset to 0.
-- `advantage` detects a steady drift. While it exceeds its threshold, the copy takes the decisions. It is never reset,
-  but limited to EXCESS above the threshold.
-
-Both thresholds contain log(rewards per change so far), so a policy that has seen no change requires more evidence.
+The threshold contains log(rewards per change so far), so a policy that has seen no change requires more evidence.
 """
 
 import math
@@ -30,17 +26,15 @@ from glbandits.policies.contract.rules import add_decisions, attach
 from glbandits.policies.shared.outlier_limits import limit_features
 from glbandits.policies.shared.posterior_state import INTERCEPT, dispersion, mean_at
 
-HALF_LIVES = (40.0, 16.0, 6.5)
+HALF_LIVES = (80.0, 25.0, 8.0)
 """Half-lives of the copies that forget, in units of d + 1 rewards."""
 COPIES = len(HALF_LIVES) + 1
 LARGEST_UNIT = 129.0
 """Upper limit of the unit d + 1 in which half-lives are given."""
-DECIDE, REPLACE = -0.5, 1.5
-"""Thresholds of the advantage and of the evidence, without the logarithm."""
-EXCESS = 3.0
-"""How far the advantage may exceed its threshold. The limit lets it fall again soon after a sudden change."""
+THRESHOLD = 1.5
+"""Threshold of the evidence, without the logarithm."""
 ASSUMED_REWARDS = 1000.0
-"""Rewards without a change that the thresholds count as already seen."""
+"""Rewards without a change that the threshold counts as already seen."""
 LARGEST_STEP = 3.0
 """Limit of the log-likelihood ratio of one reward, so that an outlier is not taken for a change."""
 
@@ -50,12 +44,10 @@ FIRST_COMPARISON = 16.0
 LAYOUT = StateLayout()
 REWARDS, CHANGES = LAYOUT.count("rewards"), LAYOUT.count("changes")
 """The number of rewards learned, and of replacements of the main copy."""
-ACTIVE = LAYOUT.count("active")
-"""The index of the copy that takes the decisions."""
-_offsets = [LAYOUT.scalar(f"{name}_{i}", at_least=0.0) for name in ("evidence", "advantage") for i in range(1, COPIES)]
-EVIDENCE, ADVANTAGE = _offsets[0] - 1, _offsets[COPIES - 1] - 1
-"""The evidence of copy i is at EVIDENCE + i, its advantage at ADVANTAGE + i."""
-FIRST = ADVANTAGE + COPIES
+_evidence = [LAYOUT.scalar(f"evidence_{i}", at_least=0.0) for i in range(1, COPIES)]
+EVIDENCE = _evidence[0] - 1
+"""The evidence of copy i is at EVIDENCE + i."""
+FIRST = EVIDENCE + COPIES
 """The offset of the copies. Each copy is preceded by its length, because copies may grow."""
 FIRST_COPY = FIRST + 1
 """The offset of the main copy, after its length."""
@@ -86,7 +78,7 @@ def initial_copies(state: Floats) -> Floats:
 
 def are_valid_copies(state: Floats, dim: int, copied: Policy) -> bool:
     """Whether this array can be a state that contains copies of states of the policy `copied`."""
-    if state.ndim != 1 or not LAYOUT.is_valid(state[:FIRST], dim) or state[ACTIVE] >= COPIES:
+    if state.ndim != 1 or not LAYOUT.is_valid(state[:FIRST], dim):
         return False
     start = FIRST
     for _ in range(COPIES):
@@ -116,9 +108,9 @@ def copy_of(state: Floats, index: int) -> Floats:
 
 
 @jittable
-def active_copy(state: Floats) -> Floats:
+def main_copy(state: Floats) -> Floats:
     """Return the copy that takes the decisions, as a slice of the state."""
-    return copy_of(state, int(state[ACTIVE]))
+    return copy_of(state, 0)
 
 
 @jittable
@@ -151,37 +143,30 @@ def loss_of(copy: Floats, x: Floats, reward: float, link: LinkFunctions) -> floa
 
 @jittable
 def add_evidence(state: Floats, noise: float, x: Floats, reward: float, link: LinkFunctions) -> None:
-    """Update evidence and advantage of every copy by a reward that no copy has learned yet."""
+    """Update the evidence of every copy by a reward that no copy has learned yet."""
     if state[REWARDS] < FIRST_COMPARISON * min(x.shape[0] + 1.0, LARGEST_UNIT):
         return
-    main = copy_of(state, 0)
+    main = main_copy(state)
     main_loss, phi = loss_of(main, x, reward, link), dispersion(main, noise)
     for i in range(1, COPIES):
         ratio = (main_loss - loss_of(copy_of(state, i), x, reward, link)) / phi
         ratio = min(max(ratio, -LARGEST_STEP), LARGEST_STEP) if math.isfinite(ratio) else 0.0
         state[EVIDENCE + i] = max(state[EVIDENCE + i] + ratio, 0.0)
-        state[ADVANTAGE + i] = max(state[ADVANTAGE + i] + ratio, 0.0)
 
 
 @jittable
-def select_copy(state: Floats) -> Floats:
-    """Select the copy that decides, and replace the main copy after a change.
+def replace_main_copy(state: Floats) -> Floats:
+    """Count a reward, and replace the main copy if there is enough evidence of a change.
 
     Returns the state.
     """
     state[REWARDS] += 1.0
-    log_interval = math.log((state[REWARDS] + ASSUMED_REWARDS) / (state[CHANGES] + 1.0))  # rewards per change
-    best, active = 1, 0
-    for i in range(1, COPIES):
+    best = 1
+    for i in range(2, COPIES):
         if state[EVIDENCE + i] > state[EVIDENCE + best]:
             best = i
-        required = DECIDE + log_interval if active == 0 else state[ADVANTAGE + active]
-        if state[ADVANTAGE + i] > required:
-            active = i
-    for i in range(1, COPIES):
-        state[ADVANTAGE + i] = min(state[ADVANTAGE + i], max(DECIDE + log_interval, 0.0) + EXCESS)
-    state[ACTIVE] = active
-    if state[EVIDENCE + best] > REPLACE + log_interval:
+    rewards_per_change = (state[REWARDS] + ASSUMED_REWARDS) / (state[CHANGES] + 1.0)
+    if state[EVIDENCE + best] > THRESHOLD + math.log(rewards_per_change):
         state = with_copy(state, 0, copy_of(state, best))
         state[CHANGES] += 1.0
         for i in range(1, COPIES):
@@ -189,20 +174,20 @@ def select_copy(state: Floats) -> Floats:
     return state
 
 
-def selects_half_life(kind: Kind) -> Kind:
+def forgets_after_changes(kind: Kind) -> Kind:
     """Class decorator: choose and learn with several copies of the base class's state."""
     base: Any = kind.__base__
     copied_choose, copied_learn, copied_lines, copied_share = base.choose, base.learn, base.lines, base.random_share
 
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Return the decision of the active copy."""
+        """Return the decision of the main copy."""
         copied = copy_settings(settings, math.inf)
-        return copied_choose(active_copy(state), copied, arms, rng, link)  # type: ignore[no-any-return]
+        return copied_choose(main_copy(state), copied, arms, rng, link)  # type: ignore[no-any-return]
 
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Compare the copies, let each of them learn the reward, and select one."""
+        """Compare the copies, let each of them learn the reward, and replace the main copy after a change."""
         values = np.empty(x.shape[0])
-        limit_features(copy_of(state, 0), x, values)
+        limit_features(main_copy(state), x, values)
         add_evidence(state, settings.noise, values, reward, link)
         for i in range(COPIES):
             copied = copy_settings(settings, half_life_of(i, x.shape[0]))
@@ -210,18 +195,18 @@ def selects_half_life(kind: Kind) -> Kind:
             learned = copied_learn(copy, copied, x, reward, rng, link)
             if learned is not copy:
                 state = with_copy(state, i, learned)
-        return select_copy(state)
+        return replace_main_copy(state)
 
     def random_share(state: Floats, settings: Any) -> float:
-        """The share of random decisions of the active copy."""
-        return copied_share(active_copy(state), copy_settings(settings, math.inf))  # type: ignore[no-any-return]
+        """The share of random decisions of the main copy."""
+        return copied_share(main_copy(state), copy_settings(settings, math.inf))  # type: ignore[no-any-return]
 
     def lines(
         state: Floats, settings: Any, arms: Floats, link: LinkFunctions, levels: Floats, slopes: Floats
     ) -> ZRange:
-        """Write the lines of the active copy."""
+        """Write the lines of the main copy."""
         copied = copy_settings(settings, math.inf)
-        return copied_lines(active_copy(state), copied, arms, link, levels, slopes)  # type: ignore[no-any-return]
+        return copied_lines(main_copy(state), copied, arms, link, levels, slopes)  # type: ignore[no-any-return]
 
     attach(kind, choose, learn, random_share, lines)
     add_decisions(kind)
