@@ -31,7 +31,7 @@ HEAD = """# Policies
 | no time to tune, or a new problem | `optimist` | 0.97 on 60 problems; the next default has 1.21 |
 | fixed arms, small differences | `optimist` | 0.65 on 7 problems; 0.7 % of its runs get stuck, 22 % or more of every other default |
 | arms so diverse that greedy choices explore | `greedy`, `epsilon-greedy` | 1.35 and 1.32; on one problem `optimist` has 1.7 times the regret of `greedy`. 61 % and 39 % of their runs get stuck on fixed arms |
-| rewards that change | `Optimist(half_life="auto")` | [0.3 to 1.2 times the best fixed half-life](theory/optimist.md#changing-rewards); 2.2 on one of 15 problems |
+| rewards that change | `Optimist(half_life="auto")` | [0.4 to 1.3 times the best fixed half-life](theory/optimist.md#changing-rewards); 1.9 on one of 17 problems |
 | rewards that never stop changing | `domd-glb` | [0.7 to 1.1 times `Optimist(half_life="auto")`](theory/domd-glb.md#regret), but 2.6 times if nothing changes |
 | dense features, too many for d^2 | `sgd-ts` (tuned), `laplace-ts` | tuned: 1.9 and 1.3 times the best tuned policy |
 | a need for a proven bound | `glb-omd`, `ecolog` | 1.35 and 1.37 |
