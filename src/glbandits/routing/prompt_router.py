@@ -61,8 +61,8 @@ class PromptRouter:
         floor: the probability of a random model among those that are offered. An audit of the log needs it.
         default: the model for prompts for which the router does not know the others well enough. Without it, uncertain
             models are tried, because they may be better. With a floor of 0, only `warm_start` makes them known.
-        half_life: the number of answers after which old ones count half, for models that change. "auto" selects it, and
-            None never forgets.
+        half_life: the number of answers after which old ones count half, for models that change. "auto" forgets
+            after changes, and None never forgets.
         room: the largest number of models, retired ones included.
         memory: the number of latest decisions that accept feedback.
         log: the folder to which decisions are written as Parquet files, with their feedback.
