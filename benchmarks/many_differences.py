@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import LARGEST_LOSS, PRIOR_ROWS
+from glbandits.maths.online_statistics.confidence_sequence import PRIOR_ROWS
 from glbandits.maths.online_statistics.group_difference import (
     BETS,
     BLOCK,
     LARGEST_BET,
+    LARGEST_LOSS,
     LOG_SHARES,
     ODDS_RATIOS,
     PRIOR_UNITS,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import roots_jacobi
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import LARGEST_LOSS, PRIOR_ROWS, limited_term
+from glbandits.maths.online_statistics.confidence_sequence import PRIOR_ROWS, limited_term
 from glbandits.maths.online_statistics.group_difference import BLOCK, bet_grid
 
 LOOPS, STEPS, LONGEST = 1000, 100, 20
@@ -53,9 +53,9 @@ def alarm_times(
         measure, both = np.array([1.0, -1.0]), np.full(2, predicted)
         return np.array([limited_term(measure, reach, *row, both, sign, limit) for row in rows])
 
-    bets, log_shares = bet_grid(share)
+    bets, log_shares, largest_loss = bet_grid(share)
     terms = terms_of(math.inf)
-    limited = np.column_stack([terms_of(limit) for limit in LARGEST_LOSS / bets - 2.0])
+    limited = np.column_stack([terms_of(limit) for limit in largest_loss / bets - 2.0])
     excess, variance = float(terms @ probabilities) - margin, float(np.square(terms) @ probabilities)
     step = max(BLOCK, math.ceil(min(2.0 * variance * (ALARM + 1.0) / excess**2, MOST_UNITS) / STEPS))
     log_capital, sums, times, units = np.zeros((LOOPS, len(bets))), np.zeros(LOOPS), np.full(LOOPS, np.inf), 0

@@ -32,16 +32,15 @@ from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import READ_INTS, READ_MATRIX, READ_VECTOR, VECTOR, borrowed, jittable
 from glbandits.compilation.recipe import Recipe
 
-LARGEST_LOSS = 0.9
-"""The largest share of its capital that a bet can lose in one row. Less would clip the predictions of large bets more.
-"""
+LARGEST_LOSS = 0.7
+"""That of `GRID`, see `BetGrid.largest_loss`."""
 BETS: Floats = np.ldexp(LARGEST_LOSS, -np.arange(14))
 """The grid of bets l: the best one for n rows of variance s^2 is about 3 / (s sqrt(n))."""
 _SHARES = np.exp(-np.square(np.arange(14) - 4.5) / 10.0) + 0.02
 LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
 """Logarithms of the shares of the capital, for s sqrt(n) from 8 to 1,000.
 
-There an interval is at most 1.8 times as wide as a normal one, as long as no predictions are clipped."""
+There an interval is at most 1.9 times as wide as a normal one, as long as no predictions are clipped."""
 GRID_VERSION = 2
 """Increase it with every change of the constants above: a saved state is not valid for another grid."""
 PRIOR_ROWS = 10.0
@@ -57,6 +56,10 @@ class BetGrid(NamedTuple):
 
     bets: Floats
     log_shares: Floats
+    largest_loss: float = LARGEST_LOSS
+    """The largest share of its capital that a bet can lose in one row, below 1.
+
+    Less clips the predictions of large bets more, which is worse if rewards have little noise and better otherwise."""
 
 
 GRID = BetGrid(BETS, LOG_SHARES)
@@ -82,9 +85,9 @@ class LowerSequence:
 
     def __init__(self, low: float, high: float, grid: BetGrid = GRID) -> None:
         self.low, self.high, self._log_shares = low, high, grid.log_shares
-        # With a larger bet, a term of `low` where `high` was expected would lose more than `LARGEST_LOSS`.
-        self.bets: Floats = np.minimum(grid.bets, LARGEST_LOSS / (high - low))
-        self.limits: Floats = LARGEST_LOSS / self.bets - (high - low)
+        # With a larger bet, a term of `low` where `high` was expected would lose more than the largest loss.
+        self.bets: Floats = np.minimum(grid.bets, grid.largest_loss / (high - low))
+        self.limits: Floats = grid.largest_loss / self.bets - (high - low)
         self._sums: Floats = np.zeros(3)
         self.log_capital: Floats = np.zeros(len(grid.bets))
 

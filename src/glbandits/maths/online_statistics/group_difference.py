@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import LARGEST_LOSS, BetGrid, ConfidenceSequence
+from glbandits.maths.online_statistics.confidence_sequence import BetGrid, ConfidenceSequence
 
 BLOCK = 32
 """The number of units that are added at once. Predictions and looks change after whole blocks only."""
@@ -32,6 +32,8 @@ BETS: Floats = np.ldexp(2.0, -np.arange(12))
 """The bets, as multiples of h (1 - h) of the first unit."""
 _SHARES = np.exp(-np.square(np.arange(12) - 3.3) / 2.0) + 0.01
 LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
+LARGEST_LOSS = 0.9
+"""With 0.5, the predictions of large bets are clipped so much that metrics of a small variance need more units."""
 LARGEST_BET = LARGEST_LOSS / 2.0
 """With a larger bet, a mean of -1 where 1 was expected would lose more than `LARGEST_LOSS`."""
 ODDS_RATIOS: Floats = np.array([0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0])
@@ -227,7 +229,7 @@ _PRODUCTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 
 def bet_grid(share: float) -> BetGrid:
     """Return the bets of a comparison whose first unit is in control with probability `share`."""
-    return BetGrid(np.minimum(BETS * (share * (1.0 - share)), LARGEST_BET), LOG_SHARES)
+    return BetGrid(np.minimum(BETS * (share * (1.0 - share)), LARGEST_BET), LOG_SHARES, LARGEST_LOSS)
 
 
 def _group_mean(units: float, total: float, squares: float) -> GroupMean:
