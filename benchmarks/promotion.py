@@ -2,7 +2,7 @@
 
 Every log has four arms and rewards of 0 and 1. In the first table the candidate is arm d, which the running policy
 chooses with probability 0.1, and the gain of d is known. A test for a fixed n has a power of 50 % at the given rows. In
-the second table all arms are equal, so no candidate is better. The gate runs at four looks in each doubling of the log.
+the second table all arms are equal, so no candidate is better. The gate runs at eight looks in each doubling of the log.
 `GLBANDITS_LOGS` sets the number of logs of each kind, 100 by default.
 """
 
@@ -23,7 +23,7 @@ from glbandits.evaluation.estimators.targets import TargetLike
 from glbandits.policies import Policy
 
 ARMS, SHARE, BASE = "abcd", 0.1, 0.4
-LOOKS = [math.ceil(256 * 2 ** (step / 4)) for step in range(25)]
+LOOKS = [math.ceil(256 * 2 ** (step / 8)) for step in range(49)]
 NO_GAIN_ROWS = 4096
 World: TypeAlias = Callable[[np.random.Generator, int], LoggedData]
 

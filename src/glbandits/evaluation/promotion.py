@@ -42,7 +42,7 @@ FIRST_ROWS = 512
 SHARE_OF_ALL = 0.75
 """The share of alpha of the sequence over all rows."""
 AGREEMENT = 0.2
-"""The probability that recent rows without a gain ever agree with a promotion, for each s. 0.05 would cost 25 % more
+"""The probability that recent rows without a gain ever agree with a promotion, for each s. 0.05 costs up to 20 % more
 rows."""
 
 
