@@ -2,7 +2,7 @@
 
 Every log has four arms and rewards of 0 and 1. In the first table the candidate is arm d, which the running policy
 chooses with probability 0.1, and the gain of d is known. A test for a fixed n has a power of 50 % at the given rows. In
-the second table all arms are equal, so no candidate is better. The gate runs at eight looks in each doubling of the log.
+the second table all arms are equal, so no candidate is better. The gate runs at eight looks in each doubling of a log.
 `GLBANDITS_LOGS` sets the number of logs of each kind, 100 by default.
 """
 
