@@ -31,6 +31,7 @@ NAMES = (
     "coverage",
     "coverage_figures",
     "coverage_differences",
+    "promotion",
     "guardrails",
     "sparse",
     "service",

@@ -2,14 +2,14 @@
 
 Every log is written by `Optimist` while it learns. For each floor, kind of arms and target this counts how often an
 interval contains the true value after 1,000 to 10,000 rows, and how often the anytime-valid interval contains it at
-all of 100 intermediate evaluations (looks). `GLBANDITS_LOGS` sets the number of logs of each kind, 200 by default.
+all of 100 intermediate evaluations (looks). Rewards are 0 and 1, and in the last kind of logs numbers with little
+noise. `GLBANDITS_LOGS` sets the number of logs of each kind, 200 by default.
 """
 
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +23,23 @@ from glbandits.maths.links import find_link
 
 ROWS = (1000, 2000, 5000, 10_000)
 LOOKS = 100
-FLOORS = (0.05, 0.1, 0.2)
 TARGETS = ("uniform", "good", "bad", "final")
 METHODS = ("normal ips", "normal snips", "normal dr", "fixed n", "anytime")
+
+
+class Kind(NamedTuple):
+    """A kind of logs: arguments of `learning_log`."""
+
+    floor: float
+    varying: bool
+    concentration: float = 0.0
+
+    def __str__(self) -> str:
+        rewards = f", beta rewards of concentration {self.concentration:g}" if self.concentration else ""
+        return f"floor {self.floor}, arms that {'vary' if self.varying else 'stay the same'}{rewards}"
+
+
+KINDS = (*(Kind(floor, varying) for floor in (0.05, 0.1, 0.2) for varying in (True, False)), Kind(0.2, True, 20.0))
 
 
 class Outcome(NamedTuple):
@@ -39,9 +53,9 @@ class Outcome(NamedTuple):
     """Whether the anytime-valid interval contains it at every look."""
 
 
-def outcomes_of(seed: int, floor: float, varying: bool) -> list[Outcome]:
+def outcomes_of(seed: int, kind: Kind) -> list[Outcome]:
     """Simulate a log and evaluate all targets on it."""
-    simulated = learning_log(seed, ROWS[-1], floor=floor, varying=varying)
+    simulated = learning_log(seed, ROWS[-1], **kind._asdict())
     return [_outcome(simulated, target) for target in TARGETS]
 
 
@@ -76,10 +90,10 @@ def report() -> None:
     logs = int(os.environ.get("GLBANDITS_LOGS", "200"))
     print(f"coverage of 95 % intervals, and their mean width in units of that of normal dr; {logs} logs of each kind")
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for floor, varying in product(FLOORS, (True, False)):
-            work = partial(outcomes_of, floor=floor, varying=varying)
+        for kind in KINDS:
+            work = partial(outcomes_of, kind=kind)
             outcomes = [outcome for outcomes_of_log in pool.map(work, range(logs)) for outcome in outcomes_of_log]
-            print(f"\nfloor {floor}, arms that {'vary' if varying else 'stay the same'}")
+            print(f"\n{kind}")
             print("\n".join(_lines(outcomes)))
 
 

@@ -23,8 +23,12 @@ class LearningLog(NamedTuple):
     """The mean reward per decision of each target, over all contexts."""
 
 
-def learning_log(seed: int, rows: int, *, floor: float = 0.05, varying: bool = True) -> LearningLog:
+def learning_log(
+    seed: int, rows: int, *, floor: float = 0.05, varying: bool = True, concentration: float = 0.0
+) -> LearningLog:
     """Simulate `Optimist` with logistic rewards.
+
+    Rewards are 0 and 1, or have beta distributions whose two parameters sum to `concentration`.
 
     Arms have new features in every row, or the same in all.
 
@@ -43,7 +47,9 @@ def learning_log(seed: int, rows: int, *, floor: float = 0.05, varying: bool = T
     for row, uniform in enumerate(rng.random(rows)):
         probabilities[row] = bandit.probabilities(features[row])
         arm = chosen[row] = bandit.choose(features[row])
-        rewards[row] = uniform < means[row, arm]
+        mean = means[row, arm]
+        beta = concentration * mean, concentration * (1.0 - mean)
+        rewards[row] = rng.beta(*beta) if concentration else uniform < mean
         bandit.learn(features[row, arm], rewards[row])
     contexts = rng.normal(size=(20_000, ARMS, DIM)) if varying else fixed[np.newaxis]
     log, unseen = _log(features, chosen, rewards, probabilities), _log(contexts)

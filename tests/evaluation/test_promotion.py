@@ -1,15 +1,17 @@
 """The promotion gate."""
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from glbandits import Optimist, Uniform
+from glbandits import Bandit, Optimist, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import FixedArms, LoggedData, Verdict, promotion
+from glbandits.evaluation import FixedArms, Log, LoggedData, Verdict, promotion, train
+from glbandits.policies import Policy
 
 MEANS = np.array([0.3, 0.5, 0.5])
 
@@ -52,7 +54,7 @@ def test_worse_candidates_are_not_promoted() -> None:
 @pytest.mark.statistics
 def test_policy_learns_before_the_comparison() -> None:
     found = promotion(uniform_log(0, 20_000), {"greedy": Optimist(link="logistic", floor=0.0), "same": Uniform()})
-    assert (found.verdict, found.candidate, found.first_row) == (Verdict.PROMOTE, "greedy", 8192)
+    assert (found.verdict, found.candidate, found.first_row) == (Verdict.PROMOTE, "greedy", 512)
 
 
 def test_gain_below_the_margin_gives_keep() -> None:
@@ -61,8 +63,53 @@ def test_gain_below_the_margin_gives_keep() -> None:
     assert promotion(log, {"b": "b"}, margin=0.2).verdict is Verdict.KEEP
 
 
-def test_short_log_gives_wait() -> None:
-    found = promotion(uniform_log(0, 500), {"b": "b"})
+def test_policy_learns_again_before_the_rows_it_is_compared_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[int] = []
+
+    def recorded(log: Log, policy: Policy, *, seed: int) -> Bandit:
+        learned.append(len(log))
+        return train(log, policy, seed=seed)
+
+    monkeypatch.setattr(sys.modules[promotion.__module__], "train", recorded)
+    found = promotion(uniform_log(0, 2049), {"same": Uniform(), "b": "b"})
+    assert learned == [512, 1024, 2048]
+    assert found.first_row == 512
+    assert found.gains["same"].rows == found.gains["b"].rows == 2049 - 512
+
+
+def changing_log(before: Floats, after: Floats) -> LoggedData:
+    """The means of the arms change in the middle of 16,384 rows."""
+    parts = [uniform_log(seed, 8192, means) for seed, means in enumerate((before, after))]
+    return replace(
+        uniform_log(0, 16_384),
+        chosen=np.concatenate([part.chosen for part in parts]),
+        rewards=np.concatenate([part.rewards for part in parts]),
+    )
+
+
+def test_gain_of_old_rows_only_is_not_enough() -> None:
+    """Arm b gains 0.2 in the first half of the log, and nothing in the second."""
+    log = changing_log(np.array([0.3, 0.6, 0.3]), np.array([0.5, 0.5, 0.5]))
+    assert promotion(log[:8192], {"b": "b"}).verdict is Verdict.PROMOTE
+    found = promotion(log, {"b": "b"})
+    assert found.gains["b"].low > 0.0
+    assert found.verdict is Verdict.WAIT
+    assert found.headline.endswith("yet.")
+
+
+def test_recent_rows_may_decide_alone() -> None:
+    """Arm b loses 0.2 in the first half of the log, and gains as much in the second."""
+    found = promotion(changing_log(np.array([0.5, 0.2, 0.5]), np.array([0.3, 0.6, 0.3])), {"b": "b"})
+    assert (found.verdict, found.first_row) == (Verdict.PROMOTE, 8192)
+
+
+def test_fixed_candidate_is_compared_from_the_first_row() -> None:
+    found = promotion(uniform_log(0, 400, np.array([0.1, 0.9, 0.1])), {"b": "b"})
+    assert (found.verdict, found.first_row) == (Verdict.PROMOTE, 0)
+
+
+def test_log_too_short_to_learn_from_gives_wait() -> None:
+    found = promotion(uniform_log(0, 500), {"same": Uniform()})
     assert found.verdict is Verdict.WAIT
     assert found.rows_needed == 1024
     assert str(found) == "Wait: the log does not have enough evidence yet; about 1,024 rows would be enough."

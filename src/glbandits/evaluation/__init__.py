@@ -42,7 +42,8 @@ from glbandits.evaluation.logs.overlap import Overlap
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward
-from glbandits.evaluation.promotion import Promotion, Verdict, promotion
+from glbandits.evaluation.promotion import promotion
+from glbandits.evaluation.promotion_result import Promotion, Verdict
 from glbandits.evaluation.readers.columns import Columns
 from glbandits.evaluation.readers.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
 from glbandits.evaluation.readers.open_bandit import read_open_bandit

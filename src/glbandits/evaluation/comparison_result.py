@@ -10,7 +10,7 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
-from glbandits.evaluation.promotion import Promotion
+from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.log_player import ReplaySettings
 from glbandits.evaluation.verdict_sentences import Compared, verdict_sentences

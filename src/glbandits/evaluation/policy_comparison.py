@@ -23,7 +23,8 @@ from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetL
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, first_row_of
-from glbandits.evaluation.promotion import Promotion, promotion
+from glbandits.evaluation.promotion import promotion
+from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.replay.log_player import block_rows, check_duration, compile_slow, play_policies
 from glbandits.evaluation.replay.train import train_all

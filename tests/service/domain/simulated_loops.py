@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import BETS, LOG_SHARES
+from glbandits.maths.online_statistics.confidence_sequence import BETS, LARGEST_LOSS, LOG_SHARES
 from glbandits.service.domain.events import SettledDecision
 from tests.service.helpers import decision
 
@@ -76,8 +76,8 @@ def log_evidence(baseline: Floats, is_baseline: Floats, rewards: Floats, predict
     for sign in (1.0, -1.0):
         mixed = np.full(rewards.shape, -np.inf)
         centres = _centres(sign, w, baseline, is_baseline, rewards, predicted)
-        for bet, share in zip(BETS, LOG_SHARES, strict=True):
-            k = 0.5 / bet - 2.0
+        for bet, share in zip(np.minimum(BETS, LARGEST_LOSS / 2.0), LOG_SHARES, strict=True):
+            k = LARGEST_LOSS / bet - 2.0
             terms = _terms(sign, w, baseline, is_baseline, rewards, predicted, k)
             gain = np.log1p(bet * (terms - centres)) + bet * centres
             np.logaddexp(mixed, share + gain.cumsum(axis=1), out=mixed)
@@ -102,7 +102,7 @@ def _centres(
     sign: float, w: Floats, baseline: Floats, is_baseline: Floats, rewards: Floats, predicted: Floats
 ) -> Floats:
     """The mean of earlier terms of the smallest bet, with ten rows of 0 before."""
-    terms = _terms(sign, w, baseline, is_baseline, rewards, predicted, 0.5 / BETS[-1] - 2.0)
+    terms = _terms(sign, w, baseline, is_baseline, rewards, predicted, LARGEST_LOSS / BETS[-1] - 2.0)
     before = terms.cumsum(axis=1) - terms
     return np.clip(before / (10.0 + np.arange(terms.shape[1])), -1.0, 1.0)
 

@@ -1,0 +1,87 @@
+"""The result of the promotion gate: verdict, gains and their text."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from glbandits.common.display.data_table import DataTable
+from glbandits.common.display.displayed import percent
+from glbandits.evaluation.estimators.anytime import AnytimeInterval
+
+Gains: TypeAlias = Mapping[str, AnytimeInterval]
+"""Gain of each candidate over the running policy."""
+
+
+class Verdict(StrEnum):
+    """Decision of the gate."""
+
+    PROMOTE = "promote"
+    """A candidate is better than the running policy."""
+    KEEP = "keep"
+    """No candidate is better than the running policy by more than `Promotion.margin`."""
+    WAIT = "wait"
+    """The log does not have enough evidence yet."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Promotion:
+    """The result of the gate. `str()` is a text with all gains."""
+
+    verdict: Verdict
+    candidate: str | None
+    """The candidate to promote: the one with the largest lower bound; None unless the verdict is PROMOTE."""
+    gains: Mapping[str, AnytimeInterval]
+    """Gain of each candidate over the running policy. Each interval holds at its share of alpha."""
+    no_evidence: Mapping[str, str]
+    """Why a candidate has no gain, by its name (`Support.no_evidence`). It cannot be promoted, and prevents "keep"."""
+    first_row: int
+    """Index of the first compared row."""
+    alpha: float
+    margin: float
+    rows_needed: float
+    """Approximate number of rows for a verdict; NaN if there is one, inf if it cannot be estimated."""
+    unit: str = "reward"
+    """What gains are differences of: "reward", or "payoff" if the log has values."""
+
+    @property
+    def headline(self) -> str:
+        """The verdict as a sentence."""
+        return {
+            Verdict.PROMOTE: f"Promote {self.candidate}: it is better than the running policy.",
+            Verdict.KEEP: f"Keep the running policy: no candidate is better by more than {self.margin:g}.",
+            Verdict.WAIT: f"Wait: the log does not have enough evidence yet{_until(self.rows_needed)}.",
+        }[self.verdict]
+
+    @property
+    def guarantee(self) -> str:
+        """The meaning of alpha as a sentence."""
+        worse = "a candidate that is worse than the running policy was on the compared rows"
+        return f"At most {percent(self.alpha)} of such gates ever promote {worse}."
+
+    def __str__(self) -> str:
+        if not self.gains and not self.no_evidence:
+            return self.headline
+        width = max(map(len, [*self.gains, *self.no_evidence]))
+        lines = [
+            f"  {name:{width}s} {gain.value:+.5f}  [{gain.low:+.5f}, {gain.high:+.5f}]"
+            for name, gain in self.gains.items()
+        ]
+        lines += [f"  {name:{width}s} {reason}" for name, reason in self.no_evidence.items()]
+        of = "" if self.unit == "reward" else f" in {self.unit}"
+        title = f"Gain{of} over the running policy, from row {self.first_row + 1:,} on, with anytime-valid intervals:"
+        return "\n".join([self.headline, title, *lines, self.guarantee])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{gain.value:+.5f}", f"{gain.low:+.5f} to {gain.high:+.5f}") for name, gain in self.gains.items()
+        ] + [(name, "", reason) for name, reason in self.no_evidence.items()]
+        columns = "candidate", "gain over the running policy", "anytime-valid interval"
+        return DataTable(columns, rows, notes=(self.headline, self.guarantee)).to_html()
+
+
+def _until(rows: float) -> str:
+    return f"; about {rows:,.0f} rows would be enough" if math.isfinite(rows) else ""
