@@ -32,6 +32,7 @@ NAMES = (
     "coverage_figures",
     "coverage_differences",
     "guardrails",
+    "verdict",
     "sparse",
     "service",
     "production",
