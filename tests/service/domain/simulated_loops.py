@@ -62,8 +62,8 @@ def settled(probabilities: Floats, shown: Floats, rewards: Floats, first: int = 
 class Comparison(NamedTuple):
     """The decisions of all loops as evidence against another choice, arrays (loops, decisions)."""
 
-    measure: Floats
-    """The probability minus that of the other choice, (loops, decisions, arms)."""
+    gain: Floats
+    """The sum of the positive differences between the probabilities and those of the other choice."""
     reach: Floats
     weights: Floats
     rewards: Floats
@@ -72,8 +72,8 @@ class Comparison(NamedTuple):
 
     def after(self, first: int) -> "Comparison":
         """Without the decisions before `first`."""
-        measure, reach, weights, rewards = (array[:, first:] for array in self[:4])
-        return Comparison(measure, reach, weights, rewards, self.predicted[:, :, first:])
+        gain, reach, weights, rewards = (array[:, first:] for array in self[:4])
+        return Comparison(gain, reach, weights, rewards, self.predicted[:, :, first:])
 
 
 def compared(probabilities: Floats, shown: Floats, rewards: Floats, other: Sequence[float]) -> Comparison:
@@ -82,7 +82,8 @@ def compared(probabilities: Floats, shown: Floats, rewards: Floats, other: Seque
     all_weights = measure / probabilities
     weights = np.take_along_axis(all_weights, shown[..., np.newaxis].astype(np.int64), axis=2)[..., 0]
     reach = np.maximum(-all_weights.min(axis=2), 0.0)
-    return Comparison(measure, reach, weights, rewards, _predictions(weights < 0.0, rewards))
+    gain = np.maximum(measure, 0.0).sum(axis=2)
+    return Comparison(gain, reach, weights, rewards, _predictions(weights < 0.0, rewards))
 
 
 def _predictions(is_lower: Bools, rewards: Floats) -> Floats:
@@ -109,7 +110,7 @@ def log_evidence(compared: Comparison) -> Iterator[Floats]:
 
 
 def _terms(sign: float, compared: Comparison, bet: float) -> Floats:
-    """Return sign times sum_a h(a) q(a) + h(A) / p(A) (r - q(A)), q such that the last part is at least -k."""
+    """Return sign times the term of `contrasts`, with q clipped such that its last part is at least -k."""
     k = GRID.largest_loss / bet - 2.0
     lower, upper = compared.predicted
     with np.errstate(divide="ignore"):
@@ -118,9 +119,8 @@ def _terms(sign: float, compared: Comparison, bet: float) -> Floats:
         lower, upper = np.maximum(lower, 1.0 - room), np.minimum(upper, k)
     else:
         lower, upper = np.minimum(lower, room), np.maximum(upper, 1.0 - k)
-    direct = (compared.measure * np.where(compared.measure < 0.0, lower[..., None], upper[..., None])).sum(axis=2)
     own = np.where(compared.weights < 0.0, lower, upper)
-    terms: Floats = sign * (direct + compared.weights * (compared.rewards - own))
+    terms: Floats = sign * (compared.gain * (upper - lower) + compared.weights * (compared.rewards - own))
     return terms
 
 
