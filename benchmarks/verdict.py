@@ -113,7 +113,7 @@ def first_better(means: Sequence[float], loop: int) -> tuple[Floats, Bools]:
     tests = []
     for index, other in enumerate(others):
         found[index, 1:] = [oracle(log, means, other, bet, ALPHAS[index]) for bet in BETS]
-        tests.append(test_at_each_look(log, means, other))
+        tests.append(is_significant(log, means, other))
     return found, np.array(tests)
 
 
@@ -137,7 +137,7 @@ def oracle(log: Log, means: Sequence[float], other: Floats, bet: float, alpha: f
     return math.inf
 
 
-def test_at_each_look(log: Log, means: Sequence[float], other: Floats) -> Bools:
+def is_significant(log: Log, means: Sequence[float], other: Floats) -> Bools:
     """Whether the mean of the terms with true means is more than 1.96 standard errors above 0, at each look."""
     measure, rows = log.models - other, np.arange(len(log.shown))
     weights = (measure / log.models)[rows, log.shown]
