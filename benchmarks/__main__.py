@@ -33,6 +33,7 @@ NAMES = (
     "coverage_differences",
     "promotion",
     "guardrails",
+    "verdict",
     "sparse",
     "service",
     "production",

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.service.domain.events import Aggregation, Group, Mode, SettledDecision
-from glbandits.service.domain.evidence import LoopEvidence, Segment
+from glbandits.service.domain.evidence import VERSION, LoopEvidence, Segment
 from glbandits.service.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
-from tests.service.domain.simulated_loops import log_evidence, predictions, settled, simulated
+from tests.service.domain.simulated_loops import compared, log_evidence, settled, simulated
 from tests.service.helpers import decision
 
 UNLIMITED = (-math.inf, math.inf)
@@ -41,16 +41,17 @@ def only(**changed: Any) -> SettledDecision:
 
 def test_evidence_equals_the_formula_at_every_batch() -> None:
     probabilities, shown, rewards = simulated(2, 2500, MEANS, seed=1)
-    baseline, is_baseline = probabilities[:, :, 0], (shown == 0).astype(np.float64)
-    columns = baseline, is_baseline, rewards, predictions(is_baseline, rewards)
-    of_all = list(log_evidence(*columns))
-    of_present = {split: list(log_evidence(*(array[..., split:] for array in columns))) for split in (512, 1024)}
+    baseline = compared(probabilities, shown, rewards, (1.0, 0.0, 0.0))
+    of_all = list(log_evidence(baseline))
+    of_uniform = list(log_evidence(compared(probabilities, shown, rewards, 3 * (1.0 / 3.0,))))
+    of_present = {split: list(log_evidence(baseline.after(split))) for split in (512, 1024)}
     for loop in range(2):
         rows, evidence = settled(probabilities[loop], shown[loop], rewards[loop]), LoopEvidence()
         for stop in np.random.default_rng(2).integers(1, 90, size=40).cumsum().tolist():
             evidence = evidence.extended_by(rows[evidence.past.decisions : stop], UNLIMITED)
             last = evidence.past.decisions - 1
             assert both_sides(evidence.past) == pytest.approx([side[loop, last] for side in of_all], abs=1e-9)
+            assert both_sides(evidence.uniform) == pytest.approx([side[loop, last] for side in of_uniform], abs=1e-9)
             if evidence.present is not None:
                 split = 512 if last < 2047 else 1024
                 expected = [side[loop, last - split] for side in of_present[split]]
@@ -65,7 +66,7 @@ def test_batches_of_any_size_give_the_same_evidence() -> None:
     assert other.present is not None
     assert other.present.state == pytest.approx(one.present.state, abs=1e-9)
     assert replace(other.past, state=()) == replace(one.past, state=())
-    assert (other.means, other.counts, other.segments) == (one.means, one.counts, 2)
+    assert (other.rewards, other.segments) == (one.rewards, 2)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +90,8 @@ def test_new_model_resets_the_present_and_keeps_the_past() -> None:
     assert evidence.present.first == 1_000_000 * 1712
 
 
-def test_evidence_of_another_grid_is_dropped() -> None:
-    evidence = replace(fed(one_loop(10), 10), version=0)
+def test_evidence_of_an_earlier_version_is_dropped() -> None:
+    evidence = replace(fed(one_loop(10), 10), version=VERSION - 1)
     assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == LoopEvidence()
 
 

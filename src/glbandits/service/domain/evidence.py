@@ -1,8 +1,6 @@
-"""Evidence on whether a loop earns more than its baseline: confidence sequences.
+"""Evidence on whether a loop earns more than its baseline, and more than random choice: confidence sequences.
 
-The difference of a decision is the expected reward of the shown action minus that of the baseline. Its doubly robust
-estimate weights the reward by 1 if another action was shown, and by -(1 - p) / p if the baseline was shown, where p is
-the logged probability of the baseline. All other actions have the same weight, so they count as one.
+Each decision has a doubly robust term for each comparison (`contrasts`), and the mean of the terms has a sequence.
 
 The sequences (`confidence_sequence`) hold at every decision at once. They assume that each draw follows the
 logged probabilities, given all that came before. They do not assume that rewards are independent, or that models and
@@ -21,8 +19,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from glbandits.common.arrays import Floats
-from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION, ConfidenceSequence
-from glbandits.service.domain.decision_totals import baseline_of
+from glbandits.maths.online_statistics.confidence_sequence import BetGrid, ConfidenceSequence
+from glbandits.service.domain.contrasts import against_baseline, against_uniform
 from glbandits.service.domain.events import Mode, SettledDecision
 from glbandits.service.domain.reward_aggregation import reward_of
 
@@ -33,38 +31,75 @@ FIRST_SPLIT = 512
 """Decisions after which the first segment starts. The others start after 2, 4, 8, ... times as many."""
 MEMORY = 1000.0
 """The predicted rewards are running means over about so many decisions."""
+_BETS: Floats = np.ldexp(0.25, -np.arange(12))
+_SHARES = np.exp(-np.square(np.log2(32.0 * _BETS)) / 3.0) + 0.02
+GRID = BetGrid(_BETS, np.log(_SHARES / _SHARES.sum()), largest_loss=0.9)
+"""Most of the capital is on bets around 1 / 32: verdicts after 1,000 to 20,000 decisions. With a largest loss of 0.5,
+loops whose baseline is rare need more decisions, because the predictions are clipped more."""
+VERSION = 2
+"""Add 1 with every change of `GRID` or of the fields of `LoopEvidence`: evidence of another version is dropped."""
+BASELINE, UNIFORM = range(2)
+"""Indices of the comparisons: with the baseline, and with a uniformly random choice."""
 
 
 class Row(NamedTuple):
-    """A decision that counts as evidence. Its reward is scaled to 0..1 by its limits."""
+    """A decision as evidence in one comparison. Its reward is scaled to 0..1 by its limits."""
 
     timestamp: float
-    baseline: float
-    """Probability of the baseline."""
-    showed_baseline: float
-    """1 or 0."""
     rewarded: float
     """1 if a reward came in time; 0 if the decision got the default reward."""
     reward: float
     scale: float
     """The largest reward minus the smallest one."""
-    baseline_predicted: float
-    others_predicted: float
-    """The mean rewards of earlier decisions that showed the baseline, and of those that showed another action."""
+    gain: float
+    reach: float
+    weight: float
+    """These three are those of `Contrast`."""
+    lower_predicted: float
+    upper_predicted: float
+    """The predictions q- and q+."""
+
+
+class PastRewards(msgspec.Struct, frozen=True):
+    """Mean rewards of earlier decisions that showed an action of negative weight, and of the others."""
+
+    means: tuple[float, float] = (0.0, 0.0)
+    counts: tuple[int, int] = (0, 0)
+
+    def predicted(self) -> tuple[float, float]:
+        """Return the predictions q- and q+.
+
+        Each is a mean of past rewards, shrunk to the mean of both. The mean of both has the weight of one decision, and
+        starts at 0.5.
+        """
+        lower, upper = self.means[0] * self.counts[0], self.means[1] * self.counts[1]
+        both = (0.5 + lower + upper) / (1 + sum(self.counts))
+        return (lower + both) / (self.counts[0] + 1), (upper + both) / (self.counts[1] + 1)
+
+    def with_row(self, row: Row) -> "PastRewards":
+        """Return the means with one more reward."""
+        (lower, upper), (below, above) = self.means, self.counts
+        if row.weight < 0.0:
+            below += 1
+            lower += (row.reward - lower) / min(below, MEMORY)
+        else:
+            above += 1
+            upper += (row.reward - upper) / min(above, MEMORY)
+        return PastRewards((lower, upper), (below, above))
 
 
 class Segment(msgspec.Struct, frozen=True):
     """Sums over consecutive decisions, and the confidence sequence of their mean difference."""
 
     index: int = 0
-    """The number of segments that started earlier. `LoopEvidence.past` does not count."""
+    """The number of segments of the present model that started earlier."""
     first: int = 0
     last: int = 0
     """Timestamps of the first and the last decision."""
     decisions: int = 0
     rewarded: int = 0
     unsupported: int = 0
-    """Decisions in which the baseline had probability 0. For them the bounds assume the worst."""
+    """Decisions in which an action of the other choice had probability 0. For them the bounds assume the worst."""
     reward_sum: float = 0.0
     square_sum: float = 0.0
     scale_sum: float = 0.0
@@ -74,17 +109,15 @@ class Segment(msgspec.Struct, frozen=True):
 
     def extended_by(self, rows: Floats) -> "Segment":
         """Return the segment with at least one more row: an array (decisions, fields of `Row`)."""
-        timestamps, baseline, showed_baseline, rewarded, rewards, scale = rows.T[:6]
-        others = np.maximum(1.0 - baseline, 0.0)
-        weight = np.divide(others, baseline, out=np.full_like(others, np.inf), where=baseline > 0.0)
+        timestamps, rewarded, rewards, scale, gain, reach, weights = rows.T[:7]
         sequence = self.sequence()
         sequence.add(
-            measure=np.column_stack([-others, others]),
-            reach=np.column_stack([weight, np.ones_like(others)]),
-            chosen=np.where(showed_baseline, 0, 1),
-            weights=np.where(showed_baseline, -weight, 1.0),
+            measure=np.column_stack([-gain, gain]),
+            reach=np.column_stack([reach, np.ones_like(reach)]),
+            chosen=np.where(weights < 0.0, 0, 1),
+            weights=weights,
             rewards=rewards,
-            predicted=rows[:, 6:],
+            predicted=rows[:, 7:],
         )
         return replace(
             self,
@@ -92,7 +125,7 @@ class Segment(msgspec.Struct, frozen=True):
             last=int(timestamps[-1]),
             decisions=self.decisions + len(rows),
             rewarded=self.rewarded + int(rewarded.sum()),
-            unsupported=self.unsupported + int((baseline == 0.0).sum()),
+            unsupported=self.unsupported + int(np.isinf(reach).sum()),
             reward_sum=self.reward_sum + float(rewards.sum()),
             square_sum=self.square_sum + float(np.square(rewards).sum()),
             scale_sum=self.scale_sum + float(scale.sum()),
@@ -101,7 +134,7 @@ class Segment(msgspec.Struct, frozen=True):
 
     def sequence(self) -> ConfidenceSequence:
         """Return the confidence sequence of the mean difference, on the scale of 0..1."""
-        return ConfidenceSequence.from_state(LOWEST_DIFFERENCE, self.state)
+        return ConfidenceSequence.from_state(LOWEST_DIFFERENCE, self.state, GRID)
 
 
 class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,9 +145,11 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
     it.
     """
 
-    version: int = GRID_VERSION
+    version: int = VERSION
     past: Segment = Segment()
-    """The segment of all decisions, also those of the present segment."""
+    """All decisions against the baseline, also those of the present segment."""
+    uniform: Segment = Segment()
+    """All decisions against a uniformly random choice."""
     present: Segment | None = None
     upcoming: Segment | None = None
     """The newest segment. It becomes the present one when the next segment starts."""
@@ -122,10 +157,8 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """The number of segments that have started."""
     decisions_of_model: int = 0
     """Decisions since the model was last replaced."""
-    means: tuple[float, float] = (0.0, 0.0)
-    """Running mean rewards of decisions that showed the baseline, and of the others."""
-    counts: tuple[int, int] = (0, 0)
-    """The number of decisions that showed the baseline, and of the others."""
+    rewards: tuple[PastRewards, PastRewards] = (PastRewards(), PastRewards())
+    """Of the comparisons `BASELINE` and `UNIFORM`."""
     unlimited: int = 0
     """Decisions that do not count as evidence, because their rewards have no limits."""
     apprentice: int = 0
@@ -145,7 +178,7 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
             batch: the next decisions in the order of the log.
             link_limits: the limits of rewards for decisions without limits of their own.
         """
-        evidence, rows = self, list[Row]()
+        evidence, rows = self, list[tuple[Row, Row]]()
         for settled in batch:
             decision, reward = settled.decision, reward_of(settled)
             limits = decision.reward_range or link_limits
@@ -158,46 +191,24 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
             elif not math.isfinite(limits[1] - limits[0]):
                 evidence = replace(evidence, unlimited=evidence.unlimited + 1)
             else:
-                rows.append(evidence._row(settled, reward, limits))
-                evidence = evidence._with_reward(rows[-1])
+                rows.append(evidence._rows(settled, reward, limits))
+                before, now = evidence.rewards, rows[-1]
+                rewards = before[BASELINE].with_row(now[BASELINE]), before[UNIFORM].with_row(now[UNIFORM])
+                evidence = replace(evidence, rewards=rewards)
         return evidence._with_rows(np.array(rows)) if rows else evidence
 
-    def _row(self, settled: SettledDecision, reward: float, limits: Limits) -> Row:
-        decision, baseline = settled.decision, baseline_of(settled.decision)
-        scale = limits[1] - limits[0]
-        scaled = (reward - limits[0]) / scale
-        return Row(
-            decision.timestamp,
-            decision.probabilities[baseline],
-            decision.shown == baseline,
-            bool(settled.rewards),
-            min(max(scaled, 0.0), 1.0),  # a sum of rewards may be beyond the limits
-            scale,
-            *self._predicted(),
+    def _rows(self, settled: SettledDecision, reward: float, limits: Limits) -> tuple[Row, Row]:
+        """Return a decision as a row of each comparison."""
+        decision, scale = settled.decision, limits[1] - limits[0]
+        scaled = min(max((reward - limits[0]) / scale, 0.0), 1.0)  # a sum of rewards may be beyond the limits
+        both = decision.timestamp, bool(settled.rewards), scaled, scale
+        return (
+            Row(*both, *against_baseline(decision), *self.rewards[BASELINE].predicted()),
+            Row(*both, *against_uniform(decision), *self.rewards[UNIFORM].predicted()),
         )
 
-    def _predicted(self) -> tuple[float, float]:
-        """Return the predicted rewards of the baseline and of other actions.
-
-        Each is a mean of past rewards, shrunk to the mean of both. The mean of both has the weight of one decision, and
-        starts at 0.5.
-        """
-        baseline, others = self.means[0] * self.counts[0], self.means[1] * self.counts[1]
-        both = (0.5 + baseline + others) / (1 + sum(self.counts))
-        return (baseline + both) / (self.counts[0] + 1), (others + both) / (self.counts[1] + 1)
-
-    def _with_reward(self, row: Row) -> "LoopEvidence":
-        """Return the evidence with a reward added to the means."""
-        (baseline, others), (shown, not_shown) = self.means, self.counts
-        if row.showed_baseline:
-            shown += 1
-            baseline += (row.reward - baseline) / min(shown, MEMORY)
-        else:
-            not_shown += 1
-            others += (row.reward - others) / min(not_shown, MEMORY)
-        return replace(self, means=(baseline, others), counts=(shown, not_shown))
-
     def _with_rows(self, rows: Floats) -> "LoopEvidence":
+        """Add rows, (decisions, comparisons, fields of `Row`)."""
         evidence, start = self, 0
         while start < len(rows):
             split = FIRST_SPLIT << (evidence.decisions_of_model // FIRST_SPLIT).bit_length()
@@ -208,9 +219,18 @@ class LoopEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     def _extended(self, rows: Floats, *, starts_segment: bool) -> "LoopEvidence":
         """Add decisions to all segments. Then start a new segment if `starts_segment`."""
+        uniform, rows = self.uniform.extended_by(rows[:, UNIFORM]), rows[:, BASELINE]
         past, segments = self.past.extended_by(rows), self.segments
         present, upcoming = (segment and segment.extended_by(rows) for segment in (self.present, self.upcoming))
         if starts_segment:
             present, upcoming, segments = upcoming, Segment(index=segments), segments + 1
         total = self.decisions_of_model + len(rows)
-        return replace(self, past=past, present=present, upcoming=upcoming, segments=segments, decisions_of_model=total)
+        return replace(
+            self,
+            past=past,
+            uniform=uniform,
+            present=present,
+            upcoming=upcoming,
+            segments=segments,
+            decisions_of_model=total,
+        )

@@ -9,11 +9,10 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput, ModelFileError
 from glbandits.features import Features
-from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import settings_of
 from glbandits.service.domain.decision_learning import LearningOutcome
-from glbandits.service.domain.evidence import LoopEvidence
+from glbandits.service.domain.evidence import VERSION, LoopEvidence
 from glbandits.service.domain.loop_config import DENSE_WIDTH, LoopConfig
 from glbandits.service.domain.request_features import Arms, RequestEncoder, encoder_of
 
@@ -105,7 +104,7 @@ def decode_snapshot(body: bytes) -> Snapshot:
         snapshot = msgspec.msgpack.decode(body, type=Snapshot)
     except msgspec.MsgspecError as error:
         raise ModelFileError(f"the snapshot is damaged, or was written by another version: {error}") from None
-    usable = snapshot.evidence.version == GRID_VERSION
+    usable = snapshot.evidence.version == VERSION
     return snapshot if usable else msgspec.structs.replace(snapshot, evidence=LoopEvidence())
 
 

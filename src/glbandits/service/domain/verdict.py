@@ -1,8 +1,8 @@
-"""The verdict on a loop: whether it is better or worse than its baseline.
+"""The verdict on a loop: whether it is better or worse than its baseline, and than random choice.
 
-With probability 95 % no verdict "better" or "worse" is ever wrong in the life of a loop, however often it is read. Half
-of the 5 % goes to the verdict on all decisions, half to the verdicts on the present model: segment i gets the share
-1 / ((i + 1) (i + 2)) of the second half. The shares sum to 1.
+With probability 95 % no verdict "better" or "worse" is ever wrong in the life of a loop, however often it is read. Of
+the 5 %, 2 go to the verdict on all decisions against the baseline, 2 to that against random choice, and 1 to the
+verdicts on the present model: segment i gets the share 1 / ((i + 1) (i + 2)) of it. The shares sum to 1.
 """
 
 import math
@@ -18,13 +18,13 @@ from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.evidence import FIRST_SPLIT, LoopEvidence, Segment
 from glbandits.service.domain.loop_config import SECOND
 
-ALPHA = 0.05
-"""The probability that a verdict is ever wrong in the life of a loop."""
+ALPHA_PAST, ALPHA_UNIFORM, ALPHA_PRESENT = 0.02, 0.02, 0.01
+"""The probabilities that a verdict of each kind is ever wrong in the life of a loop."""
 MIN_DECISIONS = 100
 """Decisions needed for a forecast of the answer, and for the verdict that no rewards come."""
 MAX_UNSUPPORTED = 0.1
-"""The largest share of decisions in which the baseline had probability 0. Above it the verdict is `BLIND` instead of
-`EARLY` or `SAME`."""
+"""The largest share of decisions in which an action of the other choice had probability 0. Above it the verdict is
+`BLIND` instead of `EARLY` or `SAME`."""
 SMALL_EFFECT = 0.2
 """A difference, in standard deviations of rewards, that must be detectable before the verdict can be `SAME`."""
 
@@ -33,7 +33,7 @@ LONGEST_FORECAST = 3650 * 86_400 * SECOND
 
 
 class LoopVerdict(StrEnum):
-    """The result of comparing a loop with its baseline."""
+    """The result of comparing a loop with its baseline, or with random choice."""
 
     EARLY = "early"
     """Too few decisions to detect a small difference, or the forecast is an answer within as many decisions again."""
@@ -44,7 +44,7 @@ class LoopVerdict(StrEnum):
     UNLIMITED = "unlimited"
     """Rewards have no limits, which confidence sequences need. Set `reward_range`."""
     BLIND = "blind"
-    """In too many decisions the baseline had probability 0, so that they say nothing about it."""
+    """In too many decisions an action to compare with had probability 0, so that they say nothing about it."""
     BETTER = "better"
     SAME = "same"
     """No difference seen yet: the interval contains 0 and is narrow, and no answer is forecast soon."""
@@ -60,11 +60,11 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     since: datetime | None
     """The time of the first of these decisions."""
     difference: float | None
-    """The mean reward of the shown actions minus the baseline's. None without decisions, like its bounds."""
+    """The mean reward of the shown actions minus that of the other choice. None without decisions, like its bounds."""
     low: float | None
     high: float | None
     unsupported: int
-    """Decisions in which the baseline had probability 0, which say nothing about it."""
+    """Decisions in which an action of the other choice had probability 0, which say nothing about it."""
     decisions_needed: int | None
     """Forecast of the further decisions that an answer needs, if the difference stays. None if there is an answer, or
     no forecast."""
@@ -73,14 +73,17 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def judge_past(evidence: LoopEvidence) -> Judgement:
-    """Return the verdict on all decisions of the loop so far."""
-    if not evidence.past.decisions:
-        return _judgement(_verdict_without_evidence(evidence))
-    return _judge(evidence, evidence.past, ALPHA / 2.0, lambda needed: needed - evidence.past.decisions)
+    """Return the verdict on all decisions of the loop so far, against the baseline."""
+    return _judge_all(evidence, evidence.past, ALPHA_PAST)
+
+
+def judge_uniform(evidence: LoopEvidence) -> Judgement:
+    """Return the verdict on all decisions of the loop so far, against a uniformly random choice of allowed actions."""
+    return _judge_all(evidence, evidence.uniform, ALPHA_UNIFORM)
 
 
 def judge_present(evidence: LoopEvidence) -> Judgement:
-    """Return the verdict on the present model, from its last decisions."""
+    """Return the verdict on the present model against the baseline, from its last decisions."""
     if not evidence.past.decisions:
         return _judgement(_verdict_without_evidence(evidence))
     present, total = evidence.present, evidence.decisions_of_model
@@ -92,7 +95,13 @@ def judge_present(evidence: LoopEvidence) -> Judgement:
         # The next segment replaces this one when this one has three times as many decisions as came before it.
         return needed - count if needed <= 3 * (total - count) else 2 * needed - total
 
-    return _judge(evidence, present, ALPHA / 2.0 / ((present.index + 1) * (present.index + 2)), more)
+    return _judge(evidence, present, ALPHA_PRESENT / ((present.index + 1) * (present.index + 2)), more)
+
+
+def _judge_all(evidence: LoopEvidence, segment: Segment, alpha: float) -> Judgement:
+    if not segment.decisions:
+        return _judgement(_verdict_without_evidence(evidence))
+    return _judge(evidence, segment, alpha, lambda needed: needed - segment.decisions)
 
 
 def _judgement(verdict: LoopVerdict, **known: Any) -> Judgement:

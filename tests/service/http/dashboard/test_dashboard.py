@@ -72,9 +72,11 @@ class TestStatistics:
         assert statistics["reward"]["value"] == pytest.approx(1 - statistics["baselineShown"] / 600)
         assert statistics["delays"]["median"] == pytest.approx(2.0, rel=0.05)
         assert sum(one["decisions"] for one in statistics["actions"]) == 600
-        past, present = statistics["past"], statistics["present"]
+        past, present, uniform = (statistics[name] for name in ("past", "present", "uniform"))
         assert (past["verdict"], past["decisions"], past["since"]) == ("better", 600, "1970-01-01T00:00:03Z")
         assert 0.3 < past["low"] < past["difference"] <= past["high"] <= 1.0
+        assert (uniform["verdict"], uniform["decisions"]) == ("same", 600)  # the model that decided was not trained
+        assert uniform["low"] < 0.0 < uniform["high"]
         assert (past["decisionsNeeded"], past["expectedAt"]) == (None, None)
         assert (present["verdict"], present["decisions"], present["decisionsNeeded"]) == ("early", 0, 424)
         assert present["expectedAt"] == "1970-01-01T00:34:09Z"

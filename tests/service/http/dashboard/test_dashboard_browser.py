@@ -96,7 +96,8 @@ def test_key_in_the_address_is_used_and_removed(browser: Any, server: Running) -
 
 def test_headline_and_verdicts_are_shown(opened: Any) -> None:
     assert text(opened, "headline") == "Better than the baseline so far"
-    assert f"over all {DECISIONS + 1} decisions since " in text(opened, "past")
+    for judged in ("past", "uniform"):
+        assert f"over all {DECISIONS + 1} decisions since " in text(opened, judged)
     assert "The first verdict comes after 1,024 learned decisions: 623 more, about " in text(opened, "present")
     assert opened.execute_script("return document.querySelectorAll('#past svg').length") == 1
     assert f"over {DECISIONS + 1} decisions" in text(opened, "sentence")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from glbandits.service.domain.verdict import LoopVerdict, judge_past, judge_present
+from glbandits.service.domain.verdict import LoopVerdict, judge_past, judge_present, judge_uniform
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.event_store import EventStore
@@ -45,8 +45,9 @@ def new_world_fixture(new_address: Callable[[], str]) -> Iterator[Callable[[], W
 def test_a_better_model_gets_the_verdict_better(new_world: Callable[[], World]) -> None:
     world = new_world()
     world.play_rounds(400)
-    judged = judge_past(world.loop.published.evidence)
-    assert (judged.verdict, judged.decisions) == (LoopVerdict.BETTER, 400)
+    for judge in (judge_past, judge_uniform):
+        judged = judge(world.loop.published.evidence)
+        assert (judged.verdict, judged.decisions) == (LoopVerdict.BETTER, 400)
 
 
 def test_restart_and_takeover_keep_the_evidence(new_world: Callable[[], World]) -> None:

@@ -1,17 +1,24 @@
-// The verdicts on past decisions and on the present model, in words and as intervals.
+// The verdicts on past decisions, against random choice and the baseline, and on the present model, in words and as intervals.
 
 const VERDICTS = {
-  better: "Better than the baseline", worse: "Worse than the baseline", same: "No difference seen yet", early: "Too early to tell",
+  better: "Better than", worse: "Worse than", same: "No difference seen yet", early: "Too early to tell",
   silent: "No rewards received", blind: "Too little exploration", apprentice: "Apprentice mode", unlimited: "Reward limits are needed",
 };
-const VERDICT_STYLES = { better: "good", worse: "bad" };
+const VERDICT_STYLES = { better: "good", worse: "bad" }, BASELINE = "the baseline", RANDOM = "random choice";
 const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
 
-/** The judgement for the headline: of the present model if it has an answer, else of past decisions. */
-const leading = ({ past, present }) => (["better", "worse", "silent"].includes(present.verdict) ? present : past);
+/** The judgement for the headline: of the present model if it has an answer, else of past decisions. While these have no
+ * answer about the baseline, that about random choice leads, because it comes first. */
+function leading({ past, present, uniform }) {
+  if (["better", "worse", "silent"].includes(present.verdict)) return present;
+  return uniform.verdict in VERDICT_STYLES && !(past.verdict in VERDICT_STYLES) ? uniform : past;
+}
+
+/** A verdict in words. `other` is what a loop was compared with. */
+const verdictText = (verdict, other) => VERDICTS[verdict] + (verdict in VERDICT_STYLES ? ` ${other}` : "");
 
 function renderAnswer(statistics, status, guardrails) {
-  const { past, present } = statistics, { verdict } = leading(statistics), isStopped = guardrails.state === "fallback";
+  const { past, present, uniform } = statistics, { verdict } = leading(statistics), isStopped = guardrails.state === "fallback";
   const problems = isStopped ? null : guardrailProblems(guardrails); // a banner announces the stop
   byId("answer").dataset.verdict = isStopped ? "stopped" : problems ? "warned" : verdict;
   const rest = problems ? `, ${verdict === "better" ? "but" : "and"} ${problems.words}` : "";
@@ -21,10 +28,11 @@ function renderAnswer(statistics, status, guardrails) {
   setText("remark", remarks(statistics, status, guardrails).join(" "));
   byId("judgements").hidden = past.decisions === 0;
   if (!past.decisions) return;
-  const numbers = [past.low, past.high, present.low, present.high].filter((number) => number !== null);
-  for (const [id, judged, which] of [["past", past, "all"], ["present", present, "the last"]]) {
+  const numbers = [past, present, uniform].flatMap(({ low, high }) => [low, high]).filter((number) => number !== null);
+  const shown = [["uniform", uniform, "all", RANDOM], ["past", past, "all", BASELINE], ["present", present, "the last", BASELINE]];
+  for (const [id, judged, which, other] of shown) {
     byId(id).hidden = isStopped && !judged.decisions;
-    const words = byId(id).querySelector("p"), text = judgement(judged, which, isStopped);
+    const words = byId(id).querySelector("p"), text = judgement(judged, which, other, isStopped);
     if (words.textContent !== text) words.replaceChildren(text);
     drawInterval(byId(id).querySelector(".plot"), judged, VERDICT_STYLES[judged.verdict] ?? "", numbers);
   }
@@ -34,7 +42,8 @@ function headline(statistics, { mode }) {
   const { past } = statistics, first = leading(statistics), { verdict } = first;
   if (mode === "LoggingOnly" && !statistics.learned && !past.decisions) return "Logging only";
   if (verdict === "early") return `Too early: ${decisions(past.decisions)}`;
-  return VERDICTS[verdict] + (first === past && verdict in VERDICT_STYLES ? " so far" : "");
+  const words = verdictText(verdict, first === statistics.uniform ? RANDOM : BASELINE);
+  return words + (first !== statistics.present && verdict in VERDICT_STYLES ? " so far" : "");
 }
 
 function sentence(statistics, status) {
@@ -54,12 +63,12 @@ function sentence(statistics, status) {
   return `Reward ${estimate(statistics.reward)} against ${baseline}, ${over}.`;
 }
 
-/** The verdict on the past or the present, as text. No decision of a stopped loop counts, so its text has no forecast. */
-function judgement(judged, which, isStopped) {
+/** A verdict with its evidence, as text. No decision of a stopped loop counts, so its text has no forecast. */
+function judgement(judged, which, other, isStopped) {
   const { verdict, difference, low, high, decisionsNeeded } = judged;
   if (!judged.decisions) return `The first verdict comes after 1,024 learned decisions: ${count(decisionsNeeded)} more${expected(judged)}.`;
   const rest = decisionsNeeded === null || isStopped ? "" : ` If the difference stays, an answer needs about ${plural(roughly(decisionsNeeded), "more decision")}${expected(judged)}.`;
-  return `${VERDICTS[verdict]}: ${between(difference, low, high)} over ${which} ${decisions(judged.decisions)} since ${dayText(Date.parse(judged.since))}.${rest}`;
+  return `${verdictText(verdict, other)}: ${between(difference, low, high)} over ${which} ${decisions(judged.decisions)} since ${dayText(Date.parse(judged.since))}.${rest}`;
 }
 
 /** A count rounded to two digits. */

@@ -14,7 +14,7 @@ from glbandits.common.errors import lookup
 from glbandits.service.domain.decision_totals import DecisionTotals
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import SECOND
-from glbandits.service.domain.verdict import judge_past, judge_present
+from glbandits.service.domain.verdict import judge_past, judge_present, judge_uniform
 from glbandits.service.http.dashboard.schemas import ActionShare, Delays, Learner, Point, Statistics
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.site import Site
@@ -75,6 +75,7 @@ def statistics(site: Site, request: Request) -> Statistics:
         ),
         past=judge_past(model.evidence),
         present=judge_present(model.evidence),
+        uniform=judge_uniform(model.evidence),
         unlimited=model.evidence.unlimited,
         actions=[ActionShare(id=name, decisions=count) for name, count in frequent],
         width=view.width / SECOND,

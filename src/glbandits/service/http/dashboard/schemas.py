@@ -74,9 +74,11 @@ class Statistics(ApiStruct, frozen=True, kw_only=True):
     """Decisions of all loops, since the start, that were returned before they were durable."""
     learner: Learner
     past: Judgement
-    """The verdict on all decisions since the log was started. Does not depend on the window."""
+    """The verdict on all decisions since the log was started, against the baseline. Does not depend on the window."""
     present: Judgement
-    """The verdict on the present model, from its last decisions. Does not depend on the window."""
+    """The verdict on the present model against the baseline, from its last decisions. Does not depend on the window."""
+    uniform: Judgement
+    """The verdict on the decisions of `past` against a uniformly random choice of allowed actions."""
     unlimited: int
     """Decisions that do not count for the verdicts, because their rewards have no limits."""
     # `DecisionTotals` documents these.
