@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.service.domain.events import Aggregation, Group, Mode, SettledDecision
-from glbandits.service.domain.evidence import VERSION, LoopEvidence, Segment
+from glbandits.service.domain.evidence import GRID, VERSION, LoopEvidence, Segment
 from glbandits.service.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
 from tests.service.domain.simulated_loops import compared, log_evidence, settled, simulated
 from tests.service.helpers import decision
@@ -93,6 +93,12 @@ def test_new_model_resets_the_present_and_keeps_the_past() -> None:
 def test_evidence_of_an_earlier_version_is_dropped() -> None:
     evidence = replace(fed(one_loop(10), 10), version=VERSION - 1)
     assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", evidence=evidence))).evidence == LoopEvidence()
+
+
+def test_changed_grid_needs_a_new_version() -> None:
+    """Services have saved states. If this fails, increase VERSION and write the new numbers here."""
+    grid = (VERSION, len(GRID.bets), round(float(GRID.bets.sum()), 9), round(float(GRID.bets @ GRID.log_shares), 9))
+    assert grid == (2, 12, 0.49987793, -1.4785464)
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,6 @@ LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
 """Logarithms of the shares of the capital, for s sqrt(n) from 8 to 1,000.
 
 There an interval is at most 1.9 times as wide as a normal one, as long as no predictions are clipped."""
-GRID_VERSION = 2
-"""Increase it with every change of the constants above: a saved state is not valid for another grid."""
 PRIOR_ROWS = 10.0
 """The weight, in rows, of the middle of the range in the centres."""
 LOGARITHM_EVERY, LARGE_WEIGHT = 16, 1e6
@@ -151,7 +149,7 @@ class ConfidenceSequence:
 
     @classmethod
     def from_state(cls, low: float, state: Sequence[float], grid: BetGrid = GRID) -> "ConfidenceSequence":
-        """Restore a sequence from the result of `state`, of the same grid (`GRID_VERSION`).
+        """Restore a sequence from the result of `state`, of the same grid.
 
         An empty state has no rows.
         """
