@@ -84,7 +84,10 @@ def report(
     seeds: Sequence[int] = SEEDS,
     rounds: int = 1000,
 ) -> None:
-    """Print the regret of Optimist, and ratios of all policies to it. Takes about 10 minutes."""
+    """Print the regret of Optimist, and ratios of all policies to it.
+
+    Takes more than 16 CPU minutes, most of them for wine.
+    """
     print(f"False rewards in 1, 5 or 10 % of {rounds} rounds. {len(seeds)} seeds; {FEW} if a policy stores all rewards")
     print("random: 1 - y in place of y; identity link: -y")
     print("one arm: 1 if the worst arm of the round is pulled, else 0; identity link: else -1")
