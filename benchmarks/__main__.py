@@ -22,6 +22,7 @@ NAMES = (
     "drift",
     "drift_policies",
     "outliers",
+    "corruption",
     "defaults",
     "payoffs",
     "routing",
