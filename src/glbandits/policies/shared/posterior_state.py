@@ -101,4 +101,4 @@ def surprise(state: Floats, noise: float) -> float:
     little noise do not make it small. For 0/1 rewards it is the dispersion, limited to 1.
     """
     observed = state[SQUARED_RESIDUALS] + noise
-    return observed / max(observed, state[EXPECTED] - state[SPREAD] + noise)
+    return float(observed / max(observed, state[EXPECTED] - state[SPREAD] + noise))
