@@ -25,6 +25,7 @@ from glbandits.policies.shared.posterior_state import (
     CURVATURE,
     EXPECTED,
     INTERCEPT_PRECISION,
+    SPREAD,
     SQUARED_RESIDUALS,
     WEIGHT,
     blocks_at,
@@ -60,7 +61,10 @@ def lines(policy: Optimist, state: Floats, arms: Floats) -> tuple[Floats, Floats
     dim = arms.shape[1]
     V, noise = with_ones(arms), assumed_noise(find_link(policy.link))
     variances = np.einsum("ai,ij,aj->a", V, covariance_of(state, dim), V)
-    sigma = math.sqrt((state[SQUARED_RESIDUALS] + noise) / (state[EXPECTED] + noise))
+    observed, expected = state[SQUARED_RESIDUALS] + noise, state[EXPECTED] + noise
+    sigma = math.sqrt(observed / expected)
+    if policy.link == "logistic":
+        sigma *= min(observed / (0.9 * max(expected - state[SPREAD], 1e-9)), 1.0)
     curvature = state[CURVATURE] / max(state[WEIGHT], 1.0)
     known = curvature * (ROUNDS_AHEAD + max(state[WEIGHT], 1.0) / (dim + 1))
     return arms @ mean_of(state, dim), sigma * np.sqrt(variances * np.log(1.0 + known * variances))
@@ -303,7 +307,7 @@ def test_probabilities_match_the_formula_with_blocks() -> None:
 
 
 def test_state_size_depends_on_the_blocks() -> None:
-    policy, header = Optimist(), 14
+    policy, header = Optimist(), 15
     for dim in (1, 5, LARGEST_BLOCK):
         assert policy.init(dim).size == header + 7 * dim + 1 + dim + dim**2
     for dim in (LARGEST_BLOCK + 1, 1000, 10**5):

@@ -52,6 +52,7 @@ from glbandits.policies.shared.posterior_state import (
     mean_of,
     predictive_dispersion,
     presence_at,
+    surprise,
     votes_of,
 )  # fmt: skip
 from glbandits.policies.shared.prior_replacement import replace_prior
@@ -60,6 +61,7 @@ from glbandits.policies.shared.self_scaling_posterior import (
     assumed_noise,
     init_feature_prior,
     intercept_variance,
+    is_bernoulli,
     learn_reward,
 )
 from glbandits.policies.shared.sparse.posterior import seen_features
@@ -68,6 +70,8 @@ LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
 """The range of Z: each decision multiplies the bonuses of all arms by one uniform number from this range."""
 ROUNDS_AHEAD = 1000.0
 """The shortest horizon of exploration, in rounds. See "The bonus" in docs/theory/optimist.md."""
+EXPECTED_SURPRISE = 0.9
+"""A smaller `surprise` shrinks the bonus. Above it, it may come from a wide prior and rare rewards alone."""
 
 BLOCKS = 0.0
 """The packed value of covariance="blocks"."""
@@ -82,6 +86,7 @@ class Optimist(Policy):
 
     1. Draw one Z for all arms, uniform in [0.6, 1.1]. Pull the arm with the largest
        x'theta + Z sigma w sqrt(log(1 + h (1000 + t / (d + 1)) w^2)), where w is the standard deviation of its score.
+       With the logistic link, sigma is reduced if rewards are more certain than predicted.
     2. Update the posterior of theta and the intercept by the reward (`shared.self_scaling_posterior`).
 
     The policy estimates the intercept, the units of the features, the scale of the prior and the size sigma of the
@@ -130,6 +135,11 @@ class Optimist(Policy):
     def noise(self, dim: int) -> float:
         """The sum of squared residuals that counts as already observed."""
         return assumed_noise(find_link(self.link))
+
+    @derived
+    def bernoulli(self, dim: int) -> float:
+        """1 if the link implies the variance of 0/1 rewards, else 0."""
+        return float(is_bernoulli(find_link(self.link)))
 
     @derived
     def intercept_precision(self, dim: int) -> float:
@@ -185,7 +195,7 @@ class Optimist(Policy):
         state = main_copy(state) if self.half_life == "auto" else state
         if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
             return None
-        sigma, amount = noise_scale(state, self.noise(dim)), information(state, dim)
+        sigma, amount = noise_scale(state, self.noise(dim), self.bernoulli(dim)), information(state, dim)
         return BonusRule(
             mean_of(state, dim).copy(),
             joint_covariance(state, dim),
@@ -204,7 +214,9 @@ class Optimist(Policy):
             return any_index(rng, K)
         levels, variances = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, variances)
-        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
+        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(
+            state, settings.noise, settings.bernoulli
+        )
         features = features_counted(state, settings, arms)
         return argmax_with_bonus(levels, variances, information(state, features), scale)
 
@@ -237,7 +249,7 @@ class Optimist(Policy):
         for a in range(slopes.shape[0]):
             slopes[a] = bonus(slopes[a], amount)
         # As in `choose`, sigma multiplies Z and not the bonuses: rounding could make the products equal.
-        sigma = noise_scale(state, settings.noise)
+        sigma = noise_scale(state, settings.noise, settings.bernoulli)
         return ZRange(LEAST_BONUS * sigma, LARGEST_BONUS * sigma, state[INTERCEPT])
 
 
@@ -271,12 +283,13 @@ def information(state: Floats, features: float) -> float:
 
 
 @jittable
-def noise_scale(state: Floats, noise: float) -> float:
-    """sigma, the noise relative to the noise that the link implies.
+def noise_scale(state: Floats, noise: float, bernoulli: float) -> float:
+    """sigma, the noise relative to the noise that the link implies; less if the model is clearly too uncertain.
 
     Never 0, even for tiny rewards.
     """
-    return max(math.sqrt(dispersion(state, noise)), 1e-300)
+    sigma = max(math.sqrt(dispersion(state, noise)), 1e-300)
+    return sigma * min(surprise(state, noise) / EXPECTED_SURPRISE, 1.0) if bernoulli == 1.0 else sigma
 
 
 @jittable

@@ -60,6 +60,7 @@ class CopySettings(NamedTuple):
 
     floor: float
     noise: float
+    bernoulli: float
     intercept_precision: float
     memory: float
     covariance: float
@@ -68,7 +69,14 @@ class CopySettings(NamedTuple):
 @jittable
 def copy_settings(settings: Any, half_life: float) -> CopySettings:
     """Return the settings for a copy with this half-life."""
-    return CopySettings(settings.floor, settings.noise, settings.intercept_precision, half_life, settings.covariance)
+    return CopySettings(
+        settings.floor,
+        settings.noise,
+        settings.bernoulli,
+        settings.intercept_precision,
+        half_life,
+        settings.covariance,
+    )
 
 
 def initial_copies(state: Floats) -> Floats:

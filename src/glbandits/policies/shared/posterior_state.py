@@ -25,6 +25,8 @@ ALL_SQUARES = SCALARS.scalar("all_squares", at_least=0.0)
 """The sum of squared residuals for `outlier_limits`, in which early rewards have the same weight as later ones."""
 EXPECTED = SCALARS.scalar("expected", at_least=0.0)
 """The expected sum of squared residuals if the dispersion is 1."""
+SPREAD = SCALARS.scalar("spread", at_least=0.0)
+"""The sum of y (1 - y) over rewards y in [0, 1]: what 0/1 rewards would add to the squared residuals. 0 for those."""
 STANDARDISED = SCALARS.scalar("standardised", at_least=0.0)
 """The sum of squared residuals, each divided by its growth through the uncertainty of its score: for predictions."""
 CURVATURE = SCALARS.scalar("curvature", at_least=0.0)
@@ -89,3 +91,14 @@ def dispersion(state: Floats, noise: float) -> float:
     """
     observed, expected = state[SQUARED_RESIDUALS] + noise, state[EXPECTED] + noise
     return observed / expected if observed > 0.0 and expected > 0.0 else 1.0
+
+
+@jittable
+def surprise(state: Floats, noise: float) -> float:
+    """The squared residuals relative to those of a calibrated model, at most 1. For Bernoulli links.
+
+    Below 1, rewards are closer to 0 and 1 than predicted: the model is less certain than it could be. Rewards with
+    little noise do not make it small. For 0/1 rewards it is the dispersion, limited to 1.
+    """
+    observed = state[SQUARED_RESIDUALS] + noise
+    return float(observed / max(observed, state[EXPECTED] - state[SPREAD] + noise))

@@ -26,6 +26,7 @@ from glbandits.policies.shared.posterior_state import (
     LAST,
     NEXT,
     PRIOR_SCALE,
+    SPREAD,
     SQUARED_RESIDUALS,
     STANDARDISED,
     WEIGHT,
@@ -113,6 +114,7 @@ def discount_scalars(state: Floats, half_life: float) -> float:
     early = state[LAST] / state[COUNT]
     state[SQUARED_RESIDUALS] *= discount * early * early
     state[EXPECTED] *= discount * early * early
+    state[SPREAD] *= discount * early * early
     state[LAST] = state[COUNT]
     state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
     return discount

@@ -29,6 +29,7 @@ from glbandits.policies.shared.posterior_state import (
     INTERCEPT,
     INTERCEPT_PRECISION,
     PRIOR_SCALE,
+    SPREAD,
     SQUARED_RESIDUALS,
     STANDARDISED,
     WEIGHT,
@@ -53,11 +54,10 @@ LARGEST_GAIN = 1e8
 def assumed_noise(link: Link) -> float:
     """The sum of squared residuals that counts as already observed, at dispersion 1.
 
-    For bounded rewards, whose unit is known, it is that of sixteen rewards. Other rewards may be in any unit, so it
-    is 0.
+    For bounded rewards, whose unit is known, it is that of four rewards. Other rewards may be in any unit, so it is 0.
     """
     bounded = link.lowest_reward > -math.inf and link.highest_reward < math.inf
-    return 16.0 * link.slope(0.0) if bounded else 0.0
+    return 4.0 * link.slope(0.0) if bounded else 0.0
 
 
 def intercept_variance(link: Link) -> float:
@@ -68,6 +68,13 @@ def intercept_variance(link: Link) -> float:
     and all later rewards would count too little.
     """
     return 1e6 if link.lowest_reward == -math.inf and link.highest_reward == math.inf else 10.0
+
+
+def is_bernoulli(link: Link) -> bool:
+    """Whether rewards are in [0, 1] and the link implies the variance of 0/1 rewards, as the logistic link does."""
+    if link.lowest_reward != 0.0 or link.highest_reward != 1.0:
+        return False
+    return all(math.isclose(link.slope(z), link.mean(z) * (1.0 - link.mean(z)), rel_tol=1e-9) for z in (0.0, 1.0))
 
 
 @jittable
@@ -137,6 +144,7 @@ def proximal_move(
     z = proximal_score(score, variance, reward, link)
     pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
     record_residual(state, pull, slope, variance)
+    state[SPREAD] += max(reward * (1.0 - reward), 0.0)
     return pull, slope if slope * variance <= LARGEST_GAIN else LARGEST_GAIN / variance
 
 
