@@ -168,3 +168,10 @@ def test_exploration_lowers_the_value_of_a_candidate() -> None:
     same = promotion(log, {"b": "b"}, exploration=0.5)
     assert same.verdict is Verdict.WAIT
     assert same.gains["b"].value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_forecast_needs_a_hundred_rows() -> None:
+    few, more = (promotion(uniform_log(3, rows), {"b": "b"}) for rows in (99, 150))
+    assert few.rows_needed == math.inf
+    assert few.headline == "Wait: the log does not have enough evidence yet."
+    assert 150 < more.rows_needed < 1e9

@@ -45,6 +45,9 @@ AGREEMENT = 0.2
 """The probability that recent rows without a gain ever agree with a promotion, for each s. 0.05 costs up to 20 % more
 rows."""
 
+MIN_ROWS, MOST_ROWS = 100, 1e9
+"""The number of compared rows from which on there is a forecast, and the largest number that it may name."""
+
 
 def promotion(
     log: Log,
@@ -184,7 +187,11 @@ def _verdict(
 
 
 def _rows_needed(gains: Gains) -> float:
-    """About how many compared rows would be enough: for one candidate to be better, or for all to be worse."""
-    undecided = [gain for gain in gains.values() if gain.low <= 0.0 <= gain.high]
+    """About how many compared rows would be enough: for one candidate to be better, or for all to be worse.
+
+    Infinite if the rows so far are too few, or the number too large, for a forecast.
+    """
+    undecided = [gain for gain in gains.values() if gain.low <= 0.0 <= gain.high and gain.rows >= MIN_ROWS]
     better = [gain.rows_to_exclude_zero() for gain in undecided if gain.value > 0.0]
-    return min(better) if better else max((gain.rows_to_exclude_zero() for gain in undecided), default=math.inf)
+    needed = min(better) if better else max((gain.rows_to_exclude_zero() for gain in undecided), default=math.inf)
+    return needed if needed <= MOST_ROWS else math.inf
