@@ -61,11 +61,11 @@ class Corrupted:
             t, is_false = np.arange(len(block)), rng.random(len(block)) < self.share
             if self.kind == EARLY:
                 is_false = start + t < self.share * self.horizon
-            told = low + high - block.expected
+            reported = low + high - block.expected
             if self.kind != RANDOM:
-                told = np.full(block.expected.shape, low)
-                told[t, block.payoffs.argmin(axis=1)] = high
-            yield replace(block, expected=np.where(is_false[:, np.newaxis], told, block.expected))
+                reported = np.full(block.expected.shape, low)
+                reported[t, block.payoffs.argmin(axis=1)] = high
+            yield replace(block, expected=np.where(is_false[:, np.newaxis], reported, block.expected))
             start += len(block)
 
 
