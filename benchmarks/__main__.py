@@ -17,7 +17,6 @@ NAMES = (
     "run_time",
     "online",
     "growth",
-    "catalogue",
     "default_policy",
     "drift",
     "drift_policies",

@@ -48,7 +48,6 @@ LOOPS = ("tests/service/runtime/", "tests/service/export/")
 LONG_PAGES = {
     "README.md": "statistics",
     "docs/beyond-linear.md": "statistics",
-    "docs/catalogues.md": "statistics",
     "docs/evaluate-the-service.md": "system",
     "docs/evaluate.md": "statistics",
     "docs/from-csv-to-bandit.md": "statistics",

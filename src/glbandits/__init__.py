@@ -18,11 +18,9 @@ from glbandits.common.version import __version__ as __version__
 if TYPE_CHECKING:
     from glbandits.bandit import Bandit as Bandit
     from glbandits.bandit import Budget as Budget
-    from glbandits.bandit import Catalogue as Catalogue
     from glbandits.bandit import Prediction as Prediction
     from glbandits.bandit import Ranking as Ranking
     from glbandits.bandit import check_policy as check_policy
-    from glbandits.bandit import cross_features as cross_features
     from glbandits.common.errors import GlbanditsError as GlbanditsError
     from glbandits.common.errors import InvalidInput as InvalidInput
     from glbandits.common.errors import MissingExtra as MissingExtra
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from glbandits.policies.contract import OutlierWarning as OutlierWarning
 else:
     _NAMES = {
-        "bandit": ["Bandit", "Budget", "Catalogue", "Prediction", "Ranking", "check_policy", "cross_features"],
+        "bandit": ["Bandit", "Budget", "Prediction", "Ranking", "check_policy"],
         "common.errors": ["GlbanditsError", "InvalidInput", "MissingExtra", "ModelFileError", "UnknownName"],
         "features": ["FeatureMap"],
         "maths.links": ["LINKS", "Link"],

@@ -42,6 +42,8 @@ from glbandits.maths.links import find_link
 from glbandits.policies.algorithms.lin_ucb_disjoint import blocks_at
 from glbandits.policies.algorithms.supcb_glm import STAGE, stage_size, stages_at
 from glbandits.policies.contract import settings_of
+from glbandits.policies.shared.half_life_selection import main_copy
+from glbandits.policies.shared.posterior_scores import score_moments
 from tests.laws.test_every_policy import VARIANTS, allows, named
 from tests.laws.test_sparse_policies import FORMS
 
@@ -51,11 +53,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::glbandits.OutlierWarning")
 def variances(bandit: Bandit) -> Floats:
     """Return variances of coefficients, or of linear functions of them. Empty if the state has none."""
     policy, state, dim = bandit.policy, bandit.state, bandit.dim
-    rule = None if bandit.sparse else policy.bonus_rule(state, dim)
-    if rule is not None:
-        return np.diagonal(rule.covariance)
     if bandit.sparse:
         return np.empty(0)
+    if isinstance(policy, Optimist):
+        state = main_copy(state) if policy.half_life == "auto" else state
+        out = np.empty(dim)
+        score_moments(state, np.eye(dim), np.empty(dim), out)
+        return out
     if isinstance(policy, LinUcbDisjoint):
         c = policy.context_dim
         factors = list(state[blocks_at(dim) :].reshape(-1, c, c))

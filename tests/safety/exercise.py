@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits import POLICIES, Bandit, Catalogue, SparseRows
-from glbandits.bandit import decider
+from glbandits import POLICIES, Bandit, SparseRows
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation import LoggedData, SparseArms
@@ -78,19 +77,7 @@ def play(policy: Policy, dim: int, arms: int, digest: Any) -> None:
     if policy.name in EVERY_LOOP:
         few = pool[:4]  # of 300 features, a reward takes some policies a second with bounds checks
         bandit.learn_batch(few, rng.integers(0, 2, len(few)))
-        play_catalogue(bandit, pool, digest)
     digest.update(bandit.state.tobytes())
-
-
-def play_catalogue(bandit: Bandit, pool: Floats, digest: Any) -> None:
-    """Choose from a catalogue that changes, and learn."""
-    catalogue = Catalogue(range(len(pool)), pool)
-    for t in range(5):
-        arm = bandit.choose_from(catalogue)
-        digest.update(bandit.probabilities_from(catalogue, draws=5).tobytes() + bytes([arm % 256]))
-        bandit.learn(catalogue[arm], float(t % 2))
-        catalogue.retire([arm])
-        catalogue.add([-1 - t], [pool[arm % len(pool)]])
 
 
 def play_sparse(policy: Policy, dim: int, arms: int, digest: Any) -> None:
@@ -172,7 +159,6 @@ def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
 
 def main(names: list[str]) -> None:
     """Print the digest of each policy."""
-    decider.WORTH_BOUNDS = 0.0  # so that catalogues of few arms have bounds
     for name in names or list(POLICIES):
         digest = sha256()
         for settings in ({}, *EXTRA.get(name, ())):

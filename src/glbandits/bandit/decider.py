@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.bandit.catalogue import Catalogue
 from glbandits.bandit.inputs import Inputs
 from glbandits.bandit.model_file import ParsedModel
 from glbandits.bandit.row_encoding import Rows, encode_rows
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.display.displayed import Displayed
-from glbandits.common.errors import InvalidInput, check_int
+from glbandits.common.errors import check_int
 from glbandits.maths.line_order import orders
 from glbandits.maths.links import find_link
-from glbandits.maths.philox import COUNTER, KEY, any_index, uniform
-from glbandits.policies.contract import BonusRule, Coefficients
+from glbandits.maths.philox import COUNTER, KEY
+from glbandits.policies.contract import Coefficients
 from glbandits.policies.contract.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
 from glbandits.policies.contract.rules import NO_EXACT_FORM, check_has_scores
 
@@ -28,12 +25,6 @@ FIRST_PROBE_STREAM = np.uint64(1)
 """The first random stream for estimates of probabilities. It is separate, so that estimates change no decision."""
 DEFAULT_DRAWS = 10_000
 """Trial decisions of an estimate of probabilities."""
-
-WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
-"""Finding the arms of a catalogue that can win is faster than scoring all arms if arms * dim^2 is at least the first,
-and the stored features of an arm are at most the second."""
-LARGEST_RANKING = 1_000_000
-"""The largest number of probabilities of `ranking_probabilities`."""
 
 
 class Ranking(NamedTuple):
@@ -147,37 +138,6 @@ class Decider(Displayed):
                 probability = same / (draws + 1.0)
         return Ranking(order, float(probability))
 
-    def ranking_probabilities(
-        self,
-        arms: Rows,
-        k: int,
-        *,
-        values: ArrayLike | None = None,
-        costs: ArrayLike | None = None,
-        draws: int = DEFAULT_DRAWS,
-    ) -> Floats:
-        """The probability of each arm at each position of the next `rank(arms, k)`, (k, K).
-
-        Changes no later decision. Exact or estimated, as the probability of `rank`. The first row is
-        `probabilities(arms)`.
-        """
-        offered, count, payoffs = self._rankable(arms, values, costs)
-        k, draws = check_int("k", k, at_least=1, at_most=count), check_int("draws", draws, at_least=1)
-        if k * count > LARGEST_RANKING:
-            raise InvalidInput(
-                f"k times the number of arms must be at most {LARGEST_RANKING:,}; got {k * count:,}. Choose a smaller k"
-            )
-        out, probe = np.empty((k, count)), self._probe()
-        with convert_index_errors(self.policy, "rank"):
-            if not self._inputs.positions(payoffs=payoffs).call(self._state, self._settings, self.dim, offered, out):
-                order, positions, entry = np.empty(k, np.int64), np.arange(k), self._inputs.rank(payoffs=payoffs)
-                out[:] = 1.0 / count
-                for _ in range(draws):
-                    entry.call(self._state, self._settings, self.dim, offered, probe, order)
-                    out[positions, order] += 1.0
-                out /= draws + 1.0
-        return out
-
     def _rankable(self, arms: Rows, values: Any, costs: Any) -> tuple[Any, int, bool]:
         """Return checked arms as entry points take them, their number, and whether they have payoffs."""
         if not self._has_scores:
@@ -231,133 +191,13 @@ class Decider(Displayed):
         """As `probabilities` if the rule of the policy has an exact form; None if it has none."""
         return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._arms(arms), values, costs)
 
-    def _exact_probabilities(
-        self, arms: Any, values: Any = None, costs: Any = None, *, settings: Floats | None = None
-    ) -> Floats | None:
+    def _exact_probabilities(self, arms: Any, values: Any, costs: Any) -> Floats | None:
         has_payoffs = values is not None or costs is not None
         if has_payoffs:
             check_has_scores(self._form, self.dim, "payoffs")
         out, offered = np.empty(self._inputs.count(arms)), self._offered(arms, values, costs)
-        entry, settings = (
-            self._inputs.probabilities(payoffs=has_payoffs),
-            self._settings if settings is None else settings,
-        )
-        return out if entry.call(self._state, settings, self.dim, offered, out) else None
-
-    def choose_from(
-        self,
-        catalogue: Catalogue,
-        context: ArrayLike | None = None,
-        *,
-        values: ArrayLike | None = None,
-        costs: ArrayLike | None = None,
-        only: Iterable[Hashable] | None = None,
-        excluded: Iterable[Hashable] = (),
-    ) -> Any:
-        """The id of the arm to pull: the same arm as `choose` on all arms, but faster.
-
-        With payoffs it scores all arms, as `choose` does.
-
-        Args:
-            catalogue: the arms.
-            context: the argument of the catalogue's `combine`; None if the catalogue has no `combine`.
-            values: as for `choose`, in the order of `catalogue.ids`.
-            costs: as for `choose`, in the order of `catalogue.ids`.
-            only: ids among which to choose, which must be in the catalogue. The default is all ids.
-            excluded: ids that must not be chosen. Unknown ids are ignored.
-        """
-        allowed = catalogue.allowed_rows(only, excluded)
-        if values is not None or costs is not None:
-            payoffs = self._inputs.payoffs(len(catalogue), values, costs)[:, _index(allowed)]
-            arms = self._catalogue_arms(catalogue, context, allowed)
-            index = self.choose(arms, values=payoffs[0], costs=payoffs[1])
-            return catalogue.id_of(index if allowed is None else int(allowed[index]))
-        rule, rows, settings = self._contenders(catalogue, context, allowed)
-        if rule is not None and rule.floor > 0.0 and uniform(self._rng) < rule.floor:
-            index = any_index(self._rng, len(catalogue) if allowed is None else len(allowed))
-            return catalogue.id_of(index if allowed is None else int(allowed[index]))
-        arms = self._catalogue_arms(catalogue, context, rows)
-        with convert_index_errors(self.policy, "choose"):
-            index = self._choose.call(self._state, settings, self.dim, arms, self._rng)
-        return catalogue.id_of(index if rows is None else int(rows[index]))
-
-    def probabilities_from(
-        self,
-        catalogue: Catalogue,
-        context: ArrayLike | None = None,
-        *,
-        values: ArrayLike | None = None,
-        costs: ArrayLike | None = None,
-        only: Iterable[Hashable] | None = None,
-        excluded: Iterable[Hashable] = (),
-        draws: int = DEFAULT_DRAWS,
-    ) -> Floats:
-        """The probabilities of the arms in the next `choose_from`, in the order of the ids.
-
-        As in `probabilities`, they are estimates if the rule of the policy has no exact form. An estimate takes as
-        long as `draws` decisions.
-        """
-        has_payoffs = values is not None or costs is not None
-        exact = None if has_payoffs else self.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)
-        if exact is not None:
-            return exact
-        rows, probabilities = catalogue.allowed_rows(only, excluded), np.zeros(len(catalogue))
-        arms = self._catalogue_arms(catalogue, context, rows)
-        if has_payoffs:
-            values, costs = self._inputs.payoffs(len(catalogue), values, costs)[:, _index(rows)]
-        probabilities[_index(rows)] = self.probabilities(arms, values=values, costs=costs, draws=draws)
-        return probabilities
-
-    def exact_probabilities_from(
-        self,
-        catalogue: Catalogue,
-        context: ArrayLike | None = None,
-        *,
-        only: Iterable[Hashable] | None = None,
-        excluded: Iterable[Hashable] = (),
-    ) -> Floats | None:
-        """As `probabilities_from` if the policy has an exact form; None if it has none."""
-        allowed = catalogue.allowed_rows(only, excluded)
-        rule, rows, settings = self._contenders(catalogue, context, allowed)
-        exact = self._exact_probabilities(self._catalogue_arms(catalogue, context, rows), settings=settings)
-        if exact is None:
-            return None
-        floor, probabilities = 0.0 if rule is None else rule.floor, np.zeros(len(catalogue))
-        probabilities[_index(allowed)] = floor / (len(catalogue) if allowed is None else len(allowed))
-        probabilities[_index(rows)] += (1.0 - floor) * exact
-        return probabilities
-
-    def _contenders(
-        self, catalogue: Catalogue, context: ArrayLike | None, allowed: Ints | None
-    ) -> tuple[BonusRule | None, Ints | None, Floats]:
-        """Return the rows of a catalogue among which the policy decides, and its packed settings. None is all rows.
-
-        If the first result is a rule, the rows are those that can win under it, and the settings have no floor.
-        """
-        self._catalogue_arms(catalogue, context, np.zeros(1, dtype=np.int64))  # raises if the features do not fit
-        count = len(catalogue) if allowed is None else len(allowed)
-        if catalogue.dim <= LARGEST_DIM and count * self.dim**2 >= WORTH_BOUNDS:
-            rule = self.policy.bonus_rule(self._state, self.dim)
-            rows = None if rule is None else catalogue.contenders(rule, context, allowed)
-            if rule is not None and rows is not None:
-                policy: Any = self.policy
-                has_floor = rule.floor > 0.0
-                settings = replace(policy, floor=0.0).packed_settings(self.dim) if has_floor else self._settings
-                return rule, rows, settings
-        return None, allowed, self._settings
-
-    def _catalogue_arms(self, catalogue: Catalogue, context: ArrayLike | None, rows: Ints | None) -> Floats:
-        """Return the features of these rows for the policy. Raises InvalidInput if this Bandit cannot use them."""
-        if self.sparse:
-            raise InvalidInput(
-                "a catalogue has dense features, but this Bandit is sparse. Create the Bandit with sparse=False."
-            )
-        arms = catalogue.combined(catalogue.features[_index(rows)], context)
-        if arms.shape[1] != self.dim:
-            raise InvalidInput(
-                f"arms must have {self.dim} features, as the bandit has; those of {catalogue} have {arms.shape[1]}"
-            )
-        return arms
+        entry = self._inputs.probabilities(payoffs=has_payoffs)
+        return out if entry.call(self._state, self._settings, self.dim, offered, out) else None
 
     def coefficients(self) -> Coefficients | None:
         """A copy of the policy's estimate of theta; None if it has no single estimate.
@@ -380,7 +220,3 @@ def no_costs(count: int) -> Floats:
     costs = np.zeros(count)
     costs.flags.writeable = False
     return costs
-
-
-def _index(rows: Ints | None) -> Any:
-    return slice(None) if rows is None else rows

@@ -41,7 +41,7 @@ from glbandits.policies.contract.compiled_calls import (
     checked_bool,
     checked_state,
     policy_functions,
-    ranking_functions,
+    rank_function,
 )
 
 
@@ -155,31 +155,16 @@ def probabilities_recipe(policy: type[Policy], link: Link, payoffs: bool = False
 
     Returns False if there is no exact form.
     """
-    write = policy_functions(policy, payoffs=payoffs).probabilities
-    return _writing_recipe(write, VECTOR, policy, link, payoffs, "")
-
-
-def positions_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
-    """The recipe of a function that writes the probability of each arm at each position of a ranking to `out`.
-
-    Returns False if there is no exact form.
-    """
-    write = ranking_functions(policy).position_probabilities
-    return _writing_recipe(write, types.float64[:, ::1], policy, link, payoffs, ", positions")
-
-
-def _writing_recipe(
-    write: Callable[..., bool], out_type: Any, policy: type[Policy], link: Link, payoffs: bool, more: str
-) -> Recipe:
-    unpack, converted = policy_functions(policy).unpack, as_payoff_arms if payoffs else as_arms
+    _, _, write, unpack, _ = policy_functions(policy, payoffs=payoffs)
+    converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def probabilities(state: Floats, settings: Floats, _dim: int, arms: Any, out: Floats) -> bool:
         functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
         return checked_bool(write(state, unpack(settings), offered, functions, out))
 
-    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), out_type)
-    more += _by_payoff(payoffs)
+    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), VECTOR)
+    more = _by_payoff(payoffs)
     return policy_recipe(probabilities, signature, policy, link, more=more, nogil=False, work=_work_of_choosing)
 
 
@@ -188,7 +173,7 @@ def rank_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Reci
 
     Returns NO_EXACT_FORM if there is no exact probability.
     """
-    unpack, policy_rank = policy_functions(policy).unpack, ranking_functions(policy).rank
+    unpack, policy_rank = policy_functions(policy).unpack, rank_function(policy)
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

@@ -49,10 +49,6 @@ class Inputs:
         """The entry point that ranks arms."""
         return self._entry(entry_points.rank_recipe, payoffs)
 
-    def positions(self, *, payoffs: bool) -> EntryPoint:
-        """The entry point that computes the probabilities of arms at each position of a ranking."""
-        return self._entry(entry_points.positions_recipe, payoffs)
-
     def _entry(self, recipe: Callable[..., Recipe], payoffs: bool) -> EntryPoint:
         return entry_point(recipe, *self._key, payoffs) if payoffs else entry_point(recipe, *self._key)
 

@@ -1,4 +1,4 @@
-"""The order of lines at a random position Z: the probabilities of orders, and of positions in the order.
+"""The order of lines at a random position Z: the lines in order, and the probability of the order.
 
 A rule that scores arms by level + Z slope, with the same Z for all arms, ranks them in the order of their lines at Z.
 An order holds in one interval of Z, because two lines cross at most once. `upper_envelope` has the case of one arm.
@@ -20,9 +20,6 @@ from glbandits.maths.upper_envelope import (
     uniform_probabilities,
 )
 from glbandits.maths.vectors import point_mass
-
-LARGEST_NORMAL = 40.0
-"""The probability that a standard normal number exceeds this is 0 in float64."""
 
 FEW = 64
 """The most lines that are found without sorting all."""
@@ -130,38 +127,3 @@ def order_probability(levels: Floats, slopes: Floats, z: ZRange, order: Ints) ->
         elif gain < 0.0:
             start = max(start, gap / gain)
     return interval_mass(z, start, end)
-
-
-@jittable
-def add_position_probabilities(levels: Floats, slopes: Floats, z: ZRange, weight: float, out: Floats) -> None:
-    """Add to out[i, a] the probability that line a is at position i of the order at Z, times `weight`.
-
-    Z moves from low to high. The order changes where a line crosses the one above it. Lines below the last position
-    have no order. O(K) for each change; there are at most as many changes as pairs of lines.
-    """
-    length, count = out.shape
-    order, is_listed, last = np.empty(length, dtype=np.int64), np.zeros(count), length - 1
-    position, highest = max(z.low, -LARGEST_NORMAL), min(z.high, LARGEST_NORMAL)
-    highest_lines(levels, slopes, position, order)
-    for i in range(length):
-        is_listed[order[i]] = 1.0
-    while True:
-        crossing, where, riser = highest, -1, -1
-        for i in range(last + count):
-            upper, lower = (order[i], order[i + 1]) if i < last else (order[last], i - last)
-            if i >= last and is_listed[lower] == 1.0:
-                continue
-            gain = slopes[lower] - slopes[upper]
-            if gain > 0.0 and (levels[upper] - levels[lower]) / gain < crossing:
-                crossing, where, riser = (levels[upper] - levels[lower]) / gain, min(i, last), lower
-        crossing = max(crossing, position)
-        for i in range(length):
-            out[i, order[i]] += weight * interval_mass(z, position, crossing)
-        if where < 0:
-            return
-        position, upper = crossing, order[where]
-        if where < last:
-            order[where + 1] = upper
-        else:
-            is_listed[upper], is_listed[riser] = 0.0, 1.0
-        order[where] = riser

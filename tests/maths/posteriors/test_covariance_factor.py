@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from glbandits.common.arrays import Floats
 from glbandits.maths.posteriors.covariance_factor import (
     condition,
-    covariance_of_factor,
     factor_of_inverse,
     factorise_precision,
     from_cholesky,
@@ -29,7 +28,6 @@ def random_factor(size: int, seed: int = 0) -> tuple[Floats, Floats]:
 def test_factor_represents_the_covariance(size: int) -> None:
     P, F = random_factor(size)
     np.testing.assert_allclose(matrix_of(F), P, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(covariance_of_factor(F), P, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", SIZES)

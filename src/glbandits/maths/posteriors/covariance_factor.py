@@ -153,13 +153,6 @@ def from_cholesky(R: Floats) -> None:
         R[j, j] = max(1.0 / (R[j, j] * R[j, j]), LEAST_VARIANCE)
 
 
-def covariance_of_factor(F: Floats) -> Floats:
-    """Return P. Not for compiled code."""
-    U = np.tril(F, -1).T + np.eye(len(F))
-    covariance: Floats = (U * np.diagonal(F)) @ U.T
-    return covariance
-
-
 def factor_of_inverse(H: Floats, scales: Floats) -> Floats:
     """Return the factor of P = S H^-1 S, where S is the diagonal matrix of scales. Not for compiled code."""
     R = np.linalg.cholesky(H).T

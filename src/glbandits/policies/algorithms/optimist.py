@@ -17,7 +17,6 @@ from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_s
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import (
     AnyLink,
-    BonusRule,
     Bounds,
     Coefficients,
     Outliers,
@@ -35,7 +34,7 @@ from glbandits.policies.shared.half_life_selection import (
     main_copy,
 )
 from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features
-from glbandits.policies.shared.posterior_scores import joint_covariance, moments_recipe, score_moments
+from glbandits.policies.shared.posterior_scores import moments_recipe, score_moments
 from glbandits.policies.shared.posterior_state import (
     COUNT,
     CURVATURE,
@@ -48,8 +47,6 @@ from glbandits.policies.shared.posterior_state import (
     blocks_at,
     dispersion,
     is_valid_posterior,
-    limits_of,
-    mean_of,
     predictive_dispersion,
     presence_at,
     surprise,
@@ -75,8 +72,6 @@ EXPECTED_SURPRISE = 0.9
 
 BLOCKS = 0.0
 """The packed value of covariance="blocks"."""
-LARGEST_RULE = 1024
-"""The largest number of features for which `bonus_rule` computes the full covariance matrix."""
 ROUNDING = 1e-9
 """Relative safety margin of an upper bound against rounding."""
 
@@ -187,25 +182,6 @@ class Optimist(Policy):
         features = {int(i): math.ceil(votes[i]) for i in np.flatnonzero(votes > 0.0)}
         return Outliers(rewards, int(state[OUTLIERS]) - rewards, features)
 
-    def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
-        """Return the rule; None before the first reward.
-
-        The rule is None too with more than LARGEST_RULE features or a diagonal covariance.
-        """
-        state = main_copy(state) if self.half_life == "auto" else state
-        if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
-            return None
-        sigma, amount = noise_scale(state, self.noise(dim), self.bernoulli(dim)), information(state, dim)
-        return BonusRule(
-            mean_of(state, dim).copy(),
-            joint_covariance(state, dim),
-            bonus=lambda variances: np.sqrt(variances * np.log(1.0 + amount * variances)),  # as the function `bonus`
-            low=LEAST_BONUS * sigma,
-            high=LARGEST_BONUS * sigma,
-            floor=self.floor,
-            limits=limits_of(state, dim).copy(),
-        )
-
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Choose a random arm before the first reward; then the best with a randomly scaled bonus."""
@@ -296,7 +272,7 @@ def noise_scale(state: Floats, noise: float, bernoulli: float) -> float:
 def bonus(variance: float, information: float) -> float:
     """The bonus of a score with this variance, before the factors Z and sigma.
 
-    `Optimist.bonus_rule` has the same formula for arrays, and `argmax_with_bonus` bounds it.
+    `argmax_with_bonus` bounds the same formula.
     """
     variance = max(variance, 0.0)
     return math.sqrt(variance * math.log(1.0 + information * variance))

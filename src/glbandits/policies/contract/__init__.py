@@ -5,7 +5,6 @@ See docs/write-a-policy.md.
 
 from glbandits.compilation.numba_support import jittable
 from glbandits.policies.contract.base import Grid, Policy, PolicyInfo, unpacker
-from glbandits.policies.contract.bonus_rule import BonusRule
 from glbandits.policies.contract.model_facts import Coefficients, Outliers, OutlierWarning
 from glbandits.policies.contract.plain_settings import grid_points, rebuild, settings_of
 from glbandits.policies.contract.settings import (
@@ -23,7 +22,6 @@ from glbandits.policies.contract.state_layout import StateLayout
 
 __all__ = [
     "AnyLink",
-    "BonusRule",
     "Bounds",
     "Coefficients",
     "Grid",

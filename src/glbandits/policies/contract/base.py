@@ -16,7 +16,6 @@ from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import fixed_tuple, jittable
 from glbandits.maths.links import LinkFunctions
-from glbandits.policies.contract.bonus_rule import BonusRule
 from glbandits.policies.contract.model_facts import Coefficients, Outliers
 from glbandits.policies.contract.rules import PARTS, RULES, add_decisions, attach
 from glbandits.policies.contract.settings import (
@@ -117,7 +116,6 @@ class Policy:
     choose_by_payoff: ClassVar[Callable[..., int] | None] = None
     payoff_probabilities: ClassVar[Callable[..., bool] | None] = None
     rank: ClassVar[Callable[..., float] | None] = None
-    position_probabilities: ClassVar[Callable[..., bool] | None] = None
 
     def __init_subclass__(cls, *, sparse: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -228,10 +226,6 @@ class Policy:
     def random_start(self, dim: int) -> int:
         """The number of rewards before the first estimate. Until then, arms are chosen at random."""
         return 0
-
-    def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
-        """The rule of the next decision if it can be written as a `BonusRule`, else None."""
-        return None
 
     @staticmethod
     @jittable

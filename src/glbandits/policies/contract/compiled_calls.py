@@ -63,13 +63,6 @@ class PolicyFunctions(NamedTuple):
     name: str
 
 
-class RankingFunctions(NamedTuple):
-    """The functions of a policy class for rankings; None if it has no score for each arm."""
-
-    rank: Any
-    position_probabilities: Any
-
-
 def policy_functions(kind: Any, *, payoffs: bool = False) -> PolicyFunctions:
     """Return the functions of a policy class, for entry points to close over.
 
@@ -81,16 +74,16 @@ def policy_functions(kind: Any, *, payoffs: bool = False) -> PolicyFunctions:
     return PolicyFunctions(choose, learn, probabilities, unpack, kind.name)
 
 
-def ranking_functions(kind: Any) -> RankingFunctions:
-    """Return the functions of a policy class for rankings. They take arms and PayoffArms."""
-    return RankingFunctions(*_all_functions(kind)[-2:])
+def rank_function(kind: Any) -> Any:
+    """Return the function of a policy class that ranks arms or PayoffArms; None if it has no score for each arm."""
+    return _all_functions(kind)[-1]
 
 
 def _all_functions(kind: Any) -> tuple[Any, ...]:
     if kind not in _functions:
         functions: tuple[Any, ...] = (
             kind.choose, kind.learn, kind.probabilities, unpacker(kind),
-            kind.choose_by_payoff, kind.payoff_probabilities, kind.rank, kind.position_probabilities,
+            kind.choose_by_payoff, kind.payoff_probabilities, kind.rank,
         )  # fmt: skip
         if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
             functions = _findable_copies(kind.__name__, functions)

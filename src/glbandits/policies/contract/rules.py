@@ -24,7 +24,6 @@ from glbandits.compilation.numba_support import by_type, jittable
 from glbandits.maths.arm_rows import PayoffArms, arm_count, plain_arms
 from glbandits.maths.line_order import (
     ZRange,
-    add_position_probabilities,
     draw_z,
     highest_lines,
     highest_probabilities,
@@ -60,7 +59,7 @@ def add_decisions(kind: Any) -> None:
     """
     if set(PARTS).isdisjoint(vars(kind)):
         if "choose" in vars(kind):
-            kind.choose_by_payoff = kind.payoff_probabilities = kind.rank = kind.position_probabilities = None
+            kind.choose_by_payoff = kind.payoff_probabilities = kind.rank = None
         return
     rule = next((name for base in kind.__mro__ for name in RULES if name in vars(base)), None)
     if rule is None:  # an abstract class
@@ -255,21 +254,7 @@ def _add_decisions_by_lines(kind: Any, rule: str) -> None:
                 total += order_probability(levels, slopes, z, order)
         return float(of_random_order + (1.0 - share) * total / draws)
 
-    def position_probabilities(state: Floats, settings: Any, offered: Any, link: LinkFunctions, out: Floats) -> bool:
-        """Write the probability of each arm at each position of a ranking, (k, K). Returns False if there is none."""
-        share, draws, count = random_share(state, settings), draw_count(state, settings), out.shape[1]
-        for i in range(out.shape[0]):
-            for a in range(count):
-                out[i, a] = min(share, 1.0) / count
-        if share >= 1.0 or draws == 0:
-            return bool(share >= 1.0)
-        levels, slopes, rng = np.empty(count), np.empty(count), no_generator()
-        for draw in range(draws):
-            z = write_lines(state, settings, offered, draw, rng, link, levels, slopes)
-            add_position_probabilities(levels, slopes, z, (1.0 - share) / draws, out)
-        return True
-
-    attach(kind, choose_by_payoff, payoff_probabilities, rank, position_probabilities)
+    attach(kind, choose_by_payoff, payoff_probabilities, rank)
 
 
 @jittable

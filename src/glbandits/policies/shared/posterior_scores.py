@@ -10,24 +10,12 @@ from glbandits.compilation.numba_support import READ_MATRIX, READ_ROWS, VECTOR, 
 from glbandits.compilation.recipe import Recipe
 from glbandits.maths.arm_rows import as_arms
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix, gather
-from glbandits.maths.posteriors.covariance_factor import covariance_of_factor, project
+from glbandits.maths.posteriors.covariance_factor import project
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.shared.outlier_limits import limit_features
 from glbandits.policies.shared.posterior_state import INTERCEPT_PRECISION, blocks_at, coupling_of, limits_of, mean_of
 from glbandits.policies.shared.self_scaling_posterior import project_blocks
 from glbandits.policies.shared.sparse.posterior import sparse_score_moments
-
-
-def joint_covariance(state: Floats, dim: int) -> Floats:
-    """Return the covariance of (theta, intercept), (dim + 1, dim + 1)."""
-    coupling = np.append(-coupling_of(state, dim), 1.0)
-    covariance: Floats = np.outer(coupling, coupling) / state[INTERCEPT_PRECISION]
-    start = blocks_at(dim)
-    while start < state.shape[0]:
-        members = state[start + 1 : start + 1 + int(state[start])].astype(np.int64)
-        covariance[np.ix_(members, members)] += covariance_of_factor(block_matrix(state, start))
-        start = block_end(state, start)
-    return covariance
 
 
 @by_type(SparseRows, sparse_score_moments)
