@@ -1,6 +1,6 @@
 """A program for Azure Personalizer that runs against your own server.
 
-    pip install "glbandits[serve]" azure-cognitiveservices-personalizer
+    pip install ".[serve]" azure-cognitiveservices-personalizer      # in a clone
     glb serve                                                        # prints an address and a key
     python examples/personalizer_quickstart.py ADDRESS KEY
 

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,27 @@ def test_source_files_that_pages_name_exist(page: Path) -> None:
 def test_benchmarks_that_pages_name_exist(page: Path) -> None:
     for name in re.findall(r"`(?:python -m )?benchmarks (\w+)`", page.read_text(encoding="utf-8")):
         assert (ROOT / "benchmarks" / f"{name}.py").is_file(), name
+
+
+def test_readme_and_site_begin_with_the_paper_and_its_command() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:10]
+    included = "\n".join(lines[lines.index("<!-- front page -->") + 1 :])  # docs/index.md includes it from here on
+    assert "implements SGD-TS" in included
+    assert "https://proceedings.mlr.press/v130/ding21a.html" in included
+    assert "https://arxiv.org/abs/2006.04012" in included
+    assert "`make run`" in included
+
+
+def test_install_commands_work_in_a_clone() -> None:
+    """The package is on no index, so pages and messages install `.` with extras that exist."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    files = [path for folder in ("src", "examples", "deploy", "docs") for path in (ROOT / folder).rglob("*")]
+    named: set[str] = set()
+    for path in [*PAGES, *(path for path in files if path.suffix in {".py", ".md", ".service", ".txt", ".html"})]:
+        for command in re.findall(r"pip install .*", path.read_text(encoding="utf-8")):
+            assert not re.search(r"\bglbandits\b(?!-)", command), f"{path.relative_to(ROOT)}: {command}"
+            named.update(*(found.split(",") for found in re.findall(r"\.\[([\w,]+)\]", command)))
+    assert {"lab", "serve", "litellm"} <= named <= set(extras)
 
 
 def headings(page: Path) -> set[str]:

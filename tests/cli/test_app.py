@@ -63,5 +63,5 @@ def test_commands_are_imported_only_when_used() -> None:
 def test_import_of_evaluation_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.delitem(sys.modules, "glbandits.evaluation", raising=False)
-    with pytest.raises(ModuleNotFoundError, match=r"needs polars. Run pip install"):
+    with pytest.raises(ModuleNotFoundError, match=r"needs polars. In a clone of glbandits, run pip install"):
         importlib.import_module("glbandits.evaluation")

@@ -52,7 +52,9 @@ def test_missing_module_names_the_extra_in_one_line(name: str, monkeypatch: pyte
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "glbandits.common.display.charts", raising=False)
-    with pytest.raises(MissingExtra, match=rf"needs \S+\. Run pip install 'glbandits\[{extra}\]'") as caught:
+    with pytest.raises(
+        MissingExtra, match=rf"needs \S+\. In a clone of glbandits, run pip install '\.\[{extra}\]'"
+    ) as caught:
         use()
     assert "\n" not in str(caught.value)
     assert isinstance(caught.value, GlbanditsError)
@@ -83,7 +85,7 @@ def last_line_without(module: str, code: str) -> str:
     ],
 )
 def test_package_without_its_dependency_names_the_extra(package: str, module: str, extra: str) -> None:
-    message = f"{package} needs {module}. Run pip install 'glbandits[{extra}]'."
+    message = f"{package} needs {module}. In a clone of glbandits, run pip install '.[{extra}]'."
     assert last_line_without(module, f"import {package}") == f"glbandits.common.errors.MissingExtra: {message}"
 
 
@@ -100,18 +102,22 @@ open_store("postgresql://host/shop", durability="process")
         (
             "starlette",
             "from glbandits.service import create_app",
-            "glbandits.service needs starlette. Run pip install 'glbandits[serve]'.",
+            "glbandits.service needs starlette. In a clone of glbandits, run pip install '.[serve]'.",
         ),
         (
             "msgspec",
             "import glbandits.service.storage.open_store",
-            "the store of a service needs msgspec. Run pip install 'glbandits[serve]'.",
+            "the store of a service needs msgspec. In a clone of glbandits, run pip install '.[serve]'.",
         ),
-        ("psycopg", OPEN_POSTGRES, "a PostgreSQL store needs psycopg. Run pip install 'glbandits[postgres]'."),
+        (
+            "psycopg",
+            OPEN_POSTGRES,
+            "a PostgreSQL store needs psycopg. In a clone of glbandits, run pip install '.[postgres]'.",
+        ),
         (
             "psycopg_pool",
             OPEN_POSTGRES,
-            "a PostgreSQL store needs psycopg-pool. Run pip install 'glbandits[postgres]'.",
+            "a PostgreSQL store needs psycopg-pool. In a clone of glbandits, run pip install '.[postgres]'.",
         ),
     ],
 )
@@ -122,7 +128,7 @@ def test_service_without_its_dependency_names_the_extra(module: str, code: str, 
 def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "glbandits.service.storage.postgres_store"
     monkeypatch.setitem(sys.modules, name, ModuleType(name))  # importing PostgresStore from it raises ImportError
-    with pytest.raises(MissingExtra, match=r"needs libpq .*Run pip install 'glbandits\[postgres\]'"):
+    with pytest.raises(MissingExtra, match=r"needs libpq .*In a clone of glbandits, run pip install '\.\[postgres\]'"):
         open_store("postgresql://host/shop", durability="process")
 
 
@@ -130,11 +136,11 @@ def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("polars", "glb: glb evaluate needs polars. Run pip install 'glbandits[lab]'."),
+        ("polars", "glb: glb evaluate needs polars. In a clone of glbandits, run pip install '.[lab]'."),
         (
             "typer",
-            "glb: the command line needs typer. Run pip install 'glbandits[lab]', or pip install 'glbandits[serve]' "
-            "for the service only.",
+            "glb: the command line needs typer. In a clone of glbandits, run pip install '.[lab]', or "
+            "pip install '.[serve]' for the service only.",
         ),
     ],
 )
@@ -169,7 +175,7 @@ def test_command_does_not_start_without_its_extra(
     )
     assert run.returncode == 2
     assert run.stderr.startswith("glb: ")
-    assert run.stderr.endswith(f" needs {project}. Run pip install 'glbandits[{extra}]'.\n")
+    assert run.stderr.endswith(f" needs {project}. In a clone of glbandits, run pip install '.[{extra}]'.\n")
     assert list(tmp_path.iterdir()) == []
     assert command != "serve" or module != "uvicorn" or run.stdout == ""
 

@@ -314,6 +314,6 @@ def test_only_the_strategy_needs_litellm() -> None:
     code = "import sys; sys.modules['litellm'] = None; import glbandits.routing; import glbandits.routing.litellm"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.stderr.rstrip().endswith(
-        "MissingExtra: glbandits.routing.litellm needs litellm. Run pip install 'glbandits[litellm]'."
+        "MissingExtra: glbandits.routing.litellm needs litellm. In a clone of glbandits, run pip install '.[litellm]'."
     )
     assert result.stderr.count("Traceback") == 1

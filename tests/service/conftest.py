@@ -7,7 +7,7 @@ from tests.service.storage.postgres.postgres_server import PostgresServer
 
 @pytest.fixture(scope="session", name="postgres")
 def postgres_fixture() -> Iterator[PostgresServer]:
-    pytest.importorskip("psycopg", reason="PostgreSQL tests need: pip install 'glbandits[postgres]'")
+    pytest.importorskip("psycopg", reason="PostgreSQL tests need: pip install '.[postgres]'")
     server = PostgresServer()
     yield server
     server.close()

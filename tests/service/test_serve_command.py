@@ -143,7 +143,7 @@ def test_the_extra_serve_is_enough_to_serve() -> None:
     assert (run.returncode, run.stderr) == (0, "")
     run = glb_without_lab("compare", "file.toml", "--jobs", "2")
     assert run.returncode == 2
-    assert run.stderr.endswith("Run pip install 'glbandits[lab]'.\n")
+    assert run.stderr.endswith("In a clone of glbandits, run pip install '.[lab]'.\n")
     assert glb_without_lab("--help").returncode == 0
 
 

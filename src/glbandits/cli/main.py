@@ -11,7 +11,7 @@ ERROR_PREFIX = "glb: "
 def main() -> None:
     """Run `glb`. An error that the user can fix is printed without a traceback; the exit code is 2."""
     try:
-        with needed_for("the command line", "lab", alternative="pip install 'glbandits[serve]' for the service only"):
+        with needed_for("the command line", "lab", alternative="pip install '.[serve]' for the service only"):
             from glbandits.cli.app import app
         app(prog_name="glb")
     except (GlbanditsError, OSError) as error:

@@ -43,7 +43,7 @@ class ModelFileError(GlbanditsError, ValueError):
 
 
 class MissingExtra(GlbanditsError, ModuleNotFoundError):
-    """A module that an extra of the package installs, such as `glbandits[lab]`, is missing."""
+    """A module that an extra of the package installs, such as lab, is missing."""
 
 
 def value_text(value: object, length: int = 60) -> str:

@@ -27,7 +27,7 @@ def needed_for(what: str, extra: str, *, alternative: str = "", outermost: bool 
     >>> with needed_for("plot()", "lab"):
     ...     raise ModuleNotFoundError(name="altair")
     Traceback (most recent call last):
-    glbandits.common.errors.MissingExtra: plot() needs altair. Run pip install 'glbandits[lab]'.
+    glbandits.common.errors.MissingExtra: plot() needs altair. In a clone of glbandits, run pip install '.[lab]'.
     """
     try:
         yield
@@ -35,5 +35,10 @@ def needed_for(what: str, extra: str, *, alternative: str = "", outermost: bool 
         module = (error.name or "").partition(".")[0]
         if module == __name__.partition(".")[0] or (isinstance(error, MissingExtra) and not outermost):
             raise
-        command = f"pip install 'glbandits[{extra}]'" + (f", or {alternative}" if alternative else "")
-        raise MissingExtra(f"{what} needs {PROJECTS.get(module, module)}. Run {command}.", name=error.name) from None
+        how = install_command(extra) + (f", or {alternative}" if alternative else "")
+        raise MissingExtra(f"{what} needs {PROJECTS.get(module, module)}. {how}.", name=error.name) from None
+
+
+def install_command(extra: str) -> str:
+    """Return the sentence, without its period, that says how to install an extra. The package is on no index."""
+    return f"In a clone of glbandits, run pip install '.[{extra}]'"

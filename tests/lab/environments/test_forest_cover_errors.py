@@ -114,6 +114,8 @@ def test_too_few_patches_for_kmeans_are_rejected(covtype: Path) -> None:
 
 def test_missing_scikit_learn_is_reported(covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(MissingExtra, match=r"needs scikit-learn. Run pip install .*, or set clusters"):
+    with pytest.raises(
+        MissingExtra, match=r"needs scikit-learn. In a clone of glbandits, run pip install .*, or set clusters"
+    ):
         ForestCover(data=covtype).means()
     assert ForestCover(data=covtype, clusters=clusters).means().shape == (32,)

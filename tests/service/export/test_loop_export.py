@@ -139,5 +139,5 @@ def test_invalid_exports_are_errors(store: SqliteStore, tmp_path: Path, monkeypa
     with pytest.raises(InvalidInput, match="an export needs a new or empty folder"):
         export_loop(store, "shop", tmp_path)
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(MissingExtra, match="needs polars. Run pip install"):
+    with pytest.raises(MissingExtra, match="needs polars. In a clone of glbandits, run pip install"):
         export_loop(store, "shop", tmp_path / "out")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from glbandits.common.errors import InvalidInput, MissingExtra
-from glbandits.common.extras import needed_for
+from glbandits.common.extras import install_command, needed_for
 
 with needed_for("the store of a service", "serve"):
     from glbandits.service.storage.event_store import EventStore
@@ -34,9 +34,7 @@ def open_store(address: str, *, durability: str) -> EventStore:
     except ModuleNotFoundError:
         raise
     except ImportError as error:  # psycopg is installed, but not the library of PostgreSQL that it needs
-        raise MissingExtra(
-            f"a PostgreSQL store needs libpq ({error}). Run pip install 'glbandits[postgres]'."
-        ) from None
+        raise MissingExtra(f"a PostgreSQL store needs libpq ({error}). {install_command('postgres')}.") from None
     return PostgresStore(address)
 
 
