@@ -30,6 +30,8 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain
 from typing import Any
 
@@ -224,12 +226,28 @@ class EntryPoint:
         return int(result) if isinstance(result, np.integer) else result
 
 
+_is_forbidden: ContextVar[bool] = ContextVar("_is_forbidden", default=False)
+
+
+@contextmanager
+def without_compilation() -> Iterator[None]:
+    """Compile nothing in this thread: `compile_mode` is "never" inside. Machine code that is loaded already may run."""
+    token = _is_forbidden.set(True)
+    try:
+        yield
+    finally:
+        _is_forbidden.reset(token)
+
+
 def compile_mode() -> str:
-    """Return the value of `GLBANDITS_COMPILE`; "never" if Numba is disabled. Raises InvalidInput if it is unknown."""
+    """Return the value of `GLBANDITS_COMPILE`. Raises InvalidInput if it is unknown.
+
+    Return "never" if Numba is disabled, and inside `without_compilation`.
+    """
     mode = os.environ.get("GLBANDITS_COMPILE", "background")
     if mode not in MODES:
         raise InvalidInput(f"GLBANDITS_COMPILE must be one of {', '.join(MODES)}; got {mode!r}.")
-    return "never" if numba.config.DISABLE_JIT else mode  # type: ignore[attr-defined]
+    return "never" if _is_forbidden.get() or numba.config.DISABLE_JIT else mode  # type: ignore[attr-defined]
 
 
 def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:

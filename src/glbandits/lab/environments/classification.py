@@ -91,7 +91,6 @@ class ClassificationTable:
                 counts=np.full(length, classes),
                 expected=expected,
                 noise=self.noise.draw(noises, length),
-                payoffs=expected,
             )
 
     def fingerprint(self) -> str:

@@ -143,4 +143,4 @@ def _chunks(table: _Table, horizon: int, rng: np.random.Generator) -> Iterator[R
         arms, expected = np.zeros((*is_arm.shape, DIM)), np.zeros(is_arm.shape)
         arms[is_arm], expected[is_arm] = table.arms[chunk], table.means[chunk]
         noise = NOISES["bernoulli"].draw(rng, length)
-        yield Rounds(arms=arms, counts=counts, expected=expected, noise=noise, payoffs=expected)
+        yield Rounds(arms=arms, counts=counts, expected=expected, noise=noise)

@@ -104,6 +104,5 @@ class SparseHashed:
                 counts=np.full(length, self.arms),
                 expected=expected,
                 noise=self.noise.draw(noises, length),
-                payoffs=expected,
                 dim=self.dim,
             )

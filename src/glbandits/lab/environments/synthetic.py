@@ -128,7 +128,6 @@ class Synthetic:
                 counts=counts.integers(fewest, self.arms, length, endpoint=True),
                 expected=expected,
                 noise=self.noise.draw(noises, length),
-                payoffs=expected,
             )
 
     @property

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,17 @@ from numpy.typing import NDArray
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import InvalidInput, check_int
-from glbandits.compilation.entry_point import compile_all
+from glbandits.compilation.entry_point import compile_all, without_compilation
 from glbandits.compilation.recipe import Job
-from glbandits.lab.environments import Environment, Rounds, SparseRounds
-from glbandits.lab.environments.rounds import has_payoffs, is_sparse, regret_name
+from glbandits.lab.environments import Environment, Rounds
+from glbandits.lab.environments.rounds import (
+    check_environment,
+    check_is_repeatable,
+    checked_rounds,
+    has_payoffs,
+    is_sparse,
+    regret_name,
+)
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
@@ -148,8 +156,10 @@ def simulate(
     if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of parallel runs, or -1 for one per core; got 0", field="jobs")
     policy, seed_numbers = as_policy(policy), seed_list(seeds)
-    prepare([policy], environment, compiled=compiled)  # compile once, before the runs
     rounds = recorded_rounds(horizon, points)
+    with nullcontext() if compiled else without_compilation():
+        prepare([policy], environment, compiled=compiled)  # compile once, before the runs
+        check_is_repeatable(environment, horizon, seed_numbers[0])
     runs = Parallel(n_jobs=jobs, prefer="threads")(
         delayed(play_together)(
             [policy],
@@ -185,10 +195,7 @@ def recorded_rounds(horizon: int, points: int) -> Ints:
 
 def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: bool = True) -> None:
     """Raise InvalidInput if a policy cannot play in this environment, and compile the code that the policies need."""
-    if not isinstance(environment, Environment) or isinstance(environment, type):
-        raise InvalidInput(
-            f"environment must be an instance of an environment, such as Synthetic(); got {environment!r}"
-        )
+    check_environment(environment)
     jobs = [play_job(policy, environment) for policy in policies]
     if compiled:
         compile_all(jobs)
@@ -239,31 +246,17 @@ def play_together(
         compiled: if False, play in plain Python.
         progress: called with the number of rounds just played, summed over policies.
     """
-    players = [
-        _Player(policy, environment, horizon, seed, noise_seed, rounds, keep_choices, compiled)
-        for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True)
-    ]
-    played = 0
-    for chunk in environment.rounds(horizon, seed):
-        dim = chunk.dim if isinstance(chunk, SparseRounds) else chunk.arms.shape[2]
-        if dim != environment.dim or not 0 < len(chunk) <= horizon - played:
-            raise InvalidInput(
-                f"rounds must yield {horizon} rounds of {environment.dim} features, in chunks that are not empty; "
-                f"got {len(chunk)} rounds of {dim} features after {played} rounds"
-            )
-        if has_payoffs(environment) != (chunk.values is not None):
-            raise InvalidInput(
-                "the attribute has_payoffs of an environment must be True if its rounds have values, and only then; "
-                f"got {has_payoffs(environment)}"
-            )
-        best = chunk.best()
-        for player in players:
-            player.play(chunk, best)
-            if progress is not None:
-                progress(len(chunk))
-        played += len(chunk)
-    if played != horizon:
-        raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
+    with nullcontext() if compiled else without_compilation():
+        players = [
+            _Player(policy, environment, horizon, seed, noise_seed, rounds, keep_choices, compiled)
+            for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True)
+        ]
+        for chunk in checked_rounds(environment, horizon, seed):
+            best = chunk.best()
+            for player in players:
+                player.play(chunk, best)
+                if progress is not None:
+                    progress(len(chunk))
     return [
         Run(player.regret, player.choices, player.seconds, player.state if keep_state else None) for player in players
     ]
