@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.growth import print_growth
 from benchmarks.regret.vowpal import vowpal_module
-from glbandits import Bandit, EpsilonGreedy, LaplaceTs, Optimist, Policy, SgdTs, SparseRows
+from glbandits import Bandit, EpsilonGreedy, LaplaceTs, Optimist, Policy, SparseRows
 from glbandits.common.arrays import Floats
 from glbandits.lab.environments.sparse_hashed import CONTEXT_SHARE, Vocabulary
 
@@ -35,7 +35,6 @@ POLICIES: dict[str, Policy] = {
     "optimist": Optimist(),
     "epsilon-greedy": EpsilonGreedy(fit="online"),
     "laplace-ts": LaplaceTs(),
-    "sgd-ts": SgdTs(block_length=100),
 }
 
 

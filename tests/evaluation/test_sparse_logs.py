@@ -11,7 +11,6 @@ from glbandits import (
     LinUcb,
     Optimist,
     Policy,
-    SgdTs,
     Uniform,
 )
 from glbandits.evaluation import (
@@ -30,7 +29,6 @@ DENSE_TWINS = [
     pytest.param(Optimist(covariance="diagonal"), id="optimist"),
     pytest.param(LaplaceTs(), id="laplace-ts"),
     pytest.param(EpsilonGreedy(fit="online"), id="epsilon-greedy"),
-    pytest.param(SgdTs(block_length=20, draw="decision"), id="sgd-ts"),
     pytest.param(Uniform(), id="uniform"),
 ]
 

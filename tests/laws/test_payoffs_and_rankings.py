@@ -152,7 +152,7 @@ def test_invalid_length_of_a_ranking_is_an_error(k: Any) -> None:
         bandit.rank(ARMS, k)
 
 
-@pytest.mark.parametrize("name", ["uniform", "epsilon-greedy", "optimist", "sgd-ts", "laplace-ts"])
+@pytest.mark.parametrize("name", ["uniform", "epsilon-greedy", "optimist", "laplace-ts"])
 def test_sparse_forms_rank_as_dense_ones(name: str) -> None:
     policy: Policy = VARIANTS["epsilon-greedy online"] if name == "epsilon-greedy" else VARIANTS[name]
     if name == "optimist":

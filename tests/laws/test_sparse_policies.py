@@ -18,7 +18,6 @@ from glbandits import (
     ModelFileError,
     Optimist,
     Policy,
-    SgdTs,
     SparseRows,
     Uniform,
     as_sparse_rows,
@@ -42,9 +41,6 @@ FORMS: dict[str, Policy] = {
     "optimist": Optimist(covariance="diagonal"),
     "optimist that forgets": Optimist(covariance="diagonal", half_life=40, floor=0.1),
     "laplace-ts": LaplaceTs(exploration=0.5),
-    "sgd-ts": SgdTs(block_length=40, exploration_a1=0.3),
-    "sgd-ts with few rows": SgdTs(block_length=8, step=0.2, draw="candidates", candidates=9, floor=0.1),
-    "sgd-ts in a small ball": SgdTs(block_length=20, step=30.0, radius=0.2, ridge=0.1, draw="decision"),
     "epsilon-greedy": EpsilonGreedy(fit="online"),
 }
 
@@ -200,11 +196,6 @@ def test_automatic_half_life_has_no_sparse_form() -> None:
 def test_epsilon_greedy_with_exact_fit_has_no_sparse_form() -> None:
     with pytest.raises(InvalidInput, match='has no sparse form; use fit="online"'):
         Bandit(EpsilonGreedy(), 4, sparse=True)
-
-
-def test_too_long_first_block_of_sgd_ts_is_an_error() -> None:
-    with pytest.raises(InvalidInput, match=r"would have 10,485,760 rewards for dim=1048576.*set block_length"):
-        Bandit(SgdTs(), 2**20, sparse=True)
 
 
 def test_too_many_features_are_an_error() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, InvalidInput, SgdTs, as_sparse_rows
+from glbandits import Bandit, EpsilonGreedy, InvalidInput, as_sparse_rows
 from glbandits.service.domain.action_selection import LARGEST_FEATURE, allowed_indices, decide
 from glbandits.service.domain.loop_config import LIMITS_OUTLIERS, LoopConfig
 from glbandits.service.domain.model_snapshots import check_exact
@@ -30,7 +30,7 @@ def test_large_feature_is_accepted_by_policies_that_limit_outliers(policy: str) 
 
 
 def test_large_feature_of_a_sparse_row_is_refused() -> None:
-    model = Bandit(SgdTs(block_length=3), 2, seed=1, sparse=True)
+    model = Bandit(EpsilonGreedy(fit="online"), 2, seed=1, sparse=True)
     with pytest.raises(InvalidInput, match="send an id as text"):
         choose(model, as_sparse_rows(IDS, 2))
     assert choose(model, as_sparse_rows(np.zeros((2, 2)), 2)) in (0, 1)

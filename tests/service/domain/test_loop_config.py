@@ -60,7 +60,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "a loop is sparse with sparse=true. Set sparse=false, or change the policy: lin-ts has no sparse form",
     ),
     ({"settings": {"half_life": "auto"}, "width": 5000}, 'half_life="auto" has no sparse form; set it to a number'),
-    ({"policy": "sgd-ts", "settings": {}, "width": 2**20}, "set block_length, such as"),
 ]
 
 

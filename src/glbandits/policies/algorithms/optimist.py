@@ -6,15 +6,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Generator
+from glbandits.common.arrays import Bools, Floats, Generator, Ints
+from glbandits.common.errors import InvalidInput
 from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import by_type, jittable
 from glbandits.maths.arm_rows import arm_count
+from glbandits.maths.feature_table import entries_of, has_room
 from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_size, merge_blocks, set_initial_blocks
-from glbandits.maths.sparse_rows import SparseRows
+from glbandits.maths.sparse_rows import SparseRow, SparseRows
 from glbandits.policies.contract import (
     AnyLink,
     Bounds,
@@ -61,7 +63,17 @@ from glbandits.policies.shared.self_scaling_posterior import (
     is_bernoulli,
     learn_reward,
 )
-from glbandits.policies.shared.sparse.posterior import seen_features
+from glbandits.policies.shared.sparse.posterior import (
+    TABLE,
+    VOTES,
+    count_sparse_features,
+    initial_sparse_state,
+    is_valid_sparse_state,
+    learn_sparse_reward,
+    seen_features,
+    sparse_means,
+)
+from glbandits.policies.shared.sparse.prior import replace_sparse_prior
 
 LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
 """The range of Z: each decision multiplies the bonuses of all arms by one uniform number from this range."""
@@ -234,6 +246,55 @@ class AdaptiveOptimist(Optimist):
     """Optimist with half_life="auto"."""
 
     outliers_at: ClassVar[int | None] = FIRST_COPY + OUTLIERS
+
+
+class SparseOptimist(Optimist, sparse=True):
+    """The sparse form of `Optimist`: a diagonal posterior of the features that were learned, in a hash table.
+
+    It inherits `choose` and `lines`. `half_life="auto"` has no sparse form.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.half_life == "auto":
+            raise InvalidInput(
+                'half_life="auto" has no sparse form; set it to a number of rewards, or to None to forget nothing.'
+            )
+
+    def implementation(self, dim: int) -> type[Policy]:
+        return SparseOptimist
+
+    def init(self, dim: int) -> Floats:
+        return initial_sparse_state(self.intercept_precision(dim))
+
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        return is_valid_sparse_state(state, dim)
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients:
+        entries, intercept = entries_of(state, TABLE), float(state[INTERCEPT])
+        return Coefficients(sparse_means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
+
+    def outliers(self, state: Floats, dim: int) -> Outliers:
+        if state[OUTLIERS] == 0.0:
+            return Outliers()  # at once, because a table may have a million rows
+        entries, rewards = entries_of(state, TABLE), int(state[OUTLYING_REWARDS])
+        features = {int(row[0]): math.ceil(row[VOTES]) for row in entries[entries[:, VOTES] > 0.0]}
+        return Outliers(rewards, int(state[OUTLIERS]) - rewards, features)
+
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
+        return has_room(state, TABLE, features, max_size)
+
+    @staticmethod
+    def learn(  # type: ignore[override]
+        state: Floats, settings: Any, x: SparseRow, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Replace the prior if it is due, then update the posterior by one reward."""
+        rows, values = np.empty(x.indices.shape[0], dtype=np.int64), np.empty(x.indices.shape[0])
+        state = count_sparse_features(state, x, rows, values)
+        if state[COUNT] >= state[NEXT]:
+            replace_sparse_prior(state, settings.memory, settings.noise, settings.intercept_precision)
+        learn_sparse_reward(state, rows, values, reward, settings.noise, link)
+        return state
 
 
 @by_type(SparseRows, seen_features)

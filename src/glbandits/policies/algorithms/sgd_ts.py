@@ -28,12 +28,11 @@ from glbandits.policies.contract import (
 from glbandits.policies.shared.sgd_ts_theory import TheoryConstants, variance
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS, STEPS, warm_up_length
 
-SCALARS = StateLayout()
-POSITION, BLOCK = SCALARS.count("position"), SCALARS.count("block")
+LAYOUT = StateLayout()
+POSITION, BLOCK = LAYOUT.count("position"), LAYOUT.count("block")
 """The number of rewards in the current block, and j, the number of complete blocks."""
-FITTED_RIDGE, CONVERGED = SCALARS.scalar("fitted_ridge"), SCALARS.scalar("converged")
+FITTED_RIDGE, CONVERGED = LAYOUT.scalar("fitted_ridge"), LAYOUT.scalar("converged")
 """The ridge with which line 2 was solved, and whether its solver converged."""
-LAYOUT = StateLayout(SCALARS)
 theta_hat_of, theta_tilde_of = LAYOUT.vector("theta_hat"), LAYOUT.vector("theta_tilde")
 theta_bar_of, gradient_of = LAYOUT.vector("theta_bar"), LAYOUT.vector("gradient")
 draws_at = LAYOUT.end()
@@ -101,7 +100,6 @@ class SgdTs(Policy):
         choose="K d", learn="d", memory="d",
         guarantee="sqrt(T), if greedy contexts are diverse",
         use_when="d is large and contexts vary; the algorithm of the SGD-TS paper",
-        sparse="K n; n; f (first block: tau^3, once)",
     )  # fmt: skip
 
     block_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 10.0

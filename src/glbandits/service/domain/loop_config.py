@@ -176,7 +176,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def _check_sparse(self, policy: Policy) -> None:
         try:
-            sparse_form(policy, self.width).init(self.width)
+            sparse_form(policy, self.width)
         except InvalidInput as error:
             why, other = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
             if self.sparse is not None:

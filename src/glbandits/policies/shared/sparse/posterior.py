@@ -59,13 +59,13 @@ SMALL_SQUARE = 1e-4
 """A value whose square is above this share of the mean square of its feature is not too small for its unit."""
 
 
-def initial_state(intercept_precision: float) -> Floats:
+def initial_sparse_state(intercept_precision: float) -> Floats:
     """Return the state before the first reward."""
     scalars = LAYOUT.allocate(0, prior_scale=FIRST_SCALE, intercept_precision=intercept_precision, unseen_prior=1.0)
     return np.concatenate([scalars, empty_table(ROW)])
 
 
-def is_valid_posterior(state: Floats, dim: int) -> bool:
+def is_valid_sparse_state(state: Floats, dim: int) -> bool:
     """Whether this array can be a state. For states that come from files."""
     if not is_valid_table(state, TABLE, ROW, dim) or not LAYOUT.is_valid(state[:TABLE], 0):
         return False
@@ -75,7 +75,7 @@ def is_valid_posterior(state: Floats, dim: int) -> bool:
     return bool((entries[:, [VARIANCE, PRIOR]] > 0.0).all() and (entries[:, [SQUARES, PRESENCE]] >= 0.0).all())
 
 
-def means(entries: Floats, intercept: float) -> Floats:
+def sparse_means(entries: Floats, intercept: float) -> Floats:
     """Return the means of theta for rows of the table, from m and the mean of the intercept."""
     theta: Floats = entries[:, MEAN] - entries[:, COUPLING] * intercept
     return theta

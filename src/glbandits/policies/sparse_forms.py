@@ -1,4 +1,4 @@
-"""The sparse forms of `Optimist` and `SgdTs`. Smaller ones are beside their policies, in `algorithms`."""
+"""The sparse form of a policy. Each is defined beside its policy, in `algorithms`."""
 
 from dataclasses import fields
 from typing import Any
@@ -6,10 +6,6 @@ from typing import Any
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy
-from glbandits.policies.sparse_forms.optimist import SparseOptimist
-from glbandits.policies.sparse_forms.sgd_ts import SparseSgdTs
-
-__all__ = ["SparseOptimist", "SparseSgdTs", "sparse_form"]
 
 LARGEST_DIM = 2**40
 """The largest number of features of a sparse Bandit. Tables and random numbers support indices up to 2^53."""
