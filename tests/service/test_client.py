@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import httpx2
 import msgspec
 import numpy as np
+import pandas as pd
 import pytest
 
 from glbandits.common.errors import InvalidInput
@@ -163,6 +164,25 @@ def test_context_is_shared_by_all_rows(live: Live) -> None:
         for arms in (ARMS, np.array(ARMS, dtype=np.float32)):
             with pytest.raises(InvalidInput, match="context needs arms with named fields"):
                 client.decide(arms, context=context)
+
+
+def test_scalars_of_numpy_and_pandas_are_sent_as_plain_values(live: Live) -> None:
+    day = pd.Timestamp("2026-11-19 08:30")
+    rows = [{"drink": np.str_("tea"), "size": np.int64(3), "hot": np.bool_(True), "day": day, "cup": pd.NA}]
+    plain = [{"drink": "tea", "size": 3, "hot": True, "day": "2026-11-19T08:30:00", "cup": None}]
+    context = pd.DataFrame({"hour": [8], "price": [np.float32(0.5)], "left": [pd.NaT]}).iloc[0].to_dict()
+    with live.client("other") as client:
+        sent = client.decide(rows, context=context, event_id=np.str_("scalars"), deferred=np.bool_(False))
+        # The server refuses the same event id with another content.
+        again = client.decide(plain, context={"hour": 8, "price": 0.5, "left": None}, event_id="scalars")
+        assert again == sent
+        dates = [{"day": np.datetime64("2026-11-19T08:30:00")}, {"day": np.datetime64("NaT")}]
+        client.decide(dates, event_id="dates")
+        client.decide([{"day": "2026-11-19T08:30:00"}, {"day": None}], event_id="dates")
+        assert client.reward(np.str_("scalars"), np.float32(1.0)).status == EventStatus.ACCEPTED
+        for value in (object(), 1j, np.timedelta64(3, "s"), {(1, 2): 3}):
+            with pytest.raises(InvalidInput, match="rows and context must hold|no form in JSON"):
+                client.decide([{"drink": value}])
 
 
 def test_explanation_adds_up_to_the_scores(live: Live) -> None:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -94,7 +95,7 @@ class Call(Generic[Content]):
     def __init__(self, path: str, response_type: type[Content], content: msgspec.Struct | bytes | None = None) -> None:
         self.path, self.response_type = path, response_type
         self.method = "GET" if content is None else "POST"
-        self.body = msgspec.json.encode(content) if isinstance(content, msgspec.Struct) else content
+        self.body = _json(content) if isinstance(content, msgspec.Struct) else content
         self.headers = {} if content is None else {"Content-Type": FLOATS if self.body is content else JSON}
 
 
@@ -255,6 +256,34 @@ def decide_request(
         return DecideRequest(arms=[_numbers(arm, wanted) for arm in given], **fields)
     except (TypeError, InvalidInput):
         raise InvalidInput(f"{wanted}; got {value_text(arms)}") from None
+
+
+def _json(content: msgspec.Struct) -> bytes:
+    """Return a request as JSON. Raises InvalidInput if a value has no form in JSON."""
+    try:
+        return msgspec.json.encode(content, enc_hook=_plain_value)
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"the request has no form in JSON: {error}. Send texts, numbers, booleans or None") from None
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a scalar of NumPy or pandas as a plain value. A missing value becomes None, a date becomes text."""
+    name = type(value).__name__
+    if name in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, datetime):  # a Timestamp of pandas
+        return value.isoformat()
+    if name == "datetime64":
+        return None if value != value else str(value)
+    if hasattr(value, "dtype") and hasattr(value, "tolist") and name != "timedelta64":
+        return value.tolist()
+    if isinstance(value, str | float):
+        return str(value) if isinstance(value, str) else float(value)
+    raise InvalidInput(
+        f"rows and context must hold texts, numbers, booleans, dates or None; got {value_text(value)} of type {name}"
+    )
 
 
 def _numbers(given: Any, wanted: str) -> list[float]:
