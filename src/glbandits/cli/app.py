@@ -44,7 +44,7 @@ COMMANDS = {
     "replay": Entry("serve", "Repeat every decision of a service's log, and compare."),
     "route": Entry("lab", "Audit the log of a router for language models."),
     "serve": Entry("serve", "Run the Rank/Reward service."),
-    "simulate": Entry("lab", "Play policies on a synthetic problem, and plot their regret."),
+    "simulate": Entry("lab", "Play policies on a simulated problem, and plot their regret."),
     "slates": Entry("lab", "Estimate the reward of slates under other policies, from a log."),
     "train": Entry("lab", "Train a model on a log, and save it."),
     "tune": Entry("lab", "Choose the settings of a policy from a log."),

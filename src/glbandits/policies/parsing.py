@@ -7,14 +7,12 @@ true, "auto", [1, 2] or {"noise": 0.1}, or a word: `draw=decision` sets draw to 
 
 import ast
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import fields
-from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from glbandits.common.errors import GlbanditsError, InvalidInput, UnknownName, lookup
+from glbandits.common.user_code import load_object
 from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy, rebuild
 from glbandits.policies.contract.policy_checks import check_is_policy
@@ -129,19 +127,7 @@ def find_policy(name: str) -> type[Policy]:
     module_name, colon, class_name = str(name).partition(":")
     if not colon:
         return lookup("policy", name, POLICIES)
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        kind = getattr(import_module(module_name), class_name, None)
-    except ModuleNotFoundError as error:
-        raise UnknownName(
-            f"there is no module {error.name!r}, needed for {name!r}; run glb in the folder of the module."
-        ) from None
-    except Exception as error:
-        raise InvalidInput(
-            f"importing the module {module_name!r} of {name!r} failed: {type(error).__name__}: {error}. "
-            f"Run `python -c 'import {module_name}'` for the traceback"
-        ) from error
+    kind = load_object(str(name))
     if not (isinstance(kind, type) and issubclass(kind, Policy)):
         raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")
     return kind

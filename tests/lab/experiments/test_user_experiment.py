@@ -84,8 +84,8 @@ def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: s
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        ('kind = "news"', r"\[problem\] needs files; got kind"),
-        ('kind = "news"\nfiles = 5', r"\[problem\] has a value of the wrong type, {'files': 5}"),
+        ('kind = "news"', r"\[problem\] of mine.toml needs files; got kind"),
+        ('kind = "news"\nfiles = 5', r"\[problem\] of mine.toml has a value of the wrong type, {'files': 5}"),
         ('kind = "forest-cover"\ndata = 5', "5"),
     ],
 )

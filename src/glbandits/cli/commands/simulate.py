@@ -12,9 +12,10 @@ from glbandits.cli.progress import work_bar
 from glbandits.common.display.charts import save_chart
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, check_int, lookup
-from glbandits.lab.environments import Synthetic
+from glbandits.lab.environments import Environment, Synthetic
 from glbandits.lab.experiments import TABLE_FORMATS, SimulatedComparison, compare, write_results
-from glbandits.policies.parsing import parse_policy
+from glbandits.lab.experiments.problems import default_link, make_problem
+from glbandits.policies.parsing import parse_policy, split_policy
 
 
 def simulate_command(
@@ -22,6 +23,13 @@ def simulate_command(
         list[str],
         typer.Option(metavar="POLICY", help="A policy, optionally with settings: sgd-ts:step=0.5. Repeat for more."),
     ] = ["optimist", "sgd-ts", "uniform"],  # noqa: B006
+    problem: Annotated[
+        str,
+        typer.Option(
+            metavar="PROBLEM",
+            help="synthetic, forest-cover, prices, or a class of yours, with its settings: mine:Drift:speed=0.1.",
+        ),
+    ] = "synthetic",
     horizon: Annotated[int, typer.Option(help="Number of rounds of a run (T).")] = 1000,
     seeds: Annotated[int, typer.Option(help="Number of runs per policy. Each seed is a different problem.")] = 100,
     first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
@@ -39,16 +47,29 @@ def simulate_command(
     file_format: Annotated[str, typer.Option("--format", help="Format of the results: parquet or csv.")] = "parquet",
     jobs: Annotated[int, typer.Option(help="Number of parallel runs; -1 for one per core.")] = -1,
 ) -> None:
-    """Play policies on the synthetic problem of the paper, and plot their regret.
+    """Play policies on a simulated problem, by default the synthetic one of the paper, and plot their regret.
 
-    Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], different for each seed. All policies play the same
+    Its features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], different for each seed. All policies play the same
     rounds under the same seed. Policies with a setting `horizon` receive the horizon, as in the paper.
     """
     check_int("seeds", seeds, at_least=1)
     check_int("horizon", horizon, at_least=1)  # policies receive it, and would report it as their setting
     lookup("format", file_format, TABLE_FORMATS)
-    problem = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
-    policies = {text: parse_policy(text, horizon=horizon, link=link) for text in policy}
+    environment: Environment
+    synthetic = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
+    if problem == "synthetic":
+        environment = synthetic
+        title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
+    else:
+        if synthetic != Synthetic():
+            raise InvalidInput(
+                "--dim, --arms, --fixed-arms, --theta-norm, --link and --rewards are of the synthetic problem only; "
+                f"got --problem {problem}. Write the settings of a problem after its name: mine:Drift:speed=0.1"
+            )
+        name, settings = split_policy(problem)
+        environment = make_problem(name, settings, f"--problem {problem}")
+        title = f"{problem}: T={horizon}, d={environment.dim}"
+    policies = {text: parse_policy(text, horizon=horizon, link=default_link(environment)) for text in policy}
     if len(policies) < len(policy):
         raise InvalidInput(f"each policy can be named once; got {', '.join(policy)}")
 
@@ -62,11 +83,10 @@ def simulate_command(
             bar(label, rounds_played, horizon * seeds * len(policies))
 
         comparison = compare(
-            policies, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
+            policies, environment, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
         )
     print_table(console, _table(comparison))
     prepare_out_folder(out)
-    title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
     png, svg = save_chart(comparison.plot(title), out, "regret")
     path = write_results(comparison, out, file_format)
     console.print(f"Results: {path}\nFigure: {png} (and {svg.name})", soft_wrap=True, markup=False)

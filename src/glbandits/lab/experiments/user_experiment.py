@@ -2,19 +2,17 @@
 
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from glbandits.common.errors import InvalidInput, check_int, lookup
-from glbandits.lab.environments import Environment, ForestCover, News, Prices, Synthetic
+from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import has_payoffs
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
+from glbandits.lab.experiments.problems import default_link, described, make_problem
 from glbandits.policies.contract import settings_of
 from glbandits.policies.parsing import find_policy
 
-PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News, "prices": Prices}
-"""Classes by `kind` of [problem]. The other keys of [problem] are settings of the class."""
 FIRST_FRESH_SEED = 1001
 MAX_HORIZON = 10**8
 """All choices of a run are kept in memory."""
@@ -53,7 +51,7 @@ def _read_file(path: Path) -> Iterator[Experiment]:
                 raise InvalidInput(f"{path}: each [[problem]] needs a name of its own, a text; got {name!r}")
             problems[name] = (f"{title}, {name}", {key: value for key, value in table.items() if key != "name"})
     for name, (full_title, table) in problems.items():
-        environment = _problem(path, table)
+        environment, note = _problem(path, table)
         entries = tuple(_entry(path, each, horizon, environment) for each in document["policy"])
         labels = [entry.label for entry in entries]
         if len(set(labels)) < len(labels):
@@ -66,24 +64,19 @@ def _read_file(path: Path) -> Iterator[Experiment]:
             entries=entries,
             repeats=tuple(range(1, repeats + 1)),
             fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
-            note=repr(environment),
+            note=note,
         )
 
 
-def _problem(path: Path, table: Any) -> Environment:
+def _problem(path: Path, table: Any) -> tuple[Environment, str]:
+    """Return a problem, and what the report says about it."""
     if not isinstance(table, dict):
         raise InvalidInput(f"{path}: problem must be a table, [problem], or several, [[problem]]; got {table!r}")
     settings = dict(table)
-    kind = lookup("kind of problem", settings.pop("kind", "synthetic"), PROBLEMS)
-    _check_keys(path, "[problem]", settings, {field.name for field in fields(kind)})
-    for field in fields(kind):
-        if field.default is MISSING and field.default_factory is MISSING and field.name not in settings:
-            raise InvalidInput(f"{path}: [problem] needs {field.name}; got {', '.join(table)}")
-    try:
-        problem: Environment = kind(**settings)
-    except TypeError as error:
-        raise InvalidInput(f"{path}: [problem] has a value of the wrong type, {settings!r}: {error}") from None
-    return problem
+    kind = settings.pop("kind", "synthetic")
+    environment = make_problem(kind, settings, f"[problem] of {path.name}")
+    note = described(kind, settings) if ":" in kind else repr(environment)
+    return environment, note
 
 
 def _entry(path: Path, table: Any, horizon: int, environment: Environment) -> PolicyEntry:
@@ -102,7 +95,7 @@ def _entry(path: Path, table: Any, horizon: int, environment: Environment) -> Po
         values = {name: tuple(default) for name, default in kind.grid.items() if name not in fixed}
     else:
         values = {name: tuple(v if isinstance(v, list) else [v]) for name, v in grid.items()}
-    automatic = {"horizon": horizon, "link": getattr(environment, "link", "logistic")}
+    automatic = {"horizon": horizon, "link": default_link(environment)}
     fixed = {name: value for name, value in automatic.items() if name in known and name not in values} | fixed
     entry = PolicyEntry(kind, fixed, values)
     entry.settings()  # raise on invalid values now, not in the middle of the runs
