@@ -188,8 +188,8 @@ class _Walk:
         elif isinstance(value, BuiltinFunctionType):
             self._parts(f"builtin {value.__qualname__}", _builtin_content(value), path)
         elif isinstance(value, C_FUNCTIONS):
-            owner = getattr(value, "__objclass__", None)
-            self._parts(f"C function {getattr(value, '__qualname__', value.__name__)}", [("owner", owner)], path)
+            owner, plain = getattr(value, "__objclass__", None), getattr(value, "__name__", "")
+            self._parts(f"C function {getattr(value, '__qualname__', plain)}", [("owner", owner)], path)
         elif isinstance(value, staticmethod | classmethod):
             self._parts(kind.__name__, [("function", value.__func__)], path)
         elif isinstance(value, property):
