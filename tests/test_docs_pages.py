@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from glbandits.policies import POLICIES
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)```(?:python|py)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
@@ -80,6 +82,15 @@ def test_readme_and_site_begin_with_the_paper_and_its_command() -> None:
     assert "https://proceedings.mlr.press/v130/ding21a.html" in included
     assert "https://arxiv.org/abs/2006.04012" in included
     assert "`make run`" in included
+
+
+def test_first_pages_have_the_number_of_policies() -> None:
+    for page, words in (
+        ("README.md", "[{} policies]"),
+        ("docs/index.md", "{} algorithms,"),
+        ("CHANGELOG.md", "- {} policies"),
+    ):
+        assert words.format(len(POLICIES)) in (ROOT / page).read_text(encoding="utf-8"), page
 
 
 def test_install_commands_work_in_a_clone() -> None:

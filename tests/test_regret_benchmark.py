@@ -70,7 +70,7 @@ def test_every_policy_has_settings_for_every_link() -> None:
                     continue
                 assert all(settings_of(policy).get("horizon", 1000) == 1000 for policy in policies)
                 assert all(settings_of(policy).get("link", link) == link for policy in policies)
-    assert {name for name, _ in refused} == {"pg-ts", "ecolog", "lmc-ts"}
+    assert {name for name, _ in refused} == {"pg-ts", "lmc-ts"}
 
 
 def test_grid_sizes() -> None:

@@ -34,7 +34,7 @@ HEAD = """# Policies
 | rewards that change | `Optimist(half_life="auto")` | [0.4 to 1.3 times the best fixed half-life](theory/optimist.md#changing-rewards); 1.9 on one of 17 problems |
 | rewards that never stop changing | `domd-glb` | [0.7 to 1.1 times `Optimist(half_life="auto")`](theory/domd-glb.md#regret), but 2.6 times if nothing changes |
 | dense features, too many for d^2 | `sgd-ts` (tuned), `laplace-ts` | tuned: 1.9 and 1.3 times the best tuned policy |
-| a need for a proven bound | `glb-omd`, `ecolog` | 1.35 and 1.37 |
+| a need for a proven bound | `glb-omd` | 1.35 |
 """  # noqa: E501
 FOOT = """
 The grids are those of the SGD-TS paper. Policies that are not in the paper have its five values of the exploration.

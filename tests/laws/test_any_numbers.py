@@ -15,7 +15,6 @@ from glbandits import (
     POLICIES,
     Bandit,
     DomdGlb,
-    Ecolog,
     EpsilonGreedy,
     GlbOmd,
     GlmFpl,
@@ -88,7 +87,6 @@ def divisible(policy: Policy, dim: int) -> int:
 
 SETTINGS: dict[str, Policy] = {
     "domd-glb that forgets soon": DomdGlb(half_life=1.0),
-    "ecolog by theory": Ecolog(exploration=None),
     "epsilon-greedy with a ridge": EpsilonGreedy(ridge=1e-6),
     "glb-omd by theory": GlbOmd(exploration=None),
     "glm-fpl without a ridge": GlmFpl(ridge=0.0),

@@ -12,7 +12,6 @@ import pytest
 from glbandits import (
     POLICIES,
     Bandit,
-    Ecolog,
     EpsilonGreedy,
     GlbOmd,
     GlmUcb,
@@ -63,7 +62,6 @@ VARIANTS = {
     "sgd-ts decision": SgdTs(block_length=20, draw="decision", exploration_a1=0.5),
     "sgd-ts candidates": SgdTs(block_length=20, draw="candidates", candidates=8, floor=0.1, exploration_a1=0.5),
     "sgd-ts floor": SgdTs(block_length=20, floor=0.3),
-    "ecolog that needs its warm-up set": Ecolog(prior_precision=0.01, exploration=None, step=None, bound=5.0),
     "glb-omd in a small ball": GlbOmd(bound=0.3, exploration=None),
     "glm-ucb in a small ball": GlmUcb(bound=0.3, exploration=None, warm_up=20),
     "lin-ucb by theory": LinUcb(exploration=None),

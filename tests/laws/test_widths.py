@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from glbandits import Bandit, DomdGlb, Ecolog, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
+from glbandits import Bandit, DomdGlb, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic
-from glbandits.policies.algorithms import ecolog, ofuglb_e
+from glbandits.policies.algorithms import ofuglb_e
 from glbandits.policies.contract import Policy, unpacker
 from glbandits.policies.shared import glb_omd_policy, gloc_policy, linear_policy, mle_policy, posterior_policy
 
@@ -37,10 +37,6 @@ def glb_omd_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
     return glb_omd_policy.theta_of(state, 3), glb_omd_policy.factor_of(state, 3), width
 
 
-def ecolog_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
-    return ecolog.theta_of(state, 3), ecolog.W_of(state, 3), ecolog.width(state, unpacked(policy, 3))
-
-
 def ofuglb_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
     width = ofuglb_e.width(state, unpacked(policy, 3), 3)
     return mle_policy.theta_of(state, 3), mle_policy.factor_of(state, 3), width
@@ -54,7 +50,6 @@ def ofuglb_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
         (Gloc(exploration=None, step=None), gloc_ellipsoid),
         (GlbOmd(exploration=None, prior_precision=None, step=None, bound=1.0), glb_omd_ellipsoid),
         (DomdGlb(exploration=None, prior_precision=None, step=None, bound=1.0, half_life=20.0), glb_omd_ellipsoid),
-        (Ecolog(exploration=None, step=None, bound=1.0), ecolog_ellipsoid),
         (OfuglbE(exploration=None, bound=1.0), ofuglb_ellipsoid),
     ],
     ids=lambda value: getattr(value, "name", ""),
@@ -103,11 +98,6 @@ def test_widths_match_the_formulas_of_their_pages() -> None:
     )
     with pytest.raises(InvalidInput, match="needs noise of at most 1; got noise=3"):
         OfuglbE(exploration=None, link="identity", noise=3.0)
-    eco = Ecolog(exploration=None, bound=S)
-    bandit = Bandit(eco, dim=d, seed=1)
-    eta = 1 + math.sqrt(2) * S
-    start = S**2 + 2 * eta * max(2 * eta - 2, (math.e - 2) * 2 * eta) * math.log(2 / delta)
-    assert ecolog.width(bandit.state, unpacked(eco, d)) == pytest.approx(math.sqrt(start))
 
 
 @pytest.mark.parametrize("build", [OfuglbE, GlbOmd, GlmUcb, Gloc, UcbGlm])

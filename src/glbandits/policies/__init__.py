@@ -1,7 +1,6 @@
 """The bandit algorithms, one per file, and `POLICIES`, the table of all of them by name."""
 
 from glbandits.policies.algorithms.domd_glb import DomdGlb
-from glbandits.policies.algorithms.ecolog import Ecolog
 from glbandits.policies.algorithms.epsilon_greedy import EpsilonGreedy
 from glbandits.policies.algorithms.evill import Evill
 from glbandits.policies.algorithms.glb_omd import GlbOmd
@@ -32,13 +31,13 @@ from glbandits.policies.shared.sgd_ts_theory import TheoryConstants
 LISTED: tuple[type[Policy], ...] = (
     Optimist, SgdTs, OnlineLaplace, LaplaceTs, UcbGlm, GlmUcb, SupCbGlm, GlmTsl, GlmFpl,
     GlmFp, Evill, PgTs, LmcTs, EpsilonGreedy, Greedy, Gloc, GlocTs, GlbOmd,
-    DomdGlb, Ecolog, RsGlincb, OfuglbE, LinUcb, LinTs, LinUcbDisjoint, Uniform,
+    DomdGlb, RsGlincb, OfuglbE, LinUcb, LinTs, LinUcbDisjoint, Uniform,
 )  # fmt: skip
 """In the order of docs/policies.md."""
 POLICIES: dict[str, type[Policy]] = {kind.name: kind for kind in LISTED}
 
 __all__ = [
-    "POLICIES", "DomdGlb", "Ecolog", "EpsilonGreedy", "Evill", "GlbOmd", "GlmFp", "GlmFpl", "GlmTsl",
+    "POLICIES", "DomdGlb", "EpsilonGreedy", "Evill", "GlbOmd", "GlmFp", "GlmFpl", "GlmTsl",
     "GlmUcb", "Gloc", "GlocTs", "Greedy", "Grid", "LaplaceTs", "LinTs", "LinUcb",
     "LinUcbDisjoint", "LmcTs", "OfuglbE", "OnlineLaplace", "Optimist", "PgTs", "Policy", "RsGlincb",
     "SgdTs", "SupCbGlm", "TheoryConstants", "UcbGlm", "Uniform", "disjoint_arms",
