@@ -10,7 +10,7 @@ from benchmarks.regret.play import Candidate, Setup, find_candidate, play_varian
 from benchmarks.regret.problem import Problem
 from glbandits.common.errors import InvalidInput
 from glbandits.lab.environments import ClassificationTable
-from glbandits.lab.experiments.run_spec import fingerprint, noise_digest, playing_digest, source_digest
+from glbandits.lab.experiments.run_spec import IdentifiedProblem, playing_digest, source_digest
 from glbandits.policies import POLICIES
 
 ALL_POLICIES = (*POLICIES, *vowpal.EXPLORERS)
@@ -54,8 +54,8 @@ def entry_key(name: str, setup: Setup) -> str:
         else source_digest(environment, vowpal.__name__)
     )
     effort = (FULL, LESS, STUCK_SEEDS, TABLE_SEEDS, FAST, SLOW, TOO_SLOW)
-    problem = fingerprint(setup.environment), noise_digest(setup.environment.noise)
-    facts = (code, *problem, setup.horizon, setup.link, setup.kind, effort)
+    problem = IdentifiedProblem.of(setup.environment, setup.horizon, seed=0).identity
+    facts = (code, problem, setup.horizon, setup.link, setup.kind, effort)
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput
+from glbandits.common.identity import identity_of
 from glbandits.lab import ClassificationTable, Prices, SparseHashed, Synthetic, WithPayoffs
 from tests.lab.environments.rounds import all_rounds
 
@@ -44,11 +45,11 @@ def test_payoffs_change_no_reward(problem: Any) -> None:
     np.testing.assert_allclose(valued.best(), valued.payoffs.max(axis=1), rtol=1e-15)
 
 
-def test_fingerprint_names_the_data_and_the_payoffs() -> None:
-    table = ClassificationTable.bundled("wine")
-    one, other = (WithPayoffs(table, [1, 2, value]).fingerprint() for value in (3, 4))
-    assert table.fingerprint() in one
-    assert one != other
+def test_identity_depends_on_the_data_and_the_payoffs() -> None:
+    wine, iris = ClassificationTable.bundled("wine"), ClassificationTable.bundled("iris")
+    problems = [WithPayoffs(wine, [1, 2, 3]), WithPayoffs(wine, [1, 2, 4]), WithPayoffs(iris, [1, 2, 3])]
+    assert len({identity_of(problem) for problem in problems}) == 3
+    assert identity_of(WithPayoffs(ClassificationTable.bundled("wine"), [1, 2, 3])) == identity_of(problems[0])
 
 
 def test_shop_has_the_demand_of_the_tutorial() -> None:

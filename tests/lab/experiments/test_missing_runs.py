@@ -12,11 +12,12 @@ from glbandits import EpsilonGreedy, InvalidInput, Policy, SgdTs, UnknownName
 from glbandits.lab import Synthetic, simulate
 from glbandits.lab.experiments.missing_runs import make_tasks, run_missing
 from glbandits.lab.experiments.result_store import ResultStore
-from glbandits.lab.experiments.run_spec import RunSpec
+from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec
 
 PROBLEM = Synthetic(dim=3, arms=5)
+IDENTIFIED = IdentifiedProblem.of(PROBLEM, 120, 0)
 POLICIES: list[Policy] = [SgdTs(block_length=10), SgdTs(block_length=15), EpsilonGreedy()]
-SPECS = [RunSpec(policy, PROBLEM, 120, seed) for policy in POLICIES for seed in range(4)]
+SPECS = [RunSpec(policy, IDENTIFIED, 120, seed) for policy in POLICIES for seed in range(4)]
 
 
 def test_each_run_is_in_one_task_of_common_rounds() -> None:
@@ -33,7 +34,7 @@ def test_runs_equal_simulate_and_are_not_repeated(jobs: int, tmp_path: Path) -> 
         alone = simulate(policy, PROBLEM, 120, range(4), points=200)
         assert alone.choices is not None
         for seed in range(4):
-            run = store[RunSpec(policy, PROBLEM, 120, seed)]
+            run = store[RunSpec(policy, IDENTIFIED, 120, seed)]
             np.testing.assert_array_equal(run.regret, alone.regret[seed])
             np.testing.assert_array_equal(run.pulls, np.bincount(alone.choices[seed]))
     assert calls[0][0] == 0

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -6,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
+from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, Policy, SgdTs, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic, play_together, recorded_rounds, simulate
 from glbandits.lab.experiments import protocols
@@ -14,6 +15,7 @@ from glbandits.lab.experiments.experiment import Experiment, PolicyEntry, descri
 from glbandits.lab.experiments.outcomes import FRESH, PAPER, ExperimentResult, ProtocolResult, expected_best
 from glbandits.lab.experiments.protocols import ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.experiments.run_spec import RunSpec
 from glbandits.lab.experiments.summary import summarise
 from glbandits.lab.paper.experiments import simulation
 
@@ -31,6 +33,12 @@ SMALL = Experiment(
 )
 
 
+def specs(
+    experiment: Experiment, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False
+) -> list[RunSpec]:
+    return experiment.specs(experiment.problem(), policies, seeds, own_noise=own_noise)
+
+
 def run(experiment: Experiment, protocol: str, folder: Path) -> ProtocolResult:
     (result,) = ExperimentRunner(ResultStore(folder), jobs=1).run([experiment], [protocol])
     return result.protocols[0]
@@ -42,7 +50,7 @@ def finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
 
 def own_noise_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
     """Final regrets of runs with their own noise."""
-    (noise_seed,) = {spec.noise_seed for spec in SMALL.specs([policy], seeds, own_noise=True)}
+    (noise_seed,) = {spec.noise_seed for spec in specs(SMALL, [policy], seeds, own_noise=True)}
     rounds = recorded_rounds(100, 200)
     runs = [
         play_together([policy], SMALL.environment, 100, seed, rounds, noise_seeds=[noise_seed])[0] for seed in seeds
@@ -52,7 +60,7 @@ def own_noise_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
 
 def test_each_setting_has_its_own_reproducible_noise() -> None:
     one, other = SgdTs(horizon=100, step=0.1), SgdTs(horizon=100, step=1.0)
-    noise_seeds = [SMALL.specs([policy], [1], own_noise=True)[0].noise_seed for policy in (one, other, one)]
+    noise_seeds = [specs(SMALL, [policy], [1], own_noise=True)[0].noise_seed for policy in (one, other, one)]
     assert noise_seeds[0] == noise_seeds[2] != noise_seeds[1]
     assert 0 not in noise_seeds
     rounds = recorded_rounds(100, 200)
@@ -102,10 +110,10 @@ def test_finalists_are_the_best_distinct_settings(tmp_path: Path, monkeypatch: p
     ExperimentRunner(store, jobs=1).run([experiment], [FRESH])
     policies = experiment.entries[0].settings()
     tuned = {
-        p: np.mean([store[s].regret[-1] for s in experiment.specs([p], (1, 2, 3), own_noise=True)]) for p in policies
+        p: np.mean([store[s].regret[-1] for s in specs(experiment, [p], (1, 2, 3), own_noise=True)]) for p in policies
     }
-    played = [p for p in policies if experiment.specs([p], [21])[0] in store]
-    keys = {experiment.specs([p], [21])[0].key for p in played}
+    played = [p for p in policies if specs(experiment, [p], [21])[0] in store]
+    keys = {specs(experiment, [p], [21])[0].key for p in played}
     assert len(keys) == 2  # a1 and a2 exchanged are the same setting
     best = sorted(set(tuned.values()))[:2]
     assert {tuned[p] for p in played} == set(best)
@@ -134,7 +142,8 @@ def test_paper_grids_are_complete() -> None:
     }
     experiment = simulation()
     sgd_ts = experiment.entries[0].settings()
-    assert len({spec.key for spec in experiment.specs(sgd_ts, [1])}) == 10 * 7 * 15  # a1 and a2 act through one number
+    keys = {spec.key for spec in specs(experiment, sgd_ts, [1])}
+    assert len(keys) == 10 * 7 * 15  # a1 and a2 act through one number
 
 
 def test_thin_grid_is_part_of_the_full_grid() -> None:

@@ -10,9 +10,9 @@ import pytest
 from glbandits import InvalidInput, SgdTs, UcbGlm, Uniform
 from glbandits.lab import Synthetic
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
-from glbandits.lab.experiments.run_spec import RunSpec, _source_and_imports, source_digest
+from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec, _source_and_imports, source_digest
 
-PROBLEM = Synthetic(dim=3, arms=5)
+PROBLEM = IdentifiedProblem.of(Synthetic(dim=3, arms=5), 50, 1)
 SPEC = RunSpec(SgdTs(block_length=10), PROBLEM, 50, 1)
 
 
@@ -44,7 +44,7 @@ def test_stored_run_round_trips(tmp_path: Path) -> None:
         {"policy": SgdTs(block_length=11)},
         {"policy": SgdTs(block_length=10, link="probit")},
         {"policy": Uniform()},
-        {"environment": Synthetic(dim=3, arms=6)},
+        {"problem": IdentifiedProblem.of(Synthetic(dim=3, arms=6), 50, 1)},
         {"horizon": 51},
         {"seed": 2},
     ],
@@ -78,17 +78,6 @@ def test_equivalent_settings_have_the_same_key() -> None:
     assert one.key == other.key
     short, long = (RunSpec(UcbGlm(warm_up_factor=c), PROBLEM, 50, 1) for c in (1.0, 1.2))  # tau is 3 for both
     assert short.key == long.key
-
-
-def test_environment_without_identity_is_rejected() -> None:
-    class Nameless:
-        dim, noise = 3, PROBLEM.noise
-
-        def rounds(self, horizon: int, seed: int) -> Any:
-            raise NotImplementedError
-
-    with pytest.raises(InvalidInput, match="needs a repr that identifies"):
-        RunSpec(Uniform(), Nameless(), 50, 1).key  # noqa: B018
 
 
 def test_damaged_and_temporary_files_are_no_results(tmp_path: Path) -> None:

@@ -97,6 +97,9 @@ class ClassificationTable:
         """A text with the size and a hash of the table."""
         return f"ClassificationTable({self._rows.shape}, {self.classes} classes, {self._digest})"
 
+    def __identity__(self) -> str:
+        return self.fingerprint()
+
     @cached_property
     def _digest(self) -> str:
         return sha256(self._rows.tobytes() + self._class_indices.tobytes()).hexdigest()[:16]

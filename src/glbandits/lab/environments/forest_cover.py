@@ -127,6 +127,9 @@ class ForestCover:
             name = f"ForestCover(scenario=2, version={self.version!r}, {ARMS} arms)"
         return f"{name} sha256:{self._arms.digest}"
 
+    def __identity__(self) -> str:
+        return self.fingerprint()
+
     @property
     def _scenario_2_version(self) -> str | None:
         return None if self.scenario == 1 else self.version

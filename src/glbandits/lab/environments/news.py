@@ -62,6 +62,9 @@ class News:
         """A SHA-256 of all rounds, so that results from different data are not mixed."""
         return self._table().digest
 
+    def __identity__(self) -> str:
+        return self.fingerprint()
+
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """Yield the first `horizon` rounds, in chunks of at most 4 MB of features."""
         table = self._table()

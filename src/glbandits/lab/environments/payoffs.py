@@ -87,11 +87,6 @@ class WithPayoffs:
         values, costs = (np.broadcast_to(row, shape) for row in given)
         return replace(chunk, values=values, costs=costs, payoffs=values * chunk.payoffs - costs)
 
-    def fingerprint(self) -> str:
-        """A text that identifies the problem, its values and its costs."""
-        problem = getattr(self.environment, "fingerprint", self.environment.__repr__)()
-        return f"WithPayoffs({problem}, values={self.values!r}, costs={self.costs!r})"
-
 
 @dataclass(frozen=True)
 class Prices:

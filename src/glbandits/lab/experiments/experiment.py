@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from glbandits.lab.environments import Environment
-from glbandits.lab.experiments.run_spec import RunSpec
+from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec
 from glbandits.policies.contract import Grid, Policy, grid_points, settings_of
 
 THIN_GRID: Grid = {
@@ -83,12 +83,18 @@ class Experiment:
         repeats, fresh = tuple(self.repeats)[:QUICK_REPEATS], tuple(self.fresh)[:QUICK_FRESH]
         return replace(self, repeats=repeats, fresh=fresh, finals=())
 
-    def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
+    def problem(self) -> IdentifiedProblem:
+        """Return the environment with its identity. Raises InvalidInput if it has none."""
+        return IdentifiedProblem.of(self.environment, self.horizon, self.repeats[0])
+
+    def specs(
+        self, problem: IdentifiedProblem, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False
+    ) -> list[RunSpec]:
         """Return a run for each policy and seed.
 
         Policies share the noise of the problem unless `own_noise`, which gives every setting its own noise.
         """
-        shared = [RunSpec(policy, self.environment, self.horizon, seed) for policy in policies for seed in seeds]
+        shared = [RunSpec(policy, problem, self.horizon, seed) for policy in policies for seed in seeds]
         return [spec.with_own_noise() for spec in shared] if own_noise else shared
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from glbandits.common.parallel import check_engine, run_parallel
 from glbandits.compilation.entry_point import compile_all
-from glbandits.lab.environments.rounds import check_is_repeatable
 from glbandits.lab.experiments.progress import Progress, no_progress
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
 from glbandits.lab.experiments.run_spec import RunSpec
@@ -46,8 +45,6 @@ def run_missing(
     if not missing:
         return
     compile_policies(missing)
-    for spec in {spec.problem: spec for spec in missing}.values():
-        check_is_repeatable(spec.environment, spec.horizon, spec.seed)
     tasks = make_tasks(missing)
     for index, finished in run_parallel(play_task, tasks, jobs=jobs, engine=engine):
         task = tasks[index]
@@ -60,7 +57,7 @@ def make_tasks(specs: Sequence[RunSpec]) -> list[tuple[RunSpec, ...]]:
     """Group runs on the same rounds, which one worker plays together. The longest tasks start first."""
 
     def rounds_of(spec: RunSpec) -> tuple[str, int, int]:
-        return spec.problem, spec.horizon, spec.seed
+        return spec.problem.identity, spec.horizon, spec.seed
 
     def seconds(spec: RunSpec) -> float:
         return expected_seconds([spec])

@@ -123,6 +123,7 @@ class _Tuning:
 
     def __init__(self, experiment: Experiment, protocols: Sequence[str], quick: bool, store: ResultStore) -> None:
         self.experiment, self.store = experiment, store
+        self._problem = experiment.problem()
         self._tables: dict[str, list[list[FinishedRun]]] = {}
         self.grids = [_Grid(entry, entry.settings(quick=quick), False) for entry in experiment.entries]
         if FRESH in protocols:
@@ -131,7 +132,7 @@ class _Tuning:
     def grid_specs(self) -> list[RunSpec]:
         """Return the runs of every setting on the repeats."""
         policies = [policy for grid in self.grids if grid.is_tuned for policy in grid.policies]
-        return self.experiment.specs(policies, self.experiment.repeats, own_noise=True)
+        return self._specs(policies, self.experiment.repeats, own_noise=True)
 
     def placeholder_specs(self) -> list[RunSpec]:
         """Return runs that cost about as much as the runs of the finals and the fresh seeds.
@@ -140,19 +141,19 @@ class _Tuning:
         """
         specs = []
         for grid in self.grids:
-            specs += self.experiment.specs(grid.policies[:1], self.experiment.fresh)
+            specs += self._specs(grid.policies[:1], self.experiment.fresh)
             if len(grid.policies) > 1:
-                specs += self.experiment.specs(grid.policies[: grid.finalist_count], self.experiment.finals)
+                specs += self._specs(grid.policies[: grid.finalist_count], self.experiment.finals)
         return specs
 
     def final_specs(self) -> list[RunSpec]:
         """Return the runs of the finalists."""
         finalists = [policy for grid in self.grids for policy in self.finalists(grid)]
-        return self.experiment.specs(finalists, self.experiment.finals)
+        return self._specs(finalists, self.experiment.finals)
 
     def fresh_specs(self) -> list[RunSpec]:
         """Return the runs of the chosen settings on the fresh seeds."""
-        return self.experiment.specs([self.chosen(grid) for grid in self.grids], self.experiment.fresh)
+        return self._specs([self.chosen(grid) for grid in self.grids], self.experiment.fresh)
 
     def table(self, grid: _Grid) -> list[list[FinishedRun]]:
         """Return the runs of the repeats for each setting; empty for a policy that is not tuned."""
@@ -173,7 +174,7 @@ class _Tuning:
         means = [_mean_regret(runs) for runs in self.table(grid)]
         ordered = [grid.policies[index] for index in np.argsort(means, kind="stable")]
         (seed, *_) = self.experiment.repeats
-        distinct = {self.experiment.specs([policy], [seed])[0].key: policy for policy in reversed(ordered)}
+        distinct = {self._specs([policy], [seed])[0].key: policy for policy in reversed(ordered)}
         return list(reversed(distinct.values()))[: grid.finalist_count]
 
     def chosen(self, grid: _Grid) -> Policy:
@@ -183,9 +184,12 @@ class _Tuning:
             return (finalists or grid.policies)[0]
         return min(finalists, key=lambda policy: _mean_regret(self.runs(policy, self.experiment.finals)))
 
+    def _specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
+        return self.experiment.specs(self._problem, policies, seeds, own_noise=own_noise)
+
     def runs(self, policy: Policy, seeds: Sequence[int], *, own_noise: bool = False) -> list[FinishedRun]:
         """Return the runs of a policy, one for each seed."""
-        return [self.store[spec] for spec in self.experiment.specs([policy], seeds, own_noise=own_noise)]
+        return [self.store[spec] for spec in self._specs([policy], seeds, own_noise=own_noise)]
 
 
 def _mean_regret(runs: Sequence[FinishedRun]) -> float:

@@ -126,7 +126,7 @@ def _row(spec: RunSpec, finished: FinishedRun) -> list[object]:
         spec.key,
         spec.policy.name,
         spec.settings(),
-        spec.problem,
+        spec.problem.text,
         spec.horizon,
         spec.seed,
         spec.noise_seed,

@@ -6,17 +6,16 @@ The result store finds runs by this key, so that no run is repeated and none is 
 import ast
 import json
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from types import FunctionType
-from typing import cast
 
-from glbandits.common.errors import InvalidInput
+from glbandits.common.identity import identity_of
 from glbandits.common.version import __version__
-from glbandits.compilation.code_digest import digest_of_code
-from glbandits.lab.environments import Environment, Noise
+from glbandits.lab import environments
+from glbandits.lab.environments import Environment
+from glbandits.lab.environments.rounds import check_environment, check_is_repeatable, checked_rounds
 from glbandits.lab.simulation import simulate
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
@@ -24,20 +23,60 @@ from glbandits.policies.contract import Policy, settings_of
 
 
 @dataclass(frozen=True)
+class IdentifiedProblem:
+    """An environment with its identity, as it was when a comparison began."""
+
+    environment: Environment
+    identity: str
+
+    @classmethod
+    def of(cls, environment: Environment, horizon: int, seed: int) -> "IdentifiedProblem":
+        """Identify an environment by its content, its code and its noise; one of a user also by its first rounds.
+
+        Rounds may depend on more than the content of an object, such as on a file. Raises InvalidInput if the
+        environment cannot be identified, or generates different rounds for the same seed.
+        """
+        check_environment(environment)
+        name = f"the environment {type(environment).__name__}"
+        parts = [identity_of(environment, name), identity_of(environment.noise, f"the noise of {name}")]
+        check_is_repeatable(environment, horizon, seed)
+        if not is_built_in(environment):
+            chunk = next(checked_rounds(environment, horizon, seed))
+            parts.append(identity_of([getattr(chunk, field.name) for field in fields(chunk)]))
+        return cls(environment, "-".join(parts))
+
+    @property
+    def text(self) -> str:
+        """What the result store says about the problem: its repr or, if that differs from run to run, its class."""
+        text = repr(self.environment)
+        return type(self.environment).__qualname__ if " at 0x" in text else text
+
+
+def is_built_in(environment: Environment) -> bool:
+    """Return whether an environment, and the one inside it if there is one, are of this package."""
+    parts = environment, getattr(environment, "environment", environment)
+    return all(_is_ours(type(part)) for part in parts)
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """One policy, one problem, one seed."""
 
     policy: Policy
-    environment: Environment
+    problem: IdentifiedProblem
     horizon: int
     seed: int
     noise_seed: int = 0
     """0 for the noise of the problem, which all policies share; any other number for noise of this run only."""
 
-    @cached_property
-    def problem(self) -> str:
-        """The identity of the problem. This reads the data files of the environment, if it has any."""
-        return fingerprint(self.environment)
+    @property
+    def environment(self) -> Environment:
+        """The environment of the problem."""
+        return self.problem.environment
 
     @cached_property
     def key(self) -> str:
@@ -49,8 +88,7 @@ class RunSpec:
         digest = sha256()
         for text in (
             settings_digest(self.policy, self.environment.dim),
-            self.problem,
-            noise_digest(self.environment.noise),
+            self.problem.identity,
             f"{self.horizon},{self.seed},{self.noise_seed}",
             __version__,
             self.code,
@@ -60,9 +98,11 @@ class RunSpec:
 
     @property
     def code(self) -> str:
-        """Hash of the code that plays this run."""
+        """Hash of the code that plays this run. Code of a user's environment is part of the problem's identity."""
         inner = getattr(self.environment, "environment", self.environment)  # the problem inside `WithPayoffs`
-        return playing_digest(*(type(part).__module__ for part in (self.policy, self.environment, inner)))
+        kinds = [kind for kind in (type(self.environment), type(inner)) if _is_ours(kind)]
+        of_problem = {kind.__module__ for kind in kinds} or {environments.__name__}
+        return playing_digest(type(self.policy).__module__, *sorted(of_problem))
 
     def with_own_noise(self) -> "RunSpec":
         """Return the run with its own noise, which is determined by the policy's settings."""
@@ -77,28 +117,13 @@ class RunSpec:
 @lru_cache(maxsize=100_000)
 def settings_digest(policy: Policy, dim: int) -> str:
     """Return a hash of a policy's packed settings and initial state."""
-    digest = sha256(f"{policy.name}\n{type(policy).__qualname__}\n{find_link(policy.link).name}\n".encode())
+    kind = type(policy)
+    digest = sha256(f"{policy.name}\n{kind.__qualname__}\n{find_link(policy.link).name}\n".encode())
+    if not _is_ours(kind):  # a class of a notebook has no source file, which `playing_digest` needs
+        digest.update(identity_of(kind, f"the policy {policy.name}").encode())
     for array in (policy.packed_settings(dim), policy.init(dim)):
         digest.update(array.tobytes() + b"\n")
     return digest.hexdigest()[:32]
-
-
-def fingerprint(environment: Environment) -> str:
-    """Return the identity of a problem: `environment.fingerprint()`, or else its repr."""
-    method = getattr(environment, "fingerprint", None)
-    text = str(method()) if callable(method) else repr(environment)
-    if " at 0x" in text:
-        raise InvalidInput(
-            f"an environment needs a repr that identifies it, or a method fingerprint(); got {text}. "
-            "Make it a dataclass, or add that method"
-        )
-    return text
-
-
-@cache
-def noise_digest(noise: Noise) -> str:
-    """Return a hash of the noise functions, including the parameters that they close over."""
-    return " ".join(digest_of_code(cast(FunctionType, part)).value for part in (noise.draw, noise.reward))
 
 
 def playing_digest(*roots: str) -> str:

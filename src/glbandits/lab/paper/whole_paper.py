@@ -16,7 +16,7 @@ from glbandits.lab.experiments.experiment import Experiment
 from glbandits.lab.experiments.outcomes import ExperimentResult
 from glbandits.lab.experiments.progress import OverallProgress, Progress
 from glbandits.lab.experiments.protocols import ExperimentRunner
-from glbandits.lab.experiments.run_spec import fingerprint, source_digest
+from glbandits.lab.experiments.run_spec import source_digest
 from glbandits.lab.paper.cost import CostTable, measure_cost
 from glbandits.lab.paper.experiments import (
     EXPERIMENTS,
@@ -98,9 +98,9 @@ def _with_part(
     """Run one part, and return its results with those before it."""
     quick, measured = sources.quick, partial(_cached, runner.store.folder, quick=sources.quick)
     if name == RUNTIME:
-        (problem,) = EXPERIMENTS[NEWS](sources)
-        data = fingerprint(problem.environment)
-        runtime = measured(RUNTIME, RuntimeTable, lambda: _runtime(problem, quick, progress), data=data)
+        (news,) = EXPERIMENTS[NEWS](sources)
+        data = news.problem().identity
+        runtime = measured(RUNTIME, RuntimeTable, lambda: _runtime(news, quick, progress), data=data)
         return replace(results, runtime=runtime)
     if name == COST:
         return replace(results, cost=measured(COST, CostTable, lambda: measure_cost(quick=quick, progress=progress)))
