@@ -16,7 +16,7 @@ HEAD = """# Policies
 
 - **Costs** are orders of growth in K (arms), d (features) and t (distinct arms pulled so far, which stops growing if
   the set of arms is fixed). M and n are settings.
-- A **guarantee** is the proven order of regret with the settings of the theory (`exploration=None`), up to logarithms.
+- A **guarantee** is the proven order of regret with the constants of the theory, up to logarithms. The defaults explore less.
   kappa is the smallest slope of the link for ||theta|| <= S, and mu'* is its slope at the best arm.
 - **Sparse** is the cost of a Bandit with `sparse=True` to choose, to learn and in memory. Here n is the number of
   nonzero features of an arm and f the number of learned features. A dash means that the policy has no sparse form

@@ -16,7 +16,6 @@ from glbandits import (
     GlbOmd,
     GlmUcb,
     InvalidInput,
-    LinUcb,
     LinUcbDisjoint,
     OfuglbE,
     OnlineLaplace,
@@ -62,11 +61,10 @@ VARIANTS = {
     "sgd-ts decision": SgdTs(block_length=20, draw="decision", exploration_a1=0.5),
     "sgd-ts candidates": SgdTs(block_length=20, draw="candidates", candidates=8, floor=0.1, exploration_a1=0.5),
     "sgd-ts floor": SgdTs(block_length=20, floor=0.3),
-    "glb-omd in a small ball": GlbOmd(bound=0.3, exploration=None),
-    "glm-ucb in a small ball": GlmUcb(bound=0.3, exploration=None, warm_up=20),
-    "lin-ucb by theory": LinUcb(exploration=None),
+    "glb-omd in a small ball": GlbOmd(bound=0.3),
+    "glm-ucb in a small ball": GlmUcb(bound=0.3, warm_up=20),
     "lin-ucb-disjoint with one block": LinUcbDisjoint(context_dim=3),
-    "ofuglb-e in a small ball": OfuglbE(bound=0.3, exploration=None),
+    "ofuglb-e in a small ball": OfuglbE(bound=0.3),
     "optimist that forgets": Optimist(half_life=30, floor=0.2),
     "optimist that forgets soon": Optimist(half_life=1),
     "optimist that forgets after changes": Optimist(half_life="auto", floor=0.2),
@@ -225,3 +223,11 @@ def test_compiled_runs_equal_plain_runs_under_all_links(policy: Any, link: str) 
 def test_policy_has_a_theory_page(name: str) -> None:
     page = Path(__file__).parents[2] / "docs/theory" / f"{POLICIES[name].info.page or name}.md"
     assert "policies/" in page.read_text(encoding="utf-8")  # the page must name the file of the code
+
+
+@pytest.mark.parametrize("name", [name for name, kind in POLICIES.items() if "bound" in settings_of(kind())])
+def test_any_accepted_bound_makes_a_bandit(name: str) -> None:
+    for link in ("logistic", "probit"):  # of which the slopes vanish at 300
+        bandit = Bandit(short(POLICIES[name], link=link, bound=300.0), 3, seed=1)
+        bandit.learn([1.0, 0.5, 0.0], 1.0)
+        assert bandit.choose(np.eye(3)) in range(3)

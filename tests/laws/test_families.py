@@ -42,7 +42,7 @@ def choices(policy: Policy, problem: Synthetic, horizon: int = 150) -> Any:
         (GlmTsl(link="identity", ridge=1.0, prior_precision=1.0, warm_up=0, exploration=0.4), LinTs(exploration=0.4)),
         (GlmUcb(link="identity", ridge=1.0, warm_up=0, exploration=0.4, bound=100.0), LinUcb(exploration=0.4)),
         (OfuglbE(link="identity", ridge=1.0, exploration=0.4, bound=100.0), LinUcb(exploration=0.4)),
-        (GlbOmd(link="identity", step=None, exploration=0.4, bound=100.0), LinUcb(exploration=0.4)),
+        (GlbOmd(link="identity", exploration=0.4, bound=100.0), LinUcb(exploration=0.4)),
         (LinUcbDisjoint(context_dim=3, exploration=0.4), LinUcb(exploration=0.4)),
         (GlmFp(link="identity", exploration=0.4), OnlineLaplace(link="identity", exploration=0.4)),
     ],

@@ -255,19 +255,3 @@ def slope_range(link: Link, bound: float) -> tuple[float, float]:
             f"With {bound:g}, the slope ranges from {min(slopes):g} to {max(slopes):g}. Choose a smaller bound"
         )
     return min(slopes), max(slopes)
-
-
-def self_concordance(link: Link, bound: float) -> float:
-    """The smallest R with |mu''| <= R mu' for scores |z| <= bound, on a fine grid.
-
-    >>> self_concordance(LINKS["identity"], 3.0)
-    0.0
-    >>> round(self_concordance(LINKS["log"], 3.0), 3)
-    1.0
-    """
-    slope_range(link, bound)  # raises an error if the bound is too large
-    h, largest = 1e-4, 0.0
-    for step in range(-GRID, GRID + 1):
-        z = bound * step / GRID
-        largest = max(largest, abs(link.slope(z + h) - link.slope(z - h)) / (2 * h * link.slope(z)))
-    return largest

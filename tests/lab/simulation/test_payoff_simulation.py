@@ -80,7 +80,7 @@ def test_compiled_run_with_payoffs_has_the_same_bits() -> None:
         np.testing.assert_array_equal(plain.regret, compiled.regret)
 
 
-@pytest.mark.parametrize("policy", [SupCbGlm(horizon=20), RsGlincb(horizon=20)], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("policy", [SupCbGlm(horizon=20), RsGlincb()], ids=lambda policy: policy.name)
 def test_policies_without_scores_are_refused(policy: Policy) -> None:
     with pytest.raises(InvalidInput, match="no score for each arm, which payoffs need"):
         simulate(policy, DENSE, 20, 1)

@@ -9,8 +9,7 @@ from glbandits.lab import Synthetic, simulate
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
-from glbandits.policies.contract import unpacker
-from glbandits.policies.shared.gloc_policy import PATH, factor_of, theta_hat_of, theta_of, width
+from glbandits.policies.shared.gloc_policy import factor_of, theta_hat_of, theta_of
 
 
 def test_two_rounds_match_a_manual_computation() -> None:
@@ -20,7 +19,6 @@ def test_two_rounds_match_a_manual_computation() -> None:
     bandit.learn([2.0], 1.0)
     state = bandit.state
     np.testing.assert_allclose([theta_of(state, 1)[0], theta_hat_of(state, 1)[0]], [0.2, 0.0], atol=1e-15)
-    np.testing.assert_allclose(state[PATH], 1.0 * 2.0 * 0.4, atol=1e-15)
     # x = 1: z = 0.2, g = 0.2 - 8 = -7.8; A = 6; theta = 0.2 + 0.5 * 7.8 / 6 = 0.85; theta_hat = 0.2 / 6.
     bandit.learn([1.0], 8.0)
     state = bandit.state
@@ -30,36 +28,25 @@ def test_two_rounds_match_a_manual_computation() -> None:
     assert theta_of(bandit.state, 1)[0] == pytest.approx(1.0, rel=1e-12)
 
 
-def test_theory_radius_matches_its_formula() -> None:
-    policy = Gloc(exploration=None, step=None, bound=2.0, prior_precision=0.5, noise=0.5, failure=0.1)
-    bandit, rng = Bandit(policy, dim=2, seed=1), np.random.default_rng(1)
+def test_estimates_match_direct_solutions() -> None:
+    step = (1 + math.exp(-2)) ** 2 / math.exp(-2)  # the theory's, for bound=2
+    bandit, rng = Bandit(Gloc(step=step, bound=2.0, prior_precision=0.5), dim=2, seed=1), np.random.default_rng(1)
     X, y = rng.uniform(-1, 1, (40, 2)), rng.integers(0, 2, 40).astype(float)
-    theta, A, path = np.zeros(2), 0.5 * np.eye(2), 0.0
+    theta, A = np.zeros(2), 0.5 * np.eye(2)
     z: list[float] = []
-    kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2
     for i in range(40):
         z.append(float(X[i] @ theta))
-        g = 1 / (1 + math.exp(-z[-1])) - y[i]
         A += np.outer(X[i], X[i])
-        path += g * g * X[i] @ np.linalg.solve(A, X[i])
         bandit.learn(X[i], y[i])
         theta = theta_of(bandit.state, 2)
         assert np.linalg.norm(theta) <= 2.0 * (1 + 1e-12)
-    theta_hat = np.linalg.solve(A, X.T @ z)
-    B = 2 * kappa * 4 * 0.5 + path / (2 * kappa)
-    root = math.sqrt(1 + 2 / kappa * B + 4 * 0.5**4 / (kappa**4 * 0.01))
-    alpha = 1 + 4 / kappa * B + 8 * 0.25 / kappa**2 * math.log(2 / 0.1 * root)
-    beta = alpha + 0.5 * 4 - (np.square(z).sum() - theta_hat @ (X.T @ z))
-    np.testing.assert_allclose(theta_hat_of(bandit.state, 2), theta_hat, atol=1e-12)
+    np.testing.assert_allclose(theta_hat_of(bandit.state, 2), np.linalg.solve(A, X.T @ z), atol=1e-12)
     np.testing.assert_allclose(factor_of(bandit.state, 2).T @ factor_of(bandit.state, 2), A, rtol=1e-12)
-    assert width(bandit.state, unpacker(Gloc)(policy.packed_settings(2)), 2) == pytest.approx(
-        math.sqrt(beta), rel=1e-10
-    )
 
 
 def test_invalid_settings_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="failure must be a finite number above 0"):
-        Gloc(failure=2)
+    with pytest.raises(InvalidInput, match="bound must be a finite number above 0"):
+        Gloc(bound=0)
     with pytest.raises(InvalidInput, match="exploration must be a finite number at least"):
         Gloc(exploration=-1)
 

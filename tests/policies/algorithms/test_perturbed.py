@@ -118,14 +118,5 @@ def test_unsupported_links_and_settings_are_rejected() -> None:
         PgTs(link="probit")
     with pytest.raises(InvalidInput, match="bounded slope, because its step size depends"):
         LmcTs(link="log")
-    with pytest.raises(InvalidInput, match="width from the theory, which needs a horizon"):
-        GlmFpl(exploration=None)
     with pytest.raises(InvalidInput, match="ridge must be a finite number above 0"):
         Evill(ridge=0.0)
-
-
-def test_theory_scales_match_their_formulas() -> None:
-    kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2  # the smallest slope within 1 of ||theta|| <= 1
-    c1 = 0.5 / kappa * math.sqrt(1.5 * math.log(1 + 2000 / 3) + math.log(20))
-    assert GlmFpl(exploration=None, horizon=1000).scale(3) == pytest.approx(0.25 * c1)
-    assert Evill(exploration=None, horizon=1000).scale(3) == pytest.approx(0.5 * c1)

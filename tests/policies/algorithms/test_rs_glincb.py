@@ -1,9 +1,8 @@
 import math
 
 import numpy as np
-import pytest
 
-from glbandits import Bandit, InvalidInput, RsGlincb
+from glbandits import Bandit, RsGlincb
 from glbandits.maths.cholesky import log_determinant
 from glbandits.maths.fitting.observation_history import history
 from glbandits.policies.algorithms.rs_glincb import H_of, H_played_of, V_of, history_at, theta_of, theta_warm_of
@@ -45,15 +44,3 @@ def test_warm_up_set_contains_new_directions() -> None:
     np.testing.assert_allclose(R.T @ R, V_now, rtol=1e-12)
     assert 0 < warm == rows.counts[rows.features[:, 2] == 0.0].sum() < 60
     assert theta_warm_of(bandit.state, 2).any()
-
-
-def test_constants_match_the_paper() -> None:
-    policy = RsGlincb(exploration=None, horizon=1000, failure=0.1, bound=2.0)
-    constants = [policy.c(4), policy.b(4), policy.largest_known(4), policy.precision(4)]
-    log, kappa = 4 * math.log(10_000), (1 + math.exp(2)) ** 2 / math.exp(2)
-    gamma = 25 * 2 * math.sqrt(log)
-    np.testing.assert_allclose(
-        constants, [150 * math.sqrt(log), gamma * math.sqrt(kappa), 1 / (gamma**2 * kappa), log], rtol=1e-9
-    )
-    with pytest.raises(InvalidInput, match="needs a horizon and a link for rewards in"):
-        RsGlincb(exploration=None, horizon=1000, link="log")

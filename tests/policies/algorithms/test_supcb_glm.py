@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from glbandits import Bandit, InvalidInput, SupCbGlm
+from glbandits import Bandit, SupCbGlm
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic
 from glbandits.maths.fitting.observation_history import history
@@ -86,11 +86,3 @@ def test_choices_match_a_second_implementation(seed: int) -> None:
         stages |= {s} if box.psi[s] else set()
     assert sum(len(rounds) for rounds in box.psi.values()) + TAU == 160
     assert len(stages) >= 3  # otherwise the test would cover too little
-
-
-def test_theory_width_matches_its_formula() -> None:
-    policy = SupCbGlm(exploration=None, arms=50, horizon=1000, failure=0.1)
-    kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2
-    assert policy.scale(3) == pytest.approx(1.5 / kappa * math.sqrt(2 * math.log(1000 * 50 / 0.1)))
-    with pytest.raises(InvalidInput, match="needs arms, the largest number of arms"):
-        SupCbGlm(exploration=None)

@@ -5,8 +5,6 @@ the exact proximal step and adds its curvature to the precision. This is recursi
 link, and an online Laplace approximation for other links. It costs O(d^2) per reward and needs no history.
 """
 
-import math
-
 import numpy as np
 from scipy.linalg import solve_triangular
 
@@ -16,7 +14,6 @@ from glbandits.maths.cholesky import (
     backward,
     drop_overflow,
     forward,
-    log_determinant,
     rank_one_update,
     solve_for_variance,
 )
@@ -87,27 +84,3 @@ def score_lines(arms: Floats, theta: Floats, R: Floats, scale: float, levels: Fl
     for a in range(arms.shape[0]):
         levels[a], length = score_and_norm(arms, a, theta, R, scratch)
         slopes[a] = scale * length
-
-
-@jittable
-def matched_width(
-    R: Floats, prior_precision: float, noise: float, failure: float, least_slope: float, bound: float
-) -> float:
-    """A bound of the distance of `match_means_in_ball` to theta*, in the norm of R'R.
-
-    See docs/theory/glm-ucb.md.
-    """
-    drift = least_slope * math.sqrt(prior_precision) * bound
-    return 2.0 / least_slope * (self_normalised_width(R, prior_precision, noise, failure) + drift)
-
-
-@jittable
-def self_normalised_width(R: Floats, prior_precision: float, noise: float, failure: float) -> float:
-    """A bound of the norm of sum e_s x_s in the inverse of R'R.
-
-    With probability 1 - failure it holds in all rounds. Here R'R = prior_precision I + sum x_s x_s', and the e_s are
-    sub-Gaussian with parameter noise (Abbasi-Yadkori, Pal and Szepesvari, 2011):
-    noise sqrt(log(det R'R / prior_precision^d) + 2 log(1/failure)).
-    """
-    gain = log_determinant(R) - R.shape[0] * math.log(prior_precision)
-    return noise * math.sqrt(max(gain, 0.0) + 2.0 * math.log(1.0 / failure))

@@ -32,7 +32,6 @@ class DomdGlb(GlbOmdPolicy):
     Args:
         half_life: the number of rewards after which the weight of a reward in H is halved. None uses 16 (d + 1). m is
             an eighth of it.
-        exploration: beta. None uses the width of GLB-OMD, which is for a theta* that does not change.
 
     The other settings are those of `GlbOmdPolicy`.
 
@@ -50,7 +49,7 @@ class DomdGlb(GlbOmdPolicy):
         use_when="theta* keeps changing, or a proven bound for that is wanted",
     )  # fmt: skip
 
-    exploration: NonNegative | None = 2.0
+    exploration: NonNegative = 2.0
     half_life: Annotated[float, Bounds(at_least=1)] | None = None
 
     @derived
@@ -68,7 +67,7 @@ class DomdGlb(GlbOmdPolicy):
         """Discount H if it is time, then take one step of mirror descent."""
         if state[LEARNED] % settings.interval == 0.0:
             share = math.exp(-math.log(2.0) * settings.interval / settings.memory)
-            discount_factor(factor_of(state, x.shape[0]), share, (1.0 - share) * settings.precision)
+            discount_factor(factor_of(state, x.shape[0]), share, (1.0 - share) * settings.prior_precision)
         return mirror_step(state, settings, x, reward, rng, link)
 
 

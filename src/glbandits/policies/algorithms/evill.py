@@ -11,10 +11,10 @@ from glbandits.maths.fitting.warm_fit import refit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import copy_to, dot_row
-from glbandits.policies.contract import Grid, PolicyInfo, Positive
-from glbandits.policies.shared.perturbed_policy import PerturbedPolicy
+from glbandits.policies.contract import Grid, NonNegative, PolicyInfo, Positive
 from glbandits.policies.shared.refit_policy import (
     LEARNED,
+    FittedPolicy,
     add_observation,
     fit_again,
     fitted_rows_at,
@@ -25,7 +25,7 @@ from glbandits.policies.shared.refit_policy import (
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
-class Evill(PerturbedPolicy):
+class Evill(FittedPolicy):
     """Minimise the loss plus a random linear function; pull the best arm under the minimum.
 
     1. theta_hat = the ridge estimate from all rewards.
@@ -35,8 +35,11 @@ class Evill(PerturbedPolicy):
     The covariance of w is a^2 H, with H the Hessian at theta_hat. So to first order theta ~ N(theta_hat, a^2 H^-1), as
     in Thompson sampling, but without sampling from H^-1. O(K d) to choose, O(t d) to learn.
 
-    The settings are those of `PerturbedPolicy`. exploration is a. ridge is lambda, and must be positive. With
-    exploration=None, a is `weighted_width`.
+    Args:
+        link: mu, any link.
+        exploration: a.
+        warm_up: the number of random pulls before the first fit.
+        ridge: lambda, which must be positive.
 
     >>> from glbandits import Bandit, Evill
     >>> bandit = Bandit(Evill(exploration=0.0), dim=1, seed=1)
@@ -53,12 +56,13 @@ class Evill(PerturbedPolicy):
         guarantee="d^(3/2) sqrt(T)", use_when="Thompson sampling for any link, with cheap decisions",
     )  # fmt: skip
 
+    exploration: NonNegative = 1.0
     ridge: Positive = 1.0
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Store the reward, refit theta_hat, and fit theta to the perturbed loss."""
-        dim, ridge, a = x.shape[0], settings.ridge, settings.scale
+        dim, ridge, a = x.shape[0], settings.ridge, settings.exploration
         state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] < settings.warm_up:
             return state

@@ -48,5 +48,5 @@ class GlmFp(MlePolicy):
     ) -> ZRange:
         """Write x'theta_hat and c ||x||_{H^-1} of each arm. Z is standard normal."""
         dim = arms.shape[1]
-        score_lines(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, levels, slopes)
+        score_lines(arms, theta_of(state, dim), factor_of(state, dim), settings.exploration, levels, slopes)
         return ZRange(-np.inf, np.inf, 0.0)

@@ -11,20 +11,29 @@ from glbandits.maths.fitting.warm_fit import absorb, refit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
-from glbandits.policies.shared.perturbed_policy import PerturbedPolicy
-from glbandits.policies.shared.refit_policy import LEARNED, add_observation, fitted_rows_at, memory_of, theta_of
+from glbandits.policies.shared.refit_policy import (
+    LEARNED,
+    FittedPolicy,
+    add_observation,
+    fitted_rows_at,
+    memory_of,
+    theta_of,
+)
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 
-class GlmFpl(PerturbedPolicy):
+class GlmFpl(FittedPolicy):
     """Add N(0, a^2) noise to every past reward, refit theta, and pull the best arm under it.
 
     The noise of all rewards is drawn again for each fit. A row that was seen N times gets the mean of N normal numbers.
     O(K d) to choose, O(t d) to learn.
 
-    The settings are those of `PerturbedPolicy`. exploration is a; its default 1/2 is the largest standard deviation of
-    a reward in [0, 1]. With exploration=None, a is mu'_max times `mle_width`. Perturbed rewards may be outside the
-    range of the link, so without a ridge the fit may not exist.
+    Args:
+        link: mu, any link.
+        exploration: a; 1/2 is the largest standard deviation of a reward in [0, 1].
+        warm_up: the number of random pulls before the first fit.
+        ridge: the ridge penalty. Perturbed rewards may be outside the range of the link, so without a ridge the fit may
+            not exist.
 
     >>> from glbandits import Bandit, GlmFpl
     >>> bandit = Bandit(GlmFpl(exploration=0.0), dim=1, seed=1)
@@ -41,11 +50,7 @@ class GlmFpl(PerturbedPolicy):
         guarantee="d sqrt(T log K)", use_when="random exploration without a posterior, with cheap decisions",
     )  # fmt: skip
 
-    exploration: NonNegative | None = 0.5
-
-    def theory_scale(self, dim: int) -> float:
-        """The noise that spreads x'theta as widely as the error of the estimate: H <= mu'_max V."""
-        return self.largest_slope(dim) * self.mle_width(self.link, dim, self.horizon)
+    exploration: NonNegative = 0.5
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -56,7 +61,7 @@ class GlmFpl(PerturbedPolicy):
             rows, theta, memory = history(state, fitted_rows_at(dim), dim), theta_of(state, dim), memory_of(state, dim)
             absorb(theta, memory, x, reward, link)
             perturbed = np.zeros(rows.counts.shape[0])
-            add_normals(perturbed, settings.scale, rng)
+            add_normals(perturbed, settings.exploration, rng)
             for s in range(perturbed.shape[0]):
                 perturbed[s] = rows.rewards[s] + perturbed[s] / math.sqrt(rows.counts[s])
             refit(rows.features, perturbed, rows.counts, settings.ridge, np.zeros(dim), True, theta, memory, link)

@@ -33,7 +33,7 @@ class GlmTsl(MlePolicy):
         guarantee="d sqrt(T log K)", use_when="Thompson sampling, if there is time for an exact fit each round",
     )  # fmt: skip
 
-    exploration: NonNegative | None = 0.3
+    exploration: NonNegative = 0.3
 
     def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
         return inverse_norms(factor_of(state, dim), arms)
@@ -41,4 +41,4 @@ class GlmTsl(MlePolicy):
     @staticmethod
     def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
         """Draw theta from the Laplace approximation."""
-        return draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng)
+        return draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.exploration, rng)

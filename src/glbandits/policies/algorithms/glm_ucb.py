@@ -1,6 +1,5 @@
 """GLM-UCB: maximum likelihood with a bonus on the reward (Filippi et al., 2010)."""
 
-import math
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,9 +9,9 @@ from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
 from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.posteriors.gaussian_posterior import matched_width, score_and_norm
+from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to
-from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, derived
+from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive
 from glbandits.policies.shared.mle_policy import (
     LEARNED,
     MlePolicy,
@@ -34,9 +33,11 @@ class GlmUcb(MlePolicy):
        to that of theta_hat in the norm of M^-1.
     3. Pull the arm. The bonus is added to the expected reward, not to the score as in UCB-GLM.
 
-    The settings are those of `MlePolicy`. exploration is rho, and bound is S. With exploration=None, rho is
-    2 (mu'_max/mu'_min) (R sqrt(log(det M / lambda^d) + 2 log(1/delta)) + mu'_min sqrt(lambda) S), which needs no
-    horizon. O(K d^2) to choose, O(t d) to learn.
+    The other settings are those of `MlePolicy`. exploration is rho, and prior_precision is lambda. O(K d^2) to choose,
+    O(t d) to learn.
+
+    Args:
+        bound: S.
 
     >>> from glbandits import Bandit, GlmUcb
     >>> bandit = Bandit(GlmUcb(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -54,31 +55,15 @@ class GlmUcb(MlePolicy):
         guarantee="d sqrt(T)/kappa", use_when="a small bound of ||theta*|| is known; the first GLM bandit algorithm",
     )  # fmt: skip
 
-    exploration: NonNegative | None = 1.0
+    exploration: NonNegative = 1.0
     bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0
     prior_precision: Positive = 1.0
-
-    @derived
-    def scale(self, dim: int) -> float:
-        """The scale rho; NaN for the theory's, which depends on M."""
-        return math.nan if self.exploration is None else self.exploration
-
-    @derived
-    def fit_ridge(self, dim: int) -> float:
-        """The ridge penalty. With exploration=None it is at least the one that the proof needs."""
-        if self.exploration is not None:
-            return self.ridge
-        return max(self.ridge, self.least_slope(dim) * self.prior_precision)
 
     @staticmethod
     def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
         """Write mu(x'theta) + rho ||x||_{M^-1} of each arm."""
         dim = arms.shape[1]
-        R, rho = factor_of(state, dim), settings.scale  # R'R = M
-        if not rho >= 0.0:
-            least, precision = settings.least_slope, settings.prior_precision
-            theta_width = matched_width(R, precision, settings.noise, settings.failure, least, settings.bound)
-            rho = settings.largest_slope * theta_width
+        R, rho = factor_of(state, dim), settings.exploration  # R'R = M
         theta, scratch = theta_in_ball_of(state, dim), np.empty(dim)
         for a in range(arms.shape[0]):
             score, length = score_and_norm(arms, a, theta, R, scratch)
@@ -92,7 +77,7 @@ class GlmUcb(MlePolicy):
         rank_one_update(R, 1.0, x)
         if state[LEARNED] >= settings.tau:
             rows, bound = history(state, history_at(dim), dim), settings.bound
-            theta, ridge = theta_of(state, dim), settings.fit_ridge
+            theta, ridge = theta_of(state, dim), settings.ridge
             inside = match_means_in_ball(rows.features, rows.counts, ridge, R, bound, theta, link)
             copy_to(theta_in_ball_of(state, dim), inside)
         return state

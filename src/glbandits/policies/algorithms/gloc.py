@@ -6,7 +6,7 @@ from glbandits.common.arrays import Floats
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.policies.contract import NonNegative, PolicyInfo
-from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of, width
+from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of
 
 
 class Gloc(GlocPolicy):
@@ -28,10 +28,10 @@ class Gloc(GlocPolicy):
         guarantee="d sqrt(T)/kappa", use_when="constant cost with a guarantee, and a small bound of ||theta*||",
     )  # fmt: skip
 
-    exploration: NonNegative | None = 3.0
+    exploration: NonNegative = 3.0
 
     @staticmethod
     def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
         """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        score_with_bonus(arms, theta_hat_of(state, dim), factor_of(state, dim), width(state, settings, dim), out)
+        score_with_bonus(arms, theta_hat_of(state, dim), factor_of(state, dim), settings.exploration, out)

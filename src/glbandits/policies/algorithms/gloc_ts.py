@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.policies.contract import PolicyInfo
-from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of, width
+from glbandits.policies.shared.gloc_policy import GlocPolicy, factor_of, theta_hat_of
 
 
 class GlocTs(GlocPolicy):
@@ -30,5 +30,4 @@ class GlocTs(GlocPolicy):
     @staticmethod
     def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
         """Draw theta from its distribution."""
-        radius = width(state, settings, dim)
-        return draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng)
+        return draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), settings.exploration, rng)

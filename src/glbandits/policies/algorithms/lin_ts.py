@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.policies.contract import Grid, PolicyInfo
-from glbandits.policies.shared.linear_policy import LinearPolicy, width
+from glbandits.policies.shared.linear_policy import LinearPolicy
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
@@ -37,5 +37,4 @@ class LinTs(LinearPolicy):
     @staticmethod
     def theta(state: Floats, settings: Any, dim: int, draw: int, rng: Generator) -> Floats:
         """Draw theta from its posterior."""
-        v = width(state, settings, dim)
-        return draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng)
+        return draw_with_precision(mean_of(state, dim), factor_of(state, dim), settings.exploration, rng)

@@ -9,7 +9,7 @@ from glbandits.common.arrays import Floats
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
 from glbandits.policies.contract import Grid, PolicyInfo
-from glbandits.policies.shared.linear_policy import LinearPolicy, width
+from glbandits.policies.shared.linear_policy import LinearPolicy
 from glbandits.policies.shared.posterior_policy import factor_of, mean_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
@@ -37,4 +37,4 @@ class LinUcb(LinearPolicy):
     def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
         """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        score_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), width(state, settings, dim), out)
+        score_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), settings.exploration, out)

@@ -1,7 +1,7 @@
 """Disjoint LinUCB: a separate theta for each arm (Li, Chu, Langford and Schapire, 2010)."""
 
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,6 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import add_scaled, copy_to, dot, square_matrix
 from glbandits.policies.contract import (
-    Bounds,
     Grid,
     NonNegative,
     Policy,
@@ -22,7 +21,6 @@ from glbandits.policies.contract import (
     Positive,
     PositiveInt,
     StateLayout,
-    derived,
 )
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
@@ -66,9 +64,8 @@ class LinUcbDisjoint(Policy):
 
     Args:
         context_dim: c, the number of features of a block. The total number of features must be a multiple of c.
-        exploration: alpha. None uses the theory's 1 + sqrt(log(2/delta)/2).
+        exploration: alpha.
         prior_precision: the initial V_a is this times I.
-        failure: delta. Used by the theory's alpha only.
 
     >>> from glbandits import Bandit, LinUcbDisjoint, disjoint_arms
     >>> bandit = Bandit(LinUcbDisjoint(context_dim=2), dim=6, seed=1)
@@ -87,14 +84,8 @@ class LinUcbDisjoint(Policy):
     )  # fmt: skip
 
     context_dim: PositiveInt = 1
-    exploration: NonNegative | None = 1.0
+    exploration: NonNegative = 1.0
     prior_precision: Positive = 1.0
-    failure: Annotated[float, Bounds(above=0, at_most=1)] = 0.05
-
-    @derived
-    def alpha(self, dim: int) -> float:
-        """The scale of the bonus."""
-        return 1.0 + math.sqrt(0.5 * math.log(2.0 / self.failure)) if self.exploration is None else self.exploration
 
     def init(self, dim: int) -> Floats:
         """Return the initial state. Raises InvalidInput if dim is not a multiple of context_dim."""
@@ -132,7 +123,7 @@ class LinUcbDisjoint(Policy):
                     forward(R, x)
                     variances[a] += dot(x, x)
         for a in range(K):
-            out[a] = scores[a] + settings.alpha * math.sqrt(variances[a])
+            out[a] = scores[a] + settings.exploration * math.sqrt(variances[a])
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

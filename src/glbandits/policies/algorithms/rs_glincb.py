@@ -6,16 +6,25 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import inverse_norm, log_determinant, rank_one_update
 from glbandits.maths.fitting.fit_in_ball import fit_in_ball
 from glbandits.maths.fitting.observation_history import labelled, remember, rows_labelled
-from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to, dot, point_mass
-from glbandits.policies.contract import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
-from glbandits.policies.shared.shared_settings import EXPLORATIONS, ExplorationSettings
+from glbandits.policies.contract import (
+    AnyLink,
+    Bounds,
+    Grid,
+    NonNegative,
+    Policy,
+    PolicyInfo,
+    Positive,
+    StateLayout,
+    derived,
+)
+from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
 LAYOUT = StateLayout()
 theta_warm_of, theta_of = LAYOUT.vector("theta_warm"), LAYOUT.vector("theta")
@@ -27,7 +36,7 @@ WARM_UP_SET, OTHERS = 0.0, 1.0
 """Labels of the observations in the history."""
 
 
-class RsGlincb(ExplorationSettings):
+class RsGlincb(Policy):
     """A UCB rule that refits theta only when det H has doubled since the last fit.
 
     1. If an arm has ||x||^2_{V^-1} above a threshold, pull the arm with the largest one. Its reward joins the warm-up
@@ -43,14 +52,14 @@ class RsGlincb(ExplorationSettings):
 
     Args:
         link: mu, any link; the theory is for rewards in [0, 1].
-        exploration: c. None uses the paper's constants for this and the next three settings.
+        exploration: c.
         elimination: b.
         threshold: the threshold of the squared norm in line 1.
         prior_precision: the initial V and H are this times I. It is also the ridge penalty of the fits.
         growth: the factor of det H that triggers a switch in line 3.
         bound: S. Both estimates are constrained to ||theta|| <= S.
-        horizon: T. Used by the paper's constants only.
-        failure: delta. Used by the paper's constants only.
+
+    The paper's constants explore far too much: docs/theory/rs-glincb.md has them.
 
     >>> from glbandits import Bandit, RsGlincb
     >>> bandit = Bandit(RsGlincb(exploration=0.0), dim=1, seed=1)
@@ -68,56 +77,12 @@ class RsGlincb(ExplorationSettings):
     )  # fmt: skip
 
     link: AnyLink = "logistic"
-    exploration: NonNegative | None = 2.0
+    exploration: NonNegative = 2.0
     elimination: NonNegative = 2.0
     threshold: Positive = 1.0
     prior_precision: Positive = 1.0
     growth: Annotated[float, Bounds(above=1)] = 2.0
     bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0
-    horizon: Annotated[int, Bounds(at_least=2)] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.exploration is None:
-            self.theory(1)
-
-    def theory(self, dim: int) -> tuple[float, float, float]:
-        """Return d log(T/delta), gamma and kappa of the paper, for rewards in [0, 1]."""
-        link = find_link(self.link)
-        if self.horizon is None or link.highest_reward - link.lowest_reward > 1.0:
-            raise InvalidInput(
-                "exploration=None uses the width from the theory, which needs a horizon and a link for rewards in "
-                f"[0, 1]; got horizon={self.horizon} and {link}"
-            )
-        log = dim * math.log(self.horizon / self.failure)
-        least, _ = slope_range(link, self.bound)
-        return log, 25.0 * self.bound * math.sqrt(log), 1.0 / least
-
-    @derived
-    def c(self, dim: int) -> float:
-        """The scale of the bonus."""
-        return self.exploration if self.exploration is not None else 150.0 * math.sqrt(self.theory(dim)[0])
-
-    @derived
-    def b(self, dim: int) -> float:
-        """The scale of the intervals by which arms are eliminated."""
-        if self.exploration is not None:
-            return self.elimination
-        _, gamma, kappa = self.theory(dim)
-        return gamma * math.sqrt(kappa)
-
-    @derived
-    def largest_known(self, dim: int) -> float:
-        """The threshold of line 1."""
-        if self.exploration is not None:
-            return self.threshold
-        _, gamma, kappa = self.theory(dim)
-        return 1.0 / (gamma * gamma * kappa)
-
-    @derived
-    def precision(self, dim: int) -> float:
-        """The initial V and H are this times I. Also the ridge penalty of the fits."""
-        return self.prior_precision if self.exploration is not None else self.theory(dim)[0]
 
     @derived
     def log_growth(self, dim: int) -> float:
@@ -125,7 +90,7 @@ class RsGlincb(ExplorationSettings):
         return math.log(self.growth)
 
     def init(self, dim: int) -> Floats:
-        precision = self.precision(dim)
+        precision = self.prior_precision
         return LAYOUT.allocate(dim, V=precision, H=precision, H_played=precision)
 
     @staticmethod
@@ -142,7 +107,7 @@ class RsGlincb(ExplorationSettings):
         """Add the reward to its set, and refit the estimate of the set if that is due."""
         dim = x.shape[0]
         length = inverse_norm(V_of(state, dim), x, np.empty(dim))
-        to_warm_up = length * length >= settings.largest_known
+        to_warm_up = length * length >= settings.threshold
         label = WARM_UP_SET if to_warm_up else OTHERS
         state = remember(state, history_at(dim), labelled(x, label), reward)
         H_now, H_then = H_of(state, dim), H_played_of(state, dim)
@@ -153,7 +118,7 @@ class RsGlincb(ExplorationSettings):
         switch = log_determinant(H_now) - log_determinant(H_then) > settings.log_growth
         if to_warm_up or switch:
             theta = theta_warm_of(state, dim) if to_warm_up else theta_of(state, dim)
-            rows, ridge = rows_labelled(state, history_at(dim), dim, label, label), settings.precision
+            rows, ridge = rows_labelled(state, history_at(dim), dim, label, label), settings.prior_precision
             copy_to(theta, fit_in_ball(rows.features, rows.rewards, rows.counts, ridge, settings.bound, theta, link))
         if switch:
             for i in range(dim):
@@ -171,15 +136,15 @@ def arm_by_lines(state: Floats, settings: Any, arms: Floats) -> int:
         score, length = score_and_norm(arms, a, theta_warm, V, scratch)
         if length > largest:
             widest, largest = a, length
-        upper[a] = score + settings.b * length
-        best_lower = max(best_lower, score - settings.b * length)
-    if largest * largest >= settings.largest_known:
+        upper[a] = score + settings.elimination * length
+        best_lower = max(best_lower, score - settings.elimination * length)
+    if largest * largest >= settings.threshold:
         return widest
     H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
     for a in range(K):
         if upper[a] >= best_lower:
             score, length = score_and_norm(arms, a, theta, H, scratch)
-            score += settings.c * length
+            score += settings.exploration * length
             if score > best_score:
                 best, best_score = a, score
     return best

@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import inverse_norm, rank_one_update
 from glbandits.maths.fitting.observation_history import (
@@ -17,11 +16,11 @@ from glbandits.maths.fitting.observation_history import (
     rows_labelled,
 )
 from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
-from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to, point_mass, uniform_mass
-from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, PositiveInt, StateLayout, derived
+from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, StateLayout, derived
 from glbandits.policies.shared.mle_policy import MlePolicy
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
 
@@ -50,11 +49,8 @@ class SupCbGlm(MlePolicy):
 
     O(K d^2 log T) to choose. O(t d) to learn, because only the stage of the reward is refitted.
 
-    The settings are those of `MlePolicy`. exploration is alpha. None uses the theory's (3 R/kappa) sqrt(2 log(T
-    K/delta)), which needs `arms`. horizon is T, which sets the number of stages; more than T rounds are allowed.
-
-    Args:
-        arms: K, the largest number of arms in a round. Used by the theory's alpha only.
+    The settings are those of `MlePolicy`. exploration is alpha. horizon is T, which sets the number of stages; more
+    than T rounds are allowed.
 
     >>> from glbandits import Bandit, SupCbGlm
     >>> bandit = Bandit(SupCbGlm(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -73,22 +69,8 @@ class SupCbGlm(MlePolicy):
         use_when="the best proven rate in K and d is wanted; its regret in practice is high",
     )  # fmt: skip
 
-    exploration: NonNegative | None = 1.0
+    exploration: NonNegative = 1.0
     horizon: Annotated[int, Bounds(at_least=2)] = 10_000
-    arms: PositiveInt | None = None
-
-    @derived
-    def scale(self, dim: int) -> float:
-        """The scale alpha of the widths."""
-        if self.exploration is not None:
-            return self.exploration
-        if self.arms is None:
-            raise InvalidInput(
-                "exploration=None uses the width from the theory, which needs arms, the largest number of arms in a "
-                "round; got none"
-            )
-        kappa, _ = slope_range(find_link(self.link), self.bound + 1.0)
-        return 3.0 * self.noise / kappa * math.sqrt(2.0 * math.log(self.horizon * self.arms / self.failure))
 
     @derived
     def stages(self, dim: int) -> int:
@@ -169,7 +151,7 @@ def arm_by_stages(state: Floats, settings: Any, arms: Floats) -> int:
         for a in range(K):
             if left[a] > 0.0:
                 means[a], length = score_and_norm(arms, a, theta, V, scratch)
-                w = settings.scale * length
+                w = settings.exploration * length
                 if means[a] > best_mean:
                     best, best_mean = a, means[a]
                 if w > largest:
@@ -191,7 +173,7 @@ def stage_of_reward(state: Floats, settings: Any, x: Floats) -> int:
     scratch = np.empty(dim)
     for s in range(1, int(settings.stages) + 1):
         limit *= 0.5
-        if settings.scale * inverse_norm(factor_of(stage_of(state, dim, s), dim), x, scratch) > limit:
+        if settings.exploration * inverse_norm(factor_of(stage_of(state, dim, s), dim), x, scratch) > limit:
             return s
     return 0
 

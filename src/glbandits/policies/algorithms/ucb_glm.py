@@ -6,7 +6,7 @@ from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.cholesky import rank_one_update
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.posteriors.gaussian_posterior import score_with_bonus
-from glbandits.policies.contract import Grid, NonNegative, PolicyInfo, derived
+from glbandits.policies.contract import Grid, NonNegative, PolicyInfo
 from glbandits.policies.shared.mle_policy import MlePolicy, factor_of, remember_and_fit, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
 
@@ -35,18 +35,13 @@ class UcbGlm(MlePolicy):
         use_when="a deterministic rule, if there is time for an exact fit each round",
     )  # fmt: skip
 
-    exploration: NonNegative | None = 3.0
-
-    @derived
-    def scale(self, dim: int) -> float:
-        """The scale alpha. The theory's is `mle_width`, because the norm of V is not weighted."""
-        return self.exploration if self.exploration is not None else self.mle_width(self.link, dim, self.horizon)
+    exploration: NonNegative = 3.0
 
     @staticmethod
     def index(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> None:
         """Write the upper confidence bound of each arm."""
         dim = arms.shape[1]
-        score_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, out)
+        score_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), settings.exploration, out)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

@@ -19,12 +19,13 @@ from glbandits.policies.contract import (
     Bounds,
     NonNegative,
     NonNegativeInt,
+    Policy,
     Positive,
     PositiveInt,
     StateLayout,
     derived,
 )
-from glbandits.policies.shared.shared_settings import ExplorationSettingsWithNoise, warm_up_length
+from glbandits.policies.shared.shared_settings import warm_up_length
 
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
@@ -37,7 +38,7 @@ memory_of = LAYOUT.array("memory", MEMORY_SIZE)
 history_at = LAYOUT.history()
 
 
-class MlePolicy(ExplorationSettingsWithNoise):
+class MlePolicy(Policy):
     """A policy that refits theta to all rewards after each one, and maintains a d x d matrix.
 
     The matrix is the Hessian; a subclass may maintain another one. O(t d) to learn, because each fit starts at the last
@@ -46,47 +47,24 @@ class MlePolicy(ExplorationSettingsWithNoise):
 
     Args:
         link: mu, any link.
-        exploration: the scale of the policy's bonus or draw. None uses the theory's, which needs a horizon.
+        exploration: the scale of the policy's bonus or draw.
         warm_up_factor: C in tau = floor(C max(log T, d)), the number of random pulls before the first fit. Without a
             horizon, tau = floor(C d).
         warm_up: tau itself, instead of warm_up_factor.
         horizon: T, if it is known.
         ridge: the ridge penalty of the fit; the papers have 0.
         prior_precision: the initial matrix is this times I; 1e-6 in published code.
-        bound: S, an upper bound of ||theta*||. Used by the theory's scale only.
-        noise: R, the sub-Gaussian parameter of the rewards. Used by the theory's scale only.
-        failure: delta, the probability that the theory's width is too small. Used by the theory's scale only.
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
 
     link: AnyLink = "logistic"
+    exploration: NonNegative = 1.0
     warm_up_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 1.0
     warm_up: NonNegativeInt | None = None
     horizon: PositiveInt | None = None
     ridge: NonNegative = 0.0
     prior_precision: Positive = 1e-6
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.scale(1)
-
-    @derived
-    def scale(self, dim: int) -> float:
-        """The scale of the bonus or draw. The theory's is for a norm weighted by the link's slope."""
-        if self.exploration is not None:
-            return self.exploration
-        return self.weighted_width(self.link, dim, self.horizon)
-
-    @derived
-    def precision(self, dim: int) -> float:
-        """The initial matrix is this times I."""
-        return self.prior_precision
-
-    @derived
-    def fit_ridge(self, dim: int) -> float:
-        """The ridge penalty of the fit."""
-        return self.ridge
 
     @derived
     def tau(self, dim: int) -> int:
@@ -97,7 +75,7 @@ class MlePolicy(ExplorationSettingsWithNoise):
         return self.tau(dim)
 
     def init(self, dim: int) -> Floats:
-        return self.layout.allocate(dim, factor=self.precision(dim))
+        return self.layout.allocate(dim, factor=self.prior_precision)
 
     @staticmethod
     def random_share(state: Floats, settings: Any) -> float:
@@ -110,7 +88,7 @@ class MlePolicy(ExplorationSettingsWithNoise):
         state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
         if state[LEARNED] >= settings.tau:
             rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
-            hessian_factor(factor_of(state, dim), rows.features, rows.counts, settings.precision, theta, link)
+            hessian_factor(factor_of(state, dim), rows.features, rows.counts, settings.prior_precision, theta, link)
         return state
 
 
@@ -126,5 +104,5 @@ def remember_and_fit(state: Floats, settings: Any, x: Floats, reward: float, lin
     if state[LEARNED] >= settings.tau:
         rows, theta, memory = history(state, history_at(dim), dim), theta_of(state, dim), memory_of(state, dim)
         absorb(theta, memory, x, reward, link)
-        refit(rows.features, rows.rewards, rows.counts, settings.fit_ridge, np.zeros(dim), False, theta, memory, link)
+        refit(rows.features, rows.rewards, rows.counts, settings.ridge, np.zeros(dim), False, theta, memory, link)
     return state
