@@ -32,6 +32,7 @@ Array = TypeVar("Array")
 VECTOR = types.float64[::1]
 """A contiguous vector that compiled code may change."""
 OPTIONAL_VECTOR: Any = types.Optional(VECTOR)  # type: ignore[no-untyped-call]
+MATRIX = types.float64[:, ::1]
 READ_VECTOR = types.Array(types.float64, 1, "C", readonly=True)
 READ_MATRIX = types.Array(types.float64, 2, "C", readonly=True)
 READ_CUBE = types.Array(types.float64, 3, "C", readonly=True)

@@ -8,9 +8,11 @@ faster from some hundred dimensions on, but NumPy and Numba call different build
 import math
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import MATRIX, READ_VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.vectors import copy_to, dot, norm
 
 ROUNDING = 1e-6
@@ -28,7 +30,7 @@ def add_outer(A: Floats, weight: float, x: Floats) -> None:
             A[i, j] += scaled * x[j]
 
 
-@jittable
+@shared(types.boolean(MATRIX, types.float64, READ_VECTOR))
 def factorise(A: Floats, ridge: float, least: Floats) -> bool:
     """Overwrite the upper triangle of A with its factor R. Returns False if A is singular.
 

@@ -6,13 +6,15 @@ a slice of a row takes 20 to 30 ns, longer than its product at d=6.
 """
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import MATRIX, READ_MATRIX, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.vectors import dot_row
 
 
-@jittable
+@shared(types.void(VECTOR, READ_MATRIX, READ_VECTOR))
 def set_scores(scores: Floats, X: Floats, theta: Floats) -> None:
     """Write X theta into scores. O(n d)."""
     n, dim = X.shape
@@ -62,7 +64,7 @@ def best_arm(arms: Floats, theta: Floats) -> int:
     return best
 
 
-@jittable
+@shared(types.void(VECTOR, READ_VECTOR, READ_MATRIX))
 def add_rows(target: Floats, scales: Floats, X: Floats) -> None:
     """Compute target += X' scales, in place. O(n d)."""
     n, dim = X.shape
@@ -77,7 +79,7 @@ def add_rows(target: Floats, scales: Floats, X: Floats) -> None:
             target[i] += c0 * X[s, i]
 
 
-@jittable
+@shared(types.void(MATRIX, READ_VECTOR, READ_MATRIX, types.float64))
 def set_gram(A: Floats, scales: Floats, X: Floats, ridge: float) -> None:
     """Overwrite A with X' diag(scales) X + ridge I, in the upper triangle and zeros below it.
 

@@ -20,7 +20,7 @@ import numpy as np
 from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.numba_support import MATRIX, READ_MATRIX, READ_VECTOR, VECTOR, jittable
 from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
@@ -79,81 +79,91 @@ def fit_or_diverge(
     diverged: Floats,
     link: LinkFunctions,
 ) -> Fit:
-    """As `fit` with any centre, by Newton steps that are halved until the objective decreases.
+    """As `fit` with any centre, by Newton's method from up to three points.
 
     The centre is the mean of a normal prior with precision ridge. If there is no minimum without a ridge, writes to
     `diverged` the theta at which Newton's method stopped.
     """
-    samples, dim = features.shape
-    theta, converged, used = start.copy(), False, ridge
-    scores, score_steps = np.empty(samples), np.empty(samples)
-    residuals, curvature = np.empty(samples), np.empty(samples)
-    gradient, step, there, there_scores = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(samples)
-    threshold = np.empty(dim)
-    gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
-    hessian = np.empty((dim, dim) if samples >= dim else (0, 0))
-    least = least_curvature(features, weights, link)
+    theta, used, converged = start.copy(), ridge, False
     # At a distant start the curvature may vanish although there is a minimum. So the second attempt starts at the
     # centre. The third has the ridge RIDGE_WITHOUT_MLE if none was requested.
-    for attempt in range(3):
+    for attempt in range(3 if ridge == 0.0 else 2):
         if attempt > 0:
             copy_to(diverged, theta)
             copy_to(theta, centre)
-            used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
-        set_scores(scores, features, theta)
-        value, slope, size = objective(scores, theta, rewards, weights, used, centre, link), -np.inf, 1.0
-        halvings = 0
-        for _ in range(MAX_ITERATIONS):
-            for i in range(dim):
-                gradient[i] = used * (theta[i] - centre[i])
-            for s in range(samples):
-                residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
-                curvature[s] = weights[s] * link.slope(scores[s])
-            add_rows(gradient, residuals, features)
-            if samples >= dim:
-                set_gram(hessian, curvature, features, used)
-                for i in range(dim):
-                    threshold[i] = max(least[i], SINGULAR * hessian[i, i])
-                    step[i] = -gradient[i]
-                solvable = factorise(hessian, used, threshold)
-                if solvable:
-                    solve_factorised(hessian, step)
-            else:
-                solvable = step_in_sample_space(features, gram, scores, residuals, curvature, used, centre, theta, step)
-            if not solvable:
-                slope = -np.inf
-                break
-            set_scores(score_steps, features, step)
-            slope = dot(gradient, step)
-            small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
-            # -slope / 2 is the distance of the objective to its minimum, if it is nearly quadratic here.
-            converged = small_step and -slope <= TOLERANCE * (1.0 + abs(value))
-            if converged:
-                add_scaled(theta, 1.0, step)
-                break
-            # Take the first of 1, 1/2, 1/4, ... of the step that decreases the objective enough (Armijo).
-            size = 1.0
-            while size > 1e-60:
-                for i in range(dim):
-                    there[i] = theta[i] + size * step[i]
-                for s in range(samples):
-                    there_scores[s] = scores[s] + size * score_steps[s]
-                there_value = objective(there_scores, there, rewards, weights, used, centre, link)
-                # The last term allows for rounding errors of the objective near its minimum.
-                if there_value <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
-                    break
-                halvings += 1
-                size = 0.5 * size if halvings < MAX_HALVINGS else 0.0
-            if size <= 1e-60:
-                break
-            value = there_value
-            copy_to(theta, there)
-            set_scores(scores, features, theta)  # not by sums of steps, which accumulate rounding errors
-        # If means are 0 or 1 up to rounding, scores do not converge, but with a ridge the objective does.
-        converged = converged or (used > 0.0 and size > 1e-60 and -slope <= 1e-12 * (1.0 + abs(value)))
+        if attempt == 2:
+            used = RIDGE_WITHOUT_MLE
+        converged = minimise(features, rewards, weights, used, centre, theta, link)
         if converged:
             break
     return Fit(theta, converged, used)
+
+
+@jittable
+def minimise(
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    theta: Floats,
+    link: LinkFunctions,
+) -> bool:
+    """Take Newton steps from theta, in place, each halved until the objective decreases.
+
+    Returns False if the Hessian is singular, or if no step decreases the objective, or after MAX_ITERATIONS.
+    """
+    samples, dim = features.shape
+    scores, score_steps, there_scores = np.empty(samples), np.empty(samples), np.empty(samples)
+    residuals, curvature = np.empty(samples), np.empty(samples)
+    gradient, step, there, least = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(dim)
+    square = np.empty((min(samples, dim), min(samples, dim)))  # the Hessian, or XX' of fewer samples than features
+    if samples >= dim:
+        set_least_curvature(least, features, weights, link)
+    else:
+        set_gram_of_samples(square, features)
+    set_scores(scores, features, theta)
+    value, slope, halvings = objective(scores, theta, rewards, weights, ridge, centre, link), -np.inf, 0
+    for _ in range(MAX_ITERATIONS):
+        for i in range(dim):
+            gradient[i] = ridge * (theta[i] - centre[i])
+        for s in range(samples):
+            residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
+            curvature[s] = weights[s] * link.slope(scores[s])
+        add_rows(gradient, residuals, features)
+        if samples >= dim:
+            solvable = step_in_feature_space(features, curvature, ridge, least, gradient, square, step)
+        else:
+            solvable = step_in_sample_space(features, square, scores, residuals, curvature, ridge, centre, theta, step)
+        if not solvable:
+            return False
+        set_scores(score_steps, features, step)
+        slope = dot(gradient, step)
+        small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
+        # -slope / 2 is the distance of the objective to its minimum, if it is nearly quadratic here.
+        if small_step and -slope <= TOLERANCE * (1.0 + abs(value)):
+            add_scaled(theta, 1.0, step)
+            return True
+        # Take the first of 1, 1/2, 1/4, ... of the step that decreases the objective enough (Armijo).
+        size = 1.0
+        while size > 1e-60:
+            for i in range(dim):
+                there[i] = theta[i] + size * step[i]
+            for s in range(samples):
+                there_scores[s] = scores[s] + size * score_steps[s]
+            there_value = objective(there_scores, there, rewards, weights, ridge, centre, link)
+            # The last term allows for rounding errors of the objective near its minimum.
+            if there_value <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
+                break
+            halvings += 1
+            size = 0.5 * size if halvings < MAX_HALVINGS else 0.0
+        if size <= 1e-60:
+            return False
+        value = there_value
+        copy_to(theta, there)
+        set_scores(scores, features, theta)  # not by sums of steps, which accumulate rounding errors
+    # If means are 0 or 1 up to rounding, scores do not converge, but with a ridge the objective does.
+    return ridge > 0.0 and -slope <= 1e-12 * (1.0 + abs(value))
 
 
 @jittable
@@ -177,20 +187,21 @@ def objective(
 
 
 @jittable
-def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> Floats:
-    """For each feature, the curvature below which it counts as zero.
+def set_least_curvature(least: Floats, features: Floats, weights: Floats, link: LinkFunctions) -> None:
+    """Write for each feature the curvature below which it counts as zero.
 
     It is a share of the curvature at theta = 0. On separable data all scores diverge to where the mean is flat, and the
     curvature vanishes.
     """
-    least = np.zeros(features.shape[1])
+    steepness = link.slope(0.0)
+    for i in range(features.shape[1]):
+        least[i] = 0.0
     for s in range(features.shape[0]):
         for i in range(features.shape[1]):
-            least[i] += SINGULAR * weights[s] * link.slope(0.0) * (features[s, i] * features[s, i])
-    return least
+            least[i] += SINGULAR * weights[s] * steepness * (features[s, i] * features[s, i])
 
 
-@jittable
+@shared(types.boolean(MATRIX, READ_MATRIX, READ_VECTOR, types.float64, READ_VECTOR))
 def hessian_factor(
     R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
 ) -> bool:
@@ -208,7 +219,37 @@ def hessian_factor(
     return factorise(R, ridge, threshold)
 
 
-@jittable
+@shared(types.boolean(READ_MATRIX, READ_VECTOR, types.float64, READ_VECTOR, READ_VECTOR, MATRIX, VECTOR))
+def step_in_feature_space(
+    features: Floats,
+    curvature: Floats,
+    ridge: float,
+    least: Floats,
+    gradient: Floats,
+    hessian: Floats,
+    step: Floats,
+) -> bool:
+    """Write the Newton step, computed by a d x d factor, which overwrites `hessian`.
+
+    Returns False if a curvature is below `least` or lost in rounding errors, which never happens with a ridge.
+    """
+    dim = features.shape[1]
+    threshold = np.empty(dim)
+    set_gram(hessian, curvature, features, ridge)
+    for i in range(dim):
+        threshold[i] = max(least[i], SINGULAR * hessian[i, i])
+        step[i] = -gradient[i]
+    if not factorise(hessian, ridge, threshold):
+        return False
+    solve_factorised(hessian, step)
+    return True
+
+
+@shared(
+    types.boolean(
+        READ_MATRIX, READ_MATRIX, READ_VECTOR, READ_VECTOR, READ_VECTOR, types.float64, READ_VECTOR, READ_VECTOR, VECTOR
+    )
+)
 def step_in_sample_space(
     features: Floats,
     gram: Floats,
@@ -247,17 +288,14 @@ def step_in_sample_space(
 
 
 @jittable
-def gram_matrix(features: Floats) -> Floats:
-    """The upper triangle of XX'."""
-    samples = features.shape[0]
-    gram = np.empty((samples, samples))
-    for s in range(samples):
+def set_gram_of_samples(gram: Floats, features: Floats) -> None:
+    """Write the upper triangle of XX'."""
+    for s in range(features.shape[0]):
         for r in range(s + 1):
             total = 0.0
             for i in range(features.shape[1]):
                 total += features[s, i] * features[r, i]
             gram[r, s] = total
-    return gram
 
 
 @jittable

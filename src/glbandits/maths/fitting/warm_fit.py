@@ -21,7 +21,7 @@ from glbandits.common.arrays import Floats
 from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR, VECTOR, jittable
 from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import backward, forward, rank_one_update, solve_factorised
-from glbandits.maths.fitting.likelihood import STEEPEST, fit_or_diverge, hessian_factor, largest, least_curvature
+from glbandits.maths.fitting.likelihood import STEEPEST, fit_or_diverge, hessian_factor, largest, set_least_curvature
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.matrix_products import add_rows, set_scores
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm, square_matrix
@@ -102,23 +102,39 @@ def refit(
     The length of a step in the norm of R'R is its length in standard errors. The ratio of the lengths of two steps
     estimates the factor by which a step reduces the error.
     """
+    start = theta.copy()
+    if take_steps(features, rewards, counts, ridge, centre, perturbed, theta, memory, link):
+        return True
+    return fit_anew(features, rewards, counts, ridge, centre, perturbed, start, theta, memory, link)
+
+
+@jittable
+def take_steps(
+    features: Floats,
+    rewards: Floats,
+    counts: Floats,
+    ridge: float,
+    centre: Floats,
+    perturbed: bool,
+    theta: Floats,
+    memory: Floats,
+    link: LinkFunctions,
+) -> bool:
+    """Take steps with R until theta has converged. Returns False if R is of no use for this fit."""
     n, dim = features.shape
-    R, used = factor_in(memory, dim), float(memory[RIDGE_USED])
-    residuals, gradient, step = np.empty(n), np.empty(dim), np.empty(dim)
-    # The cost of a Hessian and its factor in passes over the rows, as measured at d = 6, 20 and 55.
-    refresh_cost = 1.0 + dim / 7.0 + dim * dim / (4.0 * n + 1.0)
-    # Whether steps with R are of use, and whether the last pass has computed R.
-    is_warm, is_fresh = memory[VALID] == 1.0 and memory[RIDGE] == ridge, False
-    last_length = float(memory[LAST_LENGTH])
-    if is_warm and used != ridge:
-        is_warm = not perturbed and (n < dim or memory[CONTRADICTED] == 0.0)
+    R, used, last_length = factor_in(memory, dim), float(memory[RIDGE_USED]), float(memory[LAST_LENGTH])
     if perturbed or not last_length > 0.0:
         last_length = np.inf
     memory[LAST_LENGTH] = 0.0
-    start = theta.copy()
+    if memory[VALID] != 1.0 or memory[RIDGE] != ridge:
+        return False
+    if used != ridge and (perturbed or (n >= dim and memory[CONTRADICTED] != 0.0)):
+        return False
+    # The cost of a Hessian and its factor in passes over the rows, as measured at d = 6, 20 and 55.
+    refresh_cost = 1.0 + dim / 7.0 + dim * dim / (4.0 * n + 1.0)
+    residuals, gradient, step = np.empty(n), np.empty(dim), np.empty(dim)
+    is_fresh = False  # whether the last pass has computed R
     for _ in range(MAX_PASSES):
-        if not is_warm:
-            break
         set_scores(residuals, features, theta)
         for s in range(n):
             residuals[s] = counts[s] * (rewards[s] - link.mean(residuals[s]))
@@ -126,7 +142,7 @@ def refit(
             gradient[i] = used * (centre[i] - theta[i])
         add_rows(gradient, residuals, features)
         if not largest(gradient) <= STEEPEST:
-            break
+            return False
         copy_to(step, gradient)
         forward(R, step)
         length = norm(step)
@@ -138,7 +154,7 @@ def refit(
                 refresh = math.log(TOLERANCE / length) < (1.0 + refresh_cost) * math.log(rate)
             if refresh:
                 if (slow and is_fresh) or not hessian_factor(R, features, counts, used, theta, link):
-                    break
+                    return False
                 memory[REFRESHES] += 1.0
                 copy_to(step, gradient)
                 forward(R, step)
@@ -150,13 +166,33 @@ def refit(
         if close or (slow and length <= TOLERANCE):  # the remaining error is rounding
             return True
         last_length = length
-    result = fit_or_diverge(features, rewards, counts, ridge, centre, start, gradient, link)
+    return False
+
+
+@jittable
+def fit_anew(
+    features: Floats,
+    rewards: Floats,
+    counts: Floats,
+    ridge: float,
+    centre: Floats,
+    perturbed: bool,
+    start: Floats,
+    theta: Floats,
+    memory: Floats,
+    link: LinkFunctions,
+) -> bool:
+    """Overwrite theta by Newton's method from a given start, and fill the memory. Returns whether it converged."""
+    n, dim = features.shape
+    R, direction = factor_in(memory, dim), np.empty(dim)
+    result = fit_or_diverge(features, rewards, counts, ridge, centre, start, direction, link)
     copy_to(theta, result.theta)
     if result.ridge != ridge and n >= dim:
-        small = 1e3 * largest(least_curvature(features, counts, link)) + 1e-300
-        hessian_factor(R, features, counts, small, gradient, link)
-        find_direction(features, rewards, gradient, R, link)
-        copy_to(memory[DIRECTION:], gradient)
+        least = np.empty(dim)
+        set_least_curvature(least, features, counts, link)
+        hessian_factor(R, features, counts, 1e3 * largest(least) + 1e-300, direction, link)
+        find_direction(features, rewards, direction, R, link)
+        copy_to(memory[DIRECTION:], direction)
     valid = hessian_factor(R, features, counts, result.ridge, theta, link) and result.converged
     memory[VALID] = 1.0 if valid else 0.0
     memory[CONTRADICTED] = 1.0 if n < dim or perturbed else 0.0

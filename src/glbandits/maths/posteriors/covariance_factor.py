@@ -8,10 +8,12 @@ the start of a row of F.
 """
 
 import numpy as np
+from numba import types
 from scipy.linalg import solve_triangular
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import MATRIX, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import eliminate
 
 LEAST_VARIANCE = 1e-280
@@ -103,7 +105,7 @@ def invert_triangle(F: Floats) -> None:
             F[j, m] -= row[m]
 
 
-@jittable
+@shared(types.void(MATRIX, types.float64))
 def to_precision(F: Floats, weight: float) -> None:
     """Overwrite the upper triangle of F with weight times the inverse of P. O(n^3)."""
     n = F.shape[0]
@@ -141,7 +143,7 @@ def factorise_precision(A: Floats, least: Floats) -> None:
         eliminate(A, k, max(A[k, k], least[k]), A[k, k] > rounding[k])
 
 
-@jittable
+@shared(types.void(MATRIX))
 def from_cholesky(R: Floats) -> None:
     """Overwrite R, the Cholesky factor of a precision matrix, with the factor F of its inverse. O(n^3)."""
     n = R.shape[0]

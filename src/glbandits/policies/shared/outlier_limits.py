@@ -12,8 +12,11 @@ are never limited.
 
 import math
 
+from numba import types
+
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.links import LinkFunctions
 from glbandits.policies.shared.posterior_state import (
     ALL_SQUARES,
@@ -76,7 +79,7 @@ def limit_features(state: Floats, x: Floats, values: Floats) -> bool:
     return found
 
 
-@jittable
+@shared(types.boolean(VECTOR, READ_VECTOR, VECTOR))
 def count_features(state: Floats, x: Floats, values: Floats) -> bool:
     """Count a reward and its features, which are written to `values` with outliers limited.
 

@@ -6,8 +6,9 @@ import numpy as np
 from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import READ_MATRIX, READ_ROWS, VECTOR, by_type, jittable
+from glbandits.compilation.numba_support import READ_MATRIX, READ_ROWS, VECTOR, by_type
 from glbandits.compilation.recipe import Recipe
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.arm_rows import as_arms
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix, gather
 from glbandits.maths.posteriors.covariance_factor import project
@@ -44,7 +45,7 @@ def _work(state: Floats, arms: Any, *_out: Floats) -> float:
     return 16.0 * arms[1].size if isinstance(arms, tuple) else float(len(arms) * min(state.size, arms.shape[1] ** 2))
 
 
-@jittable
+@shared(types.boolean(VECTOR, READ_MATRIX, VECTOR, VECTOR))
 def moments_of_fours(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> bool:
     """Compute the moments of at least four arms if P has one block. Returns whether an arm has an outlying feature.
 
@@ -80,7 +81,7 @@ def moments_of_fours(state: Floats, arms: Floats, levels: Floats, variances: Flo
     return has_outliers
 
 
-@jittable
+@shared(types.boolean(VECTOR, READ_MATRIX, VECTOR, VECTOR))
 def moments_of_blocks(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> bool:
     """Compute the moments for any number of arms and blocks. Returns whether an arm has an outlying feature.
 
@@ -113,7 +114,7 @@ def moments_of_blocks(state: Floats, arms: Floats, levels: Floats, variances: Fl
     return has_outliers
 
 
-@jittable
+@shared(types.void(VECTOR, READ_MATRIX, VECTOR, VECTOR))
 def correct_outlying_arms(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> None:
     """Compute the moments of arms with outlying features again, with these features limited."""
     K, dim = arms.shape

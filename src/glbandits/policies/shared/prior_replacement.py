@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import VECTOR, jittable
+from glbandits.compilation.numba_support import MATRIX, READ_VECTOR, VECTOR, jittable
 from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import forward, solve_factorised
 from glbandits.maths.posteriors.block_covariance import block_end, block_matrix
@@ -163,7 +163,7 @@ def invert_blocks(state: Floats, dim: int, factor: float) -> None:
         start = block_end(state, start)
 
 
-@jittable
+@shared(types.void(MATRIX, VECTOR, types.int64, READ_VECTOR, READ_VECTOR))
 def factorise_changed(D: Floats, state: Floats, start: int, change: Floats, least: Floats) -> None:
     """Add diag(change) to the precision D of the block at `start`, and overwrite it with its Cholesky factor.
 

@@ -12,11 +12,14 @@ Outlying features and rewards are limited (`outlier_limits`). `posterior_state` 
 """
 
 import math
+from typing import Any
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix, gather, scatter
 from glbandits.maths.posteriors.covariance_factor import condition, project, separate
@@ -43,6 +46,7 @@ from glbandits.policies.shared.posterior_state import (
     prior_of,
 )  # fmt: skip
 
+TWO_NUMBERS: Any = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
 FIRST_SCALE = 0.1
 """The prior scale before the evidence selects one. The score of a typical arm then has variance 10."""
 LARGEST_SHARE = 3.0
@@ -77,7 +81,7 @@ def is_bernoulli(link: Link) -> bool:
     return all(math.isclose(link.slope(z), link.mean(z) * (1.0 - link.mean(z)), rel_tol=1e-9) for z in (0.0, 1.0))
 
 
-@jittable
+@shared(types.void(VECTOR, READ_VECTOR))
 def init_feature_prior(state: Floats, x: Floats) -> None:
     """Set the prior of features that are present for the first time, in the units of their first value."""
     dim = x.shape[0]
@@ -148,7 +152,7 @@ def proximal_move(
     return pull, slope if slope * variance <= LARGEST_GAIN else LARGEST_GAIN / variance
 
 
-@jittable
+@shared(TWO_NUMBERS(VECTOR, READ_VECTOR, VECTOR))
 def project_blocks(state: Floats, x: Floats, projected: Floats) -> tuple[float, float]:
     """Write U'x of every block with features of x to `projected`, in the order of the features.
 
@@ -184,7 +188,7 @@ def record_residual(state: Floats, pull: float, slope: float, variance: float) -
     state[CURVATURE] += min(slope, 1e100)
 
 
-@jittable
+@shared(types.void(VECTOR, READ_VECTOR, VECTOR, types.float64, types.float64, types.float64))
 def learn_blocks(state: Floats, x: Floats, projected: Floats, pull: float, slope: float, constant: float) -> None:
     """Move the mean by pull Px, and update P, g and s for the curvature of a reward, block by block.
 
