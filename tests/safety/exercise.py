@@ -27,6 +27,7 @@ from glbandits.lab.environments.rounds import Rounds
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
+from glbandits.policies.contract.decisions import has_scores
 
 DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)
 ARMS = (1, 2, 3, 20, 200)
@@ -148,7 +149,7 @@ def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
     digest.update(matched.tobytes())
     keep = entry_point(matched_recipe, *keys).compiled()
     out.append(keep(state.copy(), *start, *log, ones, generator(2), matched, kept))
-    if policy.implementation(dim).rank is not None:
+    if has_scores(policy.implementation(dim)):
         payoffs = np.random.default_rng(3).random((2, rows, int(block.counts.max())))
         with_payoffs = ((block.rows, *payoffs), *log[1:])
         out.append(entry_point(all_recipe, *keys, True).compiled()(state.copy(), *start, *with_payoffs, True, matched))

@@ -19,7 +19,7 @@ from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY
 from glbandits.policies.contract import Coefficients
 from glbandits.policies.contract.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
-from glbandits.policies.contract.rules import NO_EXACT_FORM, check_has_scores
+from glbandits.policies.contract.decisions import NO_EXACT_FORM, check_has_scores, has_scores
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The first random stream for estimates of probabilities. It is separate, so that estimates change no decision."""
@@ -45,7 +45,7 @@ class Decider(Displayed):
         self._link = find_link(policy.link)
         self._is_sparse, self._inputs = form.is_sparse, Inputs(form.implementation(dim), self._link, dim)
         self._kind, self._choose = self._inputs.kind, self._inputs.choose
-        self._has_scores = form.implementation(dim).rank is not None
+        self._has_scores = has_scores(form.implementation(dim))
 
     @property
     def sparse(self) -> bool:

@@ -41,7 +41,6 @@ from glbandits.policies.contract.compiled_calls import (
     checked_bool,
     checked_state,
     policy_functions,
-    rank_function,
 )
 
 
@@ -88,7 +87,7 @@ def policy_recipe(
 
 def choose_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
     """The recipe of `choose`, with a check of the arms. With `payoffs` it takes arms, values and costs."""
-    policy_choose, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
+    policy_choose, _, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -108,7 +107,7 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
 
     Returns None if the state was changed in place.
     """
-    _, policy_learn, _, unpack, _ = policy_functions(policy)
+    _, policy_learn, _, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
 
@@ -128,7 +127,7 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
     """The recipe of a function that checks all rows, and then learns each of them."""
-    _, policy_learn, _, unpack, _ = policy_functions(policy)
+    _, policy_learn, _, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
 
@@ -155,7 +154,7 @@ def probabilities_recipe(policy: type[Policy], link: Link, payoffs: bool = False
 
     Returns False if there is no exact form.
     """
-    _, _, write, unpack, _ = policy_functions(policy, payoffs=payoffs)
+    _, _, write, _, unpack, _ = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -173,7 +172,7 @@ def rank_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Reci
 
     Returns NO_EXACT_FORM if there is no exact probability.
     """
-    unpack, policy_rank = policy_functions(policy).unpack, rank_function(policy)
+    _, _, _, policy_rank, unpack, _ = policy_functions(policy)
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

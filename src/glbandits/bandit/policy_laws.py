@@ -23,6 +23,8 @@ from glbandits.compilation.entry_point import compile_mode
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy, declared_settings, rebuild, settings_of
+from glbandits.policies.contract.compiled_calls import policy_functions
+from glbandits.policies.contract.decisions import has_scores
 from glbandits.policies.contract.policy_checks import called, check_is_policy, random_source_of
 
 DRAWS = 2000
@@ -98,9 +100,9 @@ def same_seed_same_choices(subject: Subject) -> None:
 
 def random_numbers_come_from_rng(subject: Subject) -> None:
     """No function of the policy uses np.random, random, secrets or a clock, even in code that trials do not reach."""
-    kind = subject.form.implementation(subject.dim)
+    functions = policy_functions(subject.form.implementation(subject.dim))
     for name in ("choose", "learn", "probabilities"):
-        function = getattr(kind, name)
+        function = getattr(functions, name)
         for reached in (function, *digest_of_code(function).functions):
             source = random_source_of(reached)
             if source is not None:
@@ -253,7 +255,7 @@ def probabilities_match_choices(subject: Subject) -> None:
 
 def rankings_begin_with_choices(subject: Subject) -> None:
     """The first arm of a ranking is the arm that `choose` would return. Not tested if the policy has no scores."""
-    if subject.form.implementation(subject.dim).rank is None:
+    if not has_scores(subject.form.implementation(subject.dim)):
         return
     bandit = subject.bandit()
     for arms, reward in subject.trial():

@@ -20,6 +20,7 @@ from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.algorithms.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, argmax_with_bonus, bonus
 from glbandits.policies.contract import unpacker
+from glbandits.policies.contract.decisions import decisions_of
 from glbandits.policies.shared.posterior_state import (
     COUNT,
     CURVATURE,
@@ -174,7 +175,7 @@ def test_variances_that_differ_by_rounding_give_consistent_choices() -> None:
         variance = rng.uniform(0.5, 2.0)
         P = state[blocks_at(2) + 3 :].reshape(2, 2)
         P[0, 0], P[1, 1] = variance, variance * (1.0 + 2.0**-51)
-        kind.probabilities(state, settings, arms, functions_of_link, probabilities)
+        decisions_of(kind).probabilities(state, settings, arms, functions_of_link, probabilities)
         chosen = kind.choose(state, settings, arms, generator(1), functions_of_link)
         assert probabilities[chosen] == 1.0
 

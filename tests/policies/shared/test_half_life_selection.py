@@ -59,7 +59,7 @@ def test_main_copy_decides_and_gives_the_coefficients() -> None:
     policy, data = Optimist(half_life="auto"), rewards_of(np.array([1.0, -1.0]), 60, seed=3)
     bandit = Bandit(policy, dim=2)
     bandit.learn_batch(*data)
-    _, _, probabilities, unpack, _ = policy_functions(policy.implementation(2))
+    _, _, probabilities, _, unpack, _ = policy_functions(policy.implementation(2))
     out = np.empty(3)
     for i in range(COPIES):
         state = with_copy(bandit.state, 0, copy_of(bandit.state, i))
@@ -138,6 +138,6 @@ def test_auto_survives_saving_and_the_command_line(tmp_path: Path) -> None:
 def test_learning_uses_no_random_numbers() -> None:
     policy, rng = Optimist(half_life="auto"), generator(1)
     before = rng.copy()
-    _, learn, _, unpack, _ = policy_functions(policy.implementation(2))
+    _, learn, _, _, unpack, _ = policy_functions(policy.implementation(2))
     learn(policy.init(2), unpack(policy.packed_settings(2)), np.ones(2), 1.0, rng, LOGISTIC)
     np.testing.assert_array_equal(rng, before)

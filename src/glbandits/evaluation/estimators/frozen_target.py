@@ -22,7 +22,7 @@ from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, policy_functions
-from glbandits.policies.contract.rules import check_has_scores
+from glbandits.policies.contract.decisions import check_has_scores
 from glbandits.policies.sparse_forms import sparse_form
 
 OPEN_WITH_MAP = "Open the log with open_log(..., features=bandit.features)"
@@ -96,7 +96,7 @@ def frozen_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Re
     The arms of row i are the rows of `arms` from `starts[i]` on, as many as `counts[i]`. The function returns whether
     the probabilities are exact. If not, each row has a 1 for one drawn arm. With `payoffs` it chooses by payoff.
     """
-    choose, _, probabilities, unpack, name = policy_functions(policy, payoffs=payoffs)
+    choose, _, probabilities, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

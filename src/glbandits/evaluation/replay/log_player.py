@@ -22,8 +22,8 @@ from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import EpsilonGreedy, Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
+from glbandits.policies.contract.decisions import check_has_scores
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
-from glbandits.policies.contract.rules import check_has_scores
 from glbandits.policies.parsing import as_policy, split_policy
 from glbandits.policies.sparse_forms import sparse_form
 

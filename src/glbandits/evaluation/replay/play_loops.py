@@ -27,7 +27,7 @@ def matched_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> R
     A row is matched if the policy chooses the logged arm. A matched row is kept, and learned, with probability `keep`,
     by the generator `keeping`. The loop writes 1 or 0 for each row to `matched` and to `kept`.
     """
-    choose, learn, _, unpack, name = policy_functions(policy, payoffs=payoffs)
+    choose, learn, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -75,7 +75,7 @@ def all_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recip
     The loop writes to `given` the probability that the policy, before it learned the row, gave to the logged arm: the
     exact probability if `exact` is true and the policy has one, else 1 or 0 for a decision that agrees or not.
     """
-    choose, learn, probabilities, unpack, name = policy_functions(policy, payoffs=payoffs)
+    choose, learn, probabilities, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

@@ -45,7 +45,7 @@ def play_recipe(policy: type[Policy], link: Link, noise: Noise, payoffs: bool = 
     of each round to `choices`, and the cumulative regret to `regret`. The regret starts at `regret_before`. With
     `payoffs`, `arms` are a tuple of the arms, their values and their costs.
     """
-    choose, learn, _, unpack, name = policy_functions(policy, payoffs=payoffs)
+    choose, learn, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     reward_of, as_rows = noise.reward, as_payoff_arms if payoffs else as_arms
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

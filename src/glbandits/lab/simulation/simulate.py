@@ -30,8 +30,8 @@ from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
+from glbandits.policies.contract.decisions import check_has_scores
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
-from glbandits.policies.contract.rules import check_has_scores
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
 

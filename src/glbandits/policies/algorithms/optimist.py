@@ -29,13 +29,19 @@ from glbandits.policies.contract import (
     derived,
 )
 from glbandits.policies.shared.half_life_selection import (
+    COPIES,
     FIRST_COPY,
+    add_evidence,
     are_valid_copies,
-    forgets_after_changes,
+    copy_of,
+    copy_settings,
+    half_life_of,
     initial_copies,
     main_copy,
+    replace_main_copy,
+    with_copy,
 )
-from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features
+from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features, limit_features
 from glbandits.policies.shared.posterior_scores import moments_recipe, score_moments
 from glbandits.policies.shared.posterior_state import (
     COUNT,
@@ -241,11 +247,45 @@ class Optimist(Policy):
         return ZRange(LEAST_BONUS * sigma, LARGEST_BONUS * sigma, state[INTERCEPT])
 
 
-@forgets_after_changes
+choose_once, learn_once, lines_once = Optimist.choose, Optimist.learn, Optimist.lines
+share_once = Optimist.random_share
+"""The functions of one copy, under names that compiled code can read."""
+
+
 class AdaptiveOptimist(Optimist):
-    """Optimist with half_life="auto"."""
+    """Optimist with half_life="auto": the state consists of copies, of which the main copy decides."""
 
     outliers_at: ClassVar[int | None] = FIRST_COPY + OUTLIERS
+
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Return the decision of the main copy."""
+        return choose_once(main_copy(state), copy_settings(settings, math.inf), arms, rng, link)
+
+    @staticmethod
+    def random_share(state: Floats, settings: Any) -> float:
+        """The share of random decisions of the main copy."""
+        return share_once(main_copy(state), copy_settings(settings, math.inf))
+
+    @staticmethod
+    def lines(
+        state: Floats, settings: Any, arms: Floats, link: LinkFunctions, levels: Floats, slopes: Floats
+    ) -> ZRange:
+        """Write the lines of the main copy."""
+        return lines_once(main_copy(state), copy_settings(settings, math.inf), arms, link, levels, slopes)
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Compare the copies, let each of them learn the reward, and replace the main copy after a change."""
+        values = np.empty(x.shape[0])
+        limit_features(main_copy(state), x, values)
+        add_evidence(state, settings.noise, values, reward, link)
+        for i in range(COPIES):
+            copy = copy_of(state, i)
+            learned = learn_once(copy, copy_settings(settings, half_life_of(i, x.shape[0])), x, reward, rng, link)
+            if learned is not copy:
+                state = with_copy(state, i, learned)
+        return replace_main_copy(state)
 
 
 class SparseOptimist(Optimist, sparse=True):

@@ -4,7 +4,8 @@ See docs/write-a-policy.md.
 """
 
 from glbandits.compilation.numba_support import jittable
-from glbandits.policies.contract.base import Grid, Policy, PolicyInfo, unpacker
+from glbandits.policies.contract.base import Grid, Policy, PolicyInfo
+from glbandits.policies.contract.compiled_calls import unpacker
 from glbandits.policies.contract.model_facts import Coefficients, Outliers, OutlierWarning
 from glbandits.policies.contract.plain_settings import grid_points, rebuild, settings_of
 from glbandits.policies.contract.settings import (

@@ -4,7 +4,6 @@
 """
 
 import re
-from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError, dataclass
 from types import FunctionType
@@ -14,14 +13,12 @@ import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.numba_support import fixed_tuple, jittable
-from glbandits.maths.links import LinkFunctions
+from glbandits.compilation.numba_support import jittable
+from glbandits.policies.contract.decisions import PARTS
 from glbandits.policies.contract.model_facts import Coefficients, Outliers
-from glbandits.policies.contract.rules import PARTS, RULES, add_decisions, attach
 from glbandits.policies.contract.settings import (
     AnyLink,
     declared_settings,
-    packed_names,
     packed_settings,
     validate_settings,
 )
@@ -67,7 +64,7 @@ class Policy:
 
     - `learn(state, settings, x, reward, rng, link) -> state` learns one reward in place and returns the state. To grow
       or shrink the state, it returns another array.
-    - A rule, from which decisions, rankings, payoffs and probabilities follow (`policies.contract.rules`):
+    - A rule, from which decisions, rankings, payoffs and probabilities follow (`policies.contract.decisions`):
       `theta(state, settings, dim, draw, rng) -> theta` returns the theta under which arms are scored by x'theta;
       `index(state, settings, arms, link, out)` writes the score of each arm to `out`, without randomness; or
       `lines(state, settings, arms, link, levels, slopes) -> ZRange` writes scores level + Z slope with one random Z.
@@ -113,9 +110,11 @@ class Policy:
 
     choose: ClassVar[Callable[..., int]]
     learn: ClassVar[Callable[..., Floats]]
-    choose_by_payoff: ClassVar[Callable[..., int] | None] = None
-    payoff_probabilities: ClassVar[Callable[..., bool] | None] = None
-    rank: ClassVar[Callable[..., float] | None] = None
+    probabilities: ClassVar[Callable[..., bool]]
+    random_share: ClassVar[Callable[..., float] | None] = None
+    """The probability that the next decision is uniformly random. None: 0."""
+    draw_count: ClassVar[Callable[..., int] | None] = None
+    """The number of equally likely draws in the state from which `theta` or `scores` uses one. None: 1."""
 
     def __init_subclass__(cls, *, sparse: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -131,9 +130,6 @@ class Policy:
             function = function.__func__ if isinstance(function, staticmethod) else function
             if isinstance(function, FunctionType):
                 setattr(cls, name, staticmethod(jittable(function)))
-        if {"choose", "probabilities", *RULES}.intersection(vars(cls)) == {"choose"}:
-            cls.probabilities = staticmethod(Policy.probabilities)  # type: ignore[method-assign]
-        add_decisions(cls)
         if sparse:
             cls.is_sparse = True
             next(base for base in cls.__bases__ if issubclass(base, Policy))._sparse_form = cls  # type: ignore[attr-defined]
@@ -226,36 +222,3 @@ class Policy:
     def random_start(self, dim: int) -> int:
         """The number of rewards before the first estimate. Until then, arms are chosen at random."""
         return 0
-
-    @staticmethod
-    @jittable
-    def random_share(state: Floats, settings: Any) -> float:
-        """The probability that the next decision is uniformly random. Without an override: 0."""
-        return 0.0
-
-    @staticmethod
-    @jittable
-    def draw_count(state: Floats, settings: Any) -> int:
-        """The number of equally likely draws in the state from which `scores` uses one. Without an override: 1."""
-        return 1
-
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Return False: without an override the probabilities have no exact form."""
-        return False
-
-
-def unpacker(kind: Any) -> Callable[[Floats], Any]:
-    """Return a function from packed settings to a named tuple. Compiled code can call it."""
-    if "unpack" not in vars(kind):
-        packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # type: ignore[misc]
-        packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
-        kind.Packed, length = packed, len(packed._fields)
-
-        def unpack(settings: Floats) -> Any:
-            return packed(*fixed_tuple(settings, length))
-
-        attach(kind, unpack)
-    unpack_settings: Callable[[Floats], Any] = kind.unpack
-    return unpack_settings

@@ -6,7 +6,8 @@ returned value. They do not wrap the policy, because Numba optimises a policy ag
 """
 
 import sys
-from collections.abc import Iterator
+from collections import namedtuple
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -20,8 +21,10 @@ from numba.extending import overload
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.code_digest import digest_of_code
-from glbandits.compilation.numba_support import MARKER, jittable, register_python
-from glbandits.policies.contract.base import Policy, unpacker
+from glbandits.compilation.numba_support import MARKER, fixed_tuple, jittable, register_python
+from glbandits.policies.contract.base import Policy
+from glbandits.policies.contract.decisions import decisions_of
+from glbandits.policies.contract.settings import packed_names
 
 
 class InvalidArm(InvalidInput):
@@ -58,6 +61,8 @@ class PolicyFunctions(NamedTuple):
     choose: Any
     learn: Any
     probabilities: Any
+    rank: Any
+    """Ranks arms or PayoffArms. None if the policy has no score for each arm."""
     unpack: Any
     """Converts packed settings to a named tuple."""
     name: str
@@ -68,30 +73,32 @@ def policy_functions(kind: Any, *, payoffs: bool = False) -> PolicyFunctions:
 
     With `payoffs`, `choose` and `probabilities` take PayoffArms. They are None if the policy has no score for each arm.
     """
-    choose, learn, probabilities, unpack, by_payoff, payoff_probabilities, *_ = _all_functions(kind)
-    if payoffs:
-        return PolicyFunctions(by_payoff, learn, payoff_probabilities, unpack, kind.name)
-    return PolicyFunctions(choose, learn, probabilities, unpack, kind.name)
-
-
-def rank_function(kind: Any) -> Any:
-    """Return the function of a policy class that ranks arms or PayoffArms; None if it has no score for each arm."""
-    return _all_functions(kind)[-1]
-
-
-def _all_functions(kind: Any) -> tuple[Any, ...]:
     if kind not in _functions:
-        functions: tuple[Any, ...] = (
-            kind.choose, kind.learn, kind.probabilities, unpacker(kind),
-            kind.choose_by_payoff, kind.payoff_probabilities, kind.rank,
-        )  # fmt: skip
+        functions: tuple[Any, ...] = *decisions_of(kind), kind.learn, unpacker(kind)
         if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
             functions = _findable_copies(kind.__name__, functions)
         _functions[kind] = functions
-    return _functions[kind]
+    choose, probabilities, choose_by_payoff, payoff_probabilities, rank, learn, unpack = _functions[kind]
+    if payoffs:
+        choose, probabilities = choose_by_payoff, payoff_probabilities
+    return PolicyFunctions(choose, learn, probabilities, rank, unpack, kind.name)
 
 
 _functions: WeakKeyDictionary[type, tuple[Any, ...]] = WeakKeyDictionary()
+
+
+def unpacker(kind: Any) -> Callable[[Floats], Any]:
+    """Return a function from packed settings to a named tuple. Compiled code can call it."""
+    if "Packed" not in vars(kind):
+        packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # type: ignore[misc]
+        packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
+        kind.Packed = packed
+    named, length = kind.Packed, len(kind.Packed._fields)
+
+    def unpack(settings: Floats) -> Any:
+        return named(*fixed_tuple(settings, length))
+
+    return jittable(unpack)
 
 
 def _findable_copies(name: str, functions: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ from glbandits.maths.philox import generator
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract.base import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
+from glbandits.policies.contract.decisions import decisions_of
 from glbandits.policies.contract.settings import packed_names
 
 RANDOM_MODULES = ("random", "numpy.random", "secrets", "time", "uuid")
@@ -77,7 +78,7 @@ def _check_class(kind: type[Policy]) -> None:
     name = kind.__name__
     if not isinstance(getattr(kind, "name", None), str):
         raise InvalidInput(f'{name} has no name. Add a line such as `name: ClassVar[str] = "mine"`.')
-    if not hasattr(kind, "choose"):
+    if decisions_of(kind).choose is None:
         raise InvalidInput(f"{name} has no rule. Define theta, index, lines or choose: see the docstring of Policy.")
     if not hasattr(kind, "learn"):
         raise InvalidInput(f"{name} has no learn. Define learn(state, settings, x, reward, rng, link) -> state.")
@@ -112,7 +113,7 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
         raise InvalidInput(f"{name}.packed_settings must return {names} numbers, one per name; got {len(settings)}.")
     link = find_link(policy.link)
     functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
-    choose, learn, probabilities, unpack, _ = policy_functions(kind)
+    choose, learn, probabilities, _, unpack, _ = policy_functions(kind)
     named = unpack(settings)
     arms = _trial_arms(policy, dim)
     rng, out = generator(1), np.zeros(3)

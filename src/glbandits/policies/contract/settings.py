@@ -18,6 +18,7 @@ from glbandits.common.arrays import Floats, set_validated
 from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, value_text
 from glbandits.compilation.code_digest import digest_of_code
 from glbandits.maths.links import Link, find_link
+from glbandits.policies.contract.decisions import decisions_of
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,8 @@ def packed_names(kind: Any) -> tuple[str, ...]:
     Policies that differ only in other settings run the same compiled code, and share results in the result store.
     """
     read: set[str] = set()
-    for function in (getattr(kind, name, None) for name in ("choose", "learn", "probabilities")):
+    decisions = decisions_of(kind)
+    for function in (decisions.choose, decisions.probabilities, getattr(kind, "learn", None)):
         read |= digest_of_code(function).names if isinstance(function, FunctionType) else set()
     settings = [setting.name for setting in declared_settings(kind) if setting.is_packed]
     methods = [name for base in reversed(kind.__mro__) for name in vars(base) if _is_derived(kind, name)]

@@ -13,17 +13,14 @@ The threshold contains log(rewards per change so far), so a policy that has seen
 """
 
 import math
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Generator
+from glbandits.common.arrays import Floats
 from glbandits.compilation.numba_support import jittable
-from glbandits.maths.line_order import ZRange
 from glbandits.maths.links import LinkFunctions
 from glbandits.policies.contract import Policy, StateLayout
-from glbandits.policies.contract.rules import add_decisions, attach
-from glbandits.policies.shared.outlier_limits import limit_features
 from glbandits.policies.shared.posterior_state import INTERCEPT, dispersion, mean_at
 
 HALF_LIVES = (80.0, 25.0, 8.0)
@@ -51,8 +48,6 @@ FIRST = EVIDENCE + COPIES
 """The offset of the copies. Each copy is preceded by its length, because copies may grow."""
 FIRST_COPY = FIRST + 1
 """The offset of the main copy, after its length."""
-
-Kind = TypeVar("Kind", bound=type[Policy])
 
 
 class CopySettings(NamedTuple):
@@ -180,42 +175,3 @@ def replace_main_copy(state: Floats) -> Floats:
         for i in range(1, COPIES):
             state[EVIDENCE + i] = 0.0
     return state
-
-
-def forgets_after_changes(kind: Kind) -> Kind:
-    """Class decorator: choose and learn with several copies of the base class's state."""
-    base: Any = kind.__base__
-    copied_choose, copied_learn, copied_lines, copied_share = base.choose, base.learn, base.lines, base.random_share
-
-    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Return the decision of the main copy."""
-        copied = copy_settings(settings, math.inf)
-        return copied_choose(main_copy(state), copied, arms, rng, link)  # type: ignore[no-any-return]
-
-    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Compare the copies, let each of them learn the reward, and replace the main copy after a change."""
-        values = np.empty(x.shape[0])
-        limit_features(main_copy(state), x, values)
-        add_evidence(state, settings.noise, values, reward, link)
-        for i in range(COPIES):
-            copied = copy_settings(settings, half_life_of(i, x.shape[0]))
-            copy = copy_of(state, i)
-            learned = copied_learn(copy, copied, x, reward, rng, link)
-            if learned is not copy:
-                state = with_copy(state, i, learned)
-        return replace_main_copy(state)
-
-    def random_share(state: Floats, settings: Any) -> float:
-        """The share of random decisions of the main copy."""
-        return copied_share(main_copy(state), copy_settings(settings, math.inf))  # type: ignore[no-any-return]
-
-    def lines(
-        state: Floats, settings: Any, arms: Floats, link: LinkFunctions, levels: Floats, slopes: Floats
-    ) -> ZRange:
-        """Write the lines of the main copy."""
-        copied = copy_settings(settings, math.inf)
-        return copied_lines(main_copy(state), copied, arms, link, levels, slopes)  # type: ignore[no-any-return]
-
-    attach(kind, choose, learn, random_share, lines)
-    add_decisions(kind)
-    return kind
