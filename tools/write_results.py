@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glbandits.common.display.data_table import DataTable
-from glbandits.lab.experiments.summary import ExperimentSummary
+from glbandits.lab.experiments.summary import FILE, ExperimentSummary
 from glbandits.lab.paper.claims import VERDICTS, check_claims
-from glbandits.lab.paper.paper_summary import FILE, PaperSummary, read_summary
+from glbandits.lab.paper.paper_summary import PaperSummary, read_summary
 from glbandits.lab.report import tables
 from glbandits.lab.report.charts import PROTOCOL_TITLES, slug
 from glbandits.lab.report.conclusions import conclusion

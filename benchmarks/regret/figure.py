@@ -24,7 +24,7 @@ STYLES = {
 
 
 def draw(results: Results, folder: Path) -> None:
-    """Write regret.png and regret.svg."""
+    """Write regret.png, regret.svg and regret.pdf."""
     groups = [[r for r in results if r.problem.kind == kind] for kind in (TABLES, STUCK, OTHERS)]
     panels = [_panel(group) for group in groups if group]
     save_chart(finish(alt.vconcat(*panels).resolve_scale(x="shared")), folder, "regret")

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import signal
@@ -93,6 +94,10 @@ def test_second_run_computes_nothing_and_repeats_the_report(finished: Finished) 
     assert first.returncode == 0, first.stderr
     assert "Report: whole/report.html" in first.stdout
     assert re.search(r"sgd-ts\s+4\s", first.stdout)
+    summary = json.loads((folder / "whole/summary.json").read_text())
+    policies = summary["experiments"][0]["fresh"]["policies"]
+    assert [policy["label"] for policy in policies] == ["online-laplace", "sgd-ts"]
+    assert (folder / "whole/figures/mine.pdf").read_bytes().startswith(b"%PDF")
     files, page = set((folder / "whole/store").iterdir()), (folder / "whole/report.html").read_bytes()
     assert glb("compare", "mine.toml", "--jobs", "1", "--out", "whole", folder=folder).returncode == 0
     assert set((folder / "whole/store").iterdir()) == files

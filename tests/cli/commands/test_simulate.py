@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -20,16 +21,18 @@ def test_simulate_prints_a_table_and_writes_figure_and_results(tmp_path: Path) -
     table = pl.read_parquet(tmp_path / "results/regret.parquet")
     assert table.height == 2 * 3 * 120
     assert set(table["policy"]) == {"sgd-ts:block_length=20,step=0.5", "uniform"}
-    assert '"step": 0.5' in table["settings"][0]
-    assert '"horizon": 120' in table["settings"][0]
+    assert table.columns == ["policy", "seed", "round", "regret"]
     assert table.null_count().sum_horizontal().item() == 0
+    assert (tmp_path / "results/regret.pdf").read_bytes().startswith(b"%PDF")
+    own = json.loads((tmp_path / "results/summary.json").read_text())["policies"]["sgd-ts:block_length=20,step=0.5"]
+    assert (own["settings"]["step"], own["settings"]["horizon"]) == (0.5, 120)
 
 
 def test_first_seed_continues_an_earlier_run_in_csv(tmp_path: Path) -> None:
     command = ("simulate", "--policy", "uniform", "--horizon", "30", "--format", "csv", "--link", "log")
     assert glb(*command, "--seeds", "4", "--out", "whole", folder=tmp_path).returncode == 0
     assert glb(*command, "--seeds", "2", "--first-seed", "2", "--out", "late", folder=tmp_path).returncode == 0
-    whole, late = (pl.read_csv(tmp_path / name / "regret.csv").drop("policy_seconds") for name in ("whole", "late"))
+    whole, late = (pl.read_csv(tmp_path / name / "regret.csv") for name in ("whole", "late"))
     assert whole.filter(pl.col("seed") >= 2).equals(late)
 
 
@@ -50,6 +53,7 @@ def test_first_seed_continues_an_earlier_run_in_csv(tmp_path: Path) -> None:
         (("simulate", "--first-seed", "-1"), "a seed must be a whole number of at least 0; got -1"),
         (("simulate", "--policy", "uniform", "--seeds", "1", "--out", "/dev/null/x"), "--out needs a writable"),
         (("simulate", "--horizon", "0"), "Option: --horizon"),
+        (("simulate", "--reference", "unifrom"), "unknown policy as reference 'unifrom'; did you mean 'uniform'"),
         (("simulate", "--seeds", "0"), "Option: --seeds"),
         (("simulate", "--dim", "0"), "Option: --dim"),
         (("simulate", "--policy", "sgd-ts:horizon=0"), "glb: horizon must be a whole number of at least 1; got 0"),
@@ -70,3 +74,16 @@ def test_theory_setting_is_a_dict(tmp_path: Path) -> None:
     words = ("--policy", f"sgd-ts:theory={theory}", "--horizon", "20", "--seeds", "1", "--dim", "2", "--arms", "2")
     run = glb("simulate", *words, folder=tmp_path)
     assert run.returncode == 0, run.stderr
+
+
+def test_reference_adds_paired_differences_to_the_table(tmp_path: Path) -> None:
+    policies = ("--policy", "uniform", "--policy", "epsilon-greedy")
+    run = glb("simulate", *policies, "--reference", "uniform", "--horizon", "50", "--seeds", "4", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "minus uniform ± 95" in run.stdout
+    assert re.search(r"uniform .* the reference", run.stdout)
+    assert re.search(r"epsilon-greedy .* [+-]\d+\.\d+ ± \d+\.\d+: (better|worse|no difference shown)", run.stdout)
+    assert "hold at once with 95 %" in run.stdout
+    summary = json.loads((tmp_path / "out/simulate/summary.json").read_text())
+    assert summary["reference"] == "uniform"
+    assert summary["policies"]["epsilon-greedy"]["difference"].keys() == {"mean", "half_width"}

@@ -1,9 +1,11 @@
+import json
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 
-from glbandits import Policy, SgdTs, Uniform
+from glbandits import InvalidInput, Policy, SgdTs, Uniform
 from glbandits.common.display.charts import save_chart
 from glbandits.lab import TABLE_FORMATS, Synthetic, compare, results_table, write_results
 
@@ -18,17 +20,37 @@ def test_comparison_plays_all_policies_on_the_same_seeds() -> None:
     assert reports == [("ours", 0), ("ours", 50), ("ours", 50), ("any", 0), ("any", 50), ("any", 50)]
 
 
-def test_table_has_every_run_with_its_settings(tmp_path: Path) -> None:
+def test_table_has_every_run_and_the_summary_its_settings(tmp_path: Path) -> None:
     comparison = compare(POLICIES, PROBLEM, 20, [4, 9])
     table = results_table(comparison)
     assert table.height == 2 * 2 * 20
     run = table.filter((pl.col("policy") == "ours") & (pl.col("seed") == 9))
     np.testing.assert_array_equal(run["regret"], comparison["ours"].regret[1])
-    assert '"block_length": 5' in run["settings"][0]
-    assert run["environment"][0] == repr(PROBLEM)
+    assert table.columns == ["policy", "seed", "round", "regret"]
+    folder = tmp_path / "new" / "folder"
     for name in TABLE_FORMATS:
-        assert write_results(comparison, tmp_path, name) == tmp_path / f"regret.{name}"
-    assert pl.read_parquet(tmp_path / "regret.parquet").equals(table)
+        assert write_results(comparison, folder, name, reference="any") == folder / f"regret.{name}"
+    assert pl.read_parquet(folder / "regret.parquet").equals(table)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["environment"], summary["horizon"], summary["seeds"]) == (repr(PROBLEM), 20, [4, 9])
+    assert summary["policies"]["ours"]["settings"]["block_length"] == 5
+    assert summary["policies"]["ours"]["regret"] == comparison["ours"].final_regret.mean()
+    assert summary["policies"]["ours"]["difference"] == comparison.differences("any")["ours"]._asdict()
+    assert "difference" not in summary["policies"]["any"]
+
+
+def test_comparison_of_one_seed_and_names_with_spaces(tmp_path: Path) -> None:
+    comparison = compare({"my policy <ü>": Uniform(), "a/b": Uniform()}, PROBLEM, 20, 1)
+    write_results(comparison, tmp_path, "csv", reference="a/b")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["policies"]["my policy <ü>"]["standard_error"] is None
+    assert summary["policies"]["my policy <ü>"]["difference"] == {"mean": 0.0, "half_width": None}
+    assert "my policy <ü>" in (tmp_path / "regret.csv").read_text()
+
+
+def test_comparison_without_policies_is_an_error() -> None:
+    with pytest.raises(InvalidInput, match="compare needs at least one policy; got none"):
+        compare({}, PROBLEM, 20, 1)
 
 
 def test_regret_figure_of_one_seed_and_many_policies(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from glbandits import InvalidInput, UnknownName
+from glbandits import InvalidInput, Uniform, UnknownName
 from glbandits.lab import Prices, Synthetic
+from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
 from glbandits.lab.experiments.user_experiment import read_experiments
 from glbandits.policies.contract import settings_of
 
@@ -27,6 +29,15 @@ grid = { exploration = [0.5, 1.0, 2.0], prior_precision = [0.1, 1.0] }
 
 [[policy]]
 name = "sgd-ts"
+"""
+
+
+OWN_POLICY = """
+from glbandits.policies.algorithms.uniform import Uniform
+
+
+class Own(Uniform):
+    name = "own-uniform"
 """
 
 
@@ -57,7 +68,7 @@ def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
         ("arms = 10", "arm = 10", r"unknown name in \[problem\] of mine.toml 'arm'; did you mean 'arms'"),
         ('"synthetic"', '"synthetik"', "unknown kind of problem 'synthetik'; did you mean 'synthetic'"),
         ('"sgd-ts"', '"sgd-st"', "unknown policy 'sgd-st'; did you mean 'sgd-ts'"),
-        ('"sgd-ts"', '"online-laplace"', "policies must have different names; got online-laplace, online-laplace"),
+        ('"sgd-ts"', '"online-laplace"', "must have different names; got online-laplace, online-laplace"),
         ("exploration = [", "explore = [", "'explore'; did you mean 'exploration'"),
         ("[0.5, 1.0, 2.0]", "[0.5, -1.0]", "exploration must be a finite number at least 0; got -1.0"),
         ("repeats = 4", "repeats = 600", "repeats must be a whole number of at least 1 and at most 500; got 600"),
@@ -133,3 +144,23 @@ def test_price_shop_is_a_problem(tmp_path: Path) -> None:
     text = 'horizon = 50\n[problem]\nkind = "prices"\n[[policy]]\nname = "optimist"\n'
     [experiment] = read_experiments([written(tmp_path, text)])
     assert (experiment.environment, experiment.title) == (Prices(), "mine (payoff units)")
+
+
+@pytest.mark.parametrize("name", ["optimist", "mine_reference:Own"])
+def test_reference_is_a_policy_by_the_name_in_the_file(name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "mine_reference.py").write_text(OWN_POLICY)
+    monkeypatch.chdir(tmp_path)
+    text = 'horizon = 50\nreference = "NAME"\n[problem]\n[[policy]]\nname = "uniform"\n[[policy]]\nname = "NAME"\n'
+    [experiment] = read_experiments([written(tmp_path, text.replace("NAME", name))])
+    assert experiment.reference == experiment.entries[1].label
+    with pytest.raises(UnknownName, match="unknown policy as reference 'unifrom'; did you mean 'uniform'"):
+        read_experiments([written(tmp_path, text.replace("NAME", "unifrom", 1).replace("NAME", name))])
+
+
+def test_experiment_needs_policies_and_seeds() -> None:
+    entries = (PolicyEntry(Uniform),)
+    with pytest.raises(InvalidInput, match="the experiment 'mine' needs at least one policy; got none"):
+        Experiment(name="mine", title="", environment=Synthetic(), horizon=10, entries=())
+    for changes in ({"repeats": ()}, {"fresh": ()}):
+        with pytest.raises(InvalidInput, match="needs at least one seed in repeats and one in fresh"):
+            Experiment(name="mine", title="", environment=Synthetic(), horizon=10, entries=entries, **changes)  # type: ignore[arg-type]

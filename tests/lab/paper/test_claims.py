@@ -7,7 +7,7 @@ import pytest
 from tools.write_results import claims_page, results_page
 
 from glbandits import InvalidInput
-from glbandits.lab.experiments.summary import ExperimentSummary, PolicySummary, ProtocolSummary
+from glbandits.lab.experiments.summary import ExperimentSummary, PolicySummary, ProtocolSummary, write_summary
 from glbandits.lab.paper.claims import (
     NOT_REPRODUCED,
     NOT_TESTABLE,
@@ -17,7 +17,7 @@ from glbandits.lab.paper.claims import (
     check_claims,
 )
 from glbandits.lab.paper.findings import findings
-from glbandits.lab.paper.paper_summary import PaperSummary, read_summary, write_summary
+from glbandits.lab.paper.paper_summary import PaperSummary, read_summary
 from glbandits.lab.paper.runtime import PAPER_SECONDS, RuntimeRow, RuntimeTable
 
 WINS = {"sgd-ts": 5.0, "gloc": 15.0, "ucb-glm": 16.0, "glm-tsl": 17.0, "epsilon-greedy": 30.0}

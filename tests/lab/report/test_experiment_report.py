@@ -1,5 +1,6 @@
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glbandits import LinUcb, OnlineLaplace
 from glbandits.common.display.charts import chart_script
 from glbandits.common.errors import InvalidInput
+from glbandits.lab.experiments.experiment import PolicyEntry
 from glbandits.lab.experiments.outcomes import FRESH, PAPER, best_pulls, half_width
-from glbandits.lab.experiments.protocols import PROTOCOL_DESCRIPTIONS
+from glbandits.lab.experiments.paired_differences import paired_differences
+from glbandits.lab.experiments.protocols import PROTOCOL_DESCRIPTIONS, ExperimentRunner
+from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import summarise
 from glbandits.lab.paper.paper_summary import PaperSummary
 from glbandits.lab.report import write_experiment_report
@@ -26,13 +31,15 @@ from glbandits.lab.report.charts import (
     styles_for,
     value_range,
 )
+from glbandits.lab.report.conclusions import conclusion
 from glbandits.lab.report.tables import conclusion_table, numbers_table, runtime_table
 from glbandits.policies import POLICIES
 from tests.common.display.chart_rows import chart_rows
-from tests.lab.report.small_results import FIXED_ARMS, HORIZON, NEWS, RUNTIME, small_results
+from tests.lab.report.small_results import ENTRIES, EXTRAS, FIXED_ARMS, HORIZON, NEWS, RUNTIME, small_results
 
 COMMAND = "glb paper forest-1 news --out 'a & b'"
 STYLES = styles_for(())
+MORE = (PolicyEntry(LinUcb, grid={}), PolicyEntry(OnlineLaplace, grid={}))
 
 
 class Cells(HTMLParser):
@@ -79,7 +86,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_report_has_a_page_and_figures(page: Path) -> None:
     stems = ["forest-1", "forest-1-pulls", "news", "paper-figure-paper", "paper-figure-fresh"]
-    expected = {Path("figures") / f"{figure_stem}.{kind}" for figure_stem in stems for kind in ("png", "svg")}
+    expected = {Path("figures") / f"{figure_stem}.{kind}" for figure_stem in stems for kind in ("png", "svg", "pdf")}
     written = {path.relative_to(page.parent) for path in page.parent.rglob("*") if path.is_file()}
     assert written == expected | {Path("report.html")}
 
@@ -102,7 +109,10 @@ def test_equal_results_give_equal_bytes(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         write_experiment_report(small_results()[:1], folder, COMMAND)
-    written = [{path.relative_to(f): path.read_bytes() for path in f.rglob("*") if path.is_file()} for f in folders]
+    written = [
+        {path.relative_to(f): path.read_bytes() for path in f.rglob("*") if path.is_file() and path.suffix != ".pdf"}
+        for f in folders
+    ]
     assert written[0] == written[1]
 
 
@@ -277,3 +287,35 @@ def test_experiments_with_equal_names_are_rejected(tmp_path: Path) -> None:
     result = small_results()[0]
     with pytest.raises(InvalidInput, match="must have different names"):
         write_experiment_report([result, result], tmp_path, COMMAND)
+
+
+def test_own_comparison_shows_every_policy_and_its_differences_to_the_reference(tmp_path: Path) -> None:
+    mine = replace(FIXED_ARMS, entries=(*ENTRIES, *EXTRAS, *MORE), extras=(), reference="uniform", best_arms=0)
+    (result,) = ExperimentRunner(ResultStore(tmp_path / "store"), jobs=1).run([mine], [FRESH])
+    summary = summarise(result)
+    assert summary.fresh is not None
+    finals = {outcome.label: outcome.final for outcome in result.protocols[0].outcomes}
+    body = unescape(body_of(write_experiment_report([result], tmp_path, COMMAND)))
+    cards, details = body.split('<div class="side')
+    for part in (cards, details):
+        assert {*finals} <= {row[0] for row in Cells(part).rows if row}
+    assert "minus uniform ± 95" in details
+    table = numbers_table(summary, summary.fresh)
+    column = [index for index, name in enumerate(table.columns) if name.startswith("minus uniform")]
+    cells = {row[0]: row[column[0]] for row in table.rows}
+    for label, difference in paired_differences(finals, "uniform").items():
+        assert cells[label] == difference.text(3)
+        assert re.search(rf"[^.]*{label}[^.]*uniform[^.]*|[^.]*uniform[^.]*{label}", conclusion(summary))
+    assert cells["uniform"] == "the reference"
+    assert "(95 % for all of them at once)" in cards
+    assert "hold at once with 95 %" in details
+
+
+def test_comparison_without_a_reference_has_no_differences(tmp_path: Path) -> None:
+    mine = replace(FIXED_ARMS, entries=ENTRIES, extras=())
+    (result,) = ExperimentRunner(ResultStore(tmp_path), jobs=1).run([mine], [FRESH])
+    summary = summarise(result)
+    assert summary.fresh is not None
+    assert not any("minus" in name for name in numbers_table(summary, summary.fresh).columns)
+    assert "behind" not in conclusion(summary)
+    assert "at once" not in conclusion(summary)

@@ -15,15 +15,16 @@ from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import lookup
 from glbandits.common.parallel import check_engine
+from glbandits.common.version import __version__
 from glbandits.lab.experiments.protocols import PROTOCOLS, ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
-from glbandits.lab.experiments.summary import ExperimentSummary, summarise
+from glbandits.lab.experiments.summary import ComparisonSummary, ExperimentSummary, summarise, write_summary
 from glbandits.lab.experiments.user_experiment import read_experiments
 from glbandits.lab.paper.claims import check_claims
 from glbandits.lab.paper.data_files import find_data
 from glbandits.lab.paper.experiments import Sources
 from glbandits.lab.paper.findings import findings
-from glbandits.lab.paper.paper_summary import summarise_paper, write_summary
+from glbandits.lab.paper.paper_summary import summarise_paper
 from glbandits.lab.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
 from glbandits.lab.report import write_experiment_report
 from glbandits.lab.report.page import check_names
@@ -68,11 +69,12 @@ def compare_command(
             runner = ExperimentRunner(store, jobs, engine, bar)
             results = runner.run(experiments, protocols, quick=quick)
         page = write_experiment_report(results, out, command_line(), jobs=jobs)
-    summaries = list(map(summarise, results))
+        summaries = list(map(summarise, results))
+        path = write_summary(ComparisonSummary(__version__, command_line(), quick, tuple(summaries)), out)
     _print_conclusions(summaries, console)
     if len(summaries) > 1:
         print_table(console, problems_table(summaries))
-    console.print(f"Report: {page}", soft_wrap=True, markup=False)
+    console.print(f"Report: {page}\nNumbers: {path}", soft_wrap=True, markup=False)
 
 
 def paper_command(

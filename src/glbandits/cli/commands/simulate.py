@@ -14,6 +14,7 @@ from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.lab.environments import Environment, Synthetic
 from glbandits.lab.experiments import TABLE_FORMATS, SimulatedComparison, compare, write_results
+from glbandits.lab.experiments.paired_differences import SIMULTANEOUS
 from glbandits.lab.experiments.problems import default_link, make_problem
 from glbandits.policies.parsing import parse_policy, split_policy
 
@@ -43,6 +44,9 @@ def simulate_command(
     rewards: Annotated[
         str, typer.Option(help="bernoulli, gaussian or poisson; natural for the distribution that fits the link.")
     ] = "natural",
+    reference: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="Compare all other policies with this one, as named above.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("out/simulate"),
     file_format: Annotated[str, typer.Option("--format", help="Format of the results: parquet or csv.")] = "parquet",
     jobs: Annotated[int, typer.Option(help="Number of parallel runs; -1 for one per core.")] = -1,
@@ -70,6 +74,8 @@ def simulate_command(
         environment = make_problem(name, settings, f"--problem {problem}")
         title = f"{problem}: T={horizon}, d={environment.dim}"
     policies = {text: parse_policy(text, horizon=horizon, link=default_link(environment)) for text in policy}
+    if reference is not None:
+        lookup("policy as reference", reference, policies)
     if len(policies) < len(policy):
         raise InvalidInput(f"each policy can be named once; got {', '.join(policy)}")
 
@@ -85,23 +91,31 @@ def simulate_command(
         comparison = compare(
             policies, environment, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
         )
-    print_table(console, _table(comparison))
+    print_table(console, _table(comparison, reference))
     prepare_out_folder(out)
-    png, svg = save_chart(comparison.plot(title), out, "regret")
-    path = write_results(comparison, out, file_format)
-    console.print(f"Results: {path}\nFigure: {png} (and {svg.name})", soft_wrap=True, markup=False)
+    png, svg, pdf = save_chart(comparison.plot(title), out, "regret")
+    path = write_results(comparison, out, file_format, reference=reference)
+    console.print(
+        f"Results: {path} (and summary.json)\nFigure: {png} (and {svg.name}, {pdf.name})", soft_wrap=True, markup=False
+    )
 
 
-def _table(comparison: SimulatedComparison) -> DataTable:
-    columns = ("policy", "mean regret", "standard error", "seconds per run", "microseconds per round")
+def _table(comparison: SimulatedComparison, reference: str | None) -> DataTable:
+    columns = ["policy", "mean regret", "standard error", "seconds per run", "microseconds per round"]
     rows = [
-        (
+        [
             label,
             f"{result.mean[-1]:.2f}",
             f"{result.standard_error[-1]:.2f}",
             f"{result.seconds.mean():.5f}",
             f"{result.seconds.mean() / result.horizon * 1e6:.2f}",
-        )
+        ]
         for label, result in comparison.items()
     ]
-    return DataTable(columns, rows, title="Final regret, and CPU time of the policy alone")
+    if reference is None:
+        return DataTable(columns, rows, title="Final regret, and CPU time of the policy alone")
+    differences = comparison.differences(reference)
+    for row in rows:
+        row.append(differences[row[0]].text(2) if row[0] in differences else "the reference")
+    columns.append(f"minus {reference} \u00b1 95\u00a0%")
+    return DataTable(columns, rows, title="Final regret, and CPU time of the policy alone", notes=(SIMULTANEOUS,))

@@ -1,4 +1,4 @@
-"""Charts of results. A chart shows itself in notebooks and on HTML pages, and is saved as PNG and SVG."""
+"""Charts of results. A chart shows itself in notebooks and on HTML pages, and is saved as PNG, SVG and PDF."""
 
 import json
 import os
@@ -246,17 +246,22 @@ def finish(chart: Any, title: str = "", subtitle: str = "", *, wrap: int = TITLE
     )
 
 
-def save_chart(chart: Any, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write a chart as PNG and as SVG into a folder; return both paths. Equal charts give equal bytes."""
+def save_chart(chart: Any, folder: Path, name: str) -> tuple[Path, Path, Path]:
+    """Write a chart as PNG, SVG and PDF into a folder, which is created if it is missing; return the paths.
+
+    Equal charts give equal bytes, except that fonts in the PDF may have another order.
+    """
     return save_specification(chart.to_json(indent=None), folder, name)
 
 
-def save_specification(specification: str, folder: Path, name: str) -> tuple[Path, Path]:
+def save_specification(specification: str, folder: Path, name: str) -> tuple[Path, Path, Path]:
     """Write a chart, given as JSON, as `save_chart` does."""
-    png, svg = folder / f"{name}.png", folder / f"{name}.svg"
+    folder.mkdir(parents=True, exist_ok=True)
+    png, svg, pdf = (folder / f"{name}.{suffix}" for suffix in ("png", "svg", "pdf"))
     write_atomically(png, chart_png(specification))
     write_atomically(svg, chart_svg(specification).encode())
-    return png, svg
+    write_atomically(pdf, vl_convert.vegalite_to_pdf(specification))
+    return png, svg, pdf
 
 
 def chart_png(specification: str) -> bytes:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.lab.environments import Environment
 from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec
 from glbandits.policies.contract import Grid, Policy, grid_points, settings_of
@@ -71,12 +72,25 @@ class Experiment:
     """Seeds on which the fresh protocol selects one of the finalists. If empty, the repeats decide."""
     fresh: Sequence[int] = tuple(range(1001, 1061))
     """Seeds of the runs that the fresh protocol reports."""
+    reference: str | None = None
+    """The label of the policy to which the report and the summary compare all others."""
     measure: Literal["regret", "reward"] = "regret"
     """The quantity of figures: cumulative regret, or the running mean of expected reward."""
     best_arms: int = 0
     """If positive, figures also show the pulls of this many best arms. Arms must then keep their index."""
     note: str = ""
     """Remarks on the data for readers of the report."""
+
+    def __post_init__(self) -> None:
+        labels = [entry.label for entry in (*self.entries, *self.extras)]
+        if not labels:
+            raise InvalidInput(f"the experiment {self.name!r} needs at least one policy; got none")
+        if len(set(labels)) < len(labels):
+            raise InvalidInput(f"policies of an experiment must have different names; got {', '.join(labels)}")
+        if not self.repeats or not self.fresh:
+            raise InvalidInput(f"the experiment {self.name!r} needs at least one seed in repeats and one in fresh")
+        if self.reference is not None:
+            lookup("policy as reference", self.reference, dict.fromkeys(labels))
 
     def with_fewer_seeds(self) -> "Experiment":
         """Return the experiment as `--quick` runs it: fewer repeats and fresh seeds, and no finals."""

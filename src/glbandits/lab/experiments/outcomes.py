@@ -107,12 +107,15 @@ class BestPulls:
     """By label of the policy, (arms,)."""
 
 
-def half_width(samples: Floats) -> Floats:
-    """Return the half-width of a 95 % interval (Student's t) of the mean; NaN for one row."""
+def half_width(samples: Floats, comparisons: int = 1) -> Floats:
+    """Return the half-width of a 95 % interval (Student's t) of the mean; NaN for one row.
+
+    With several `comparisons`, that many such intervals hold at once with 95 % (Bonferroni).
+    """
     n = len(samples)
     if n == 1:
         return np.full(samples.shape[1], math.nan)
-    width: Floats = stdtrit(n - 1, 0.975) * samples.std(axis=0, ddof=1) / math.sqrt(n)
+    width: Floats = stdtrit(n - 1, 1.0 - 0.025 / comparisons) * samples.std(axis=0, ddof=1) / math.sqrt(n)
     return width
 
 

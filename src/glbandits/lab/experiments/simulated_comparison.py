@@ -1,18 +1,21 @@
 """Simulate several policies on the same seeds, and write the results to files."""
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from glbandits.common.atomic_files import write_atomically
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import one_line
-from glbandits.common.errors import lookup
+from glbandits.common.errors import InvalidInput, lookup
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import regret_name
+from glbandits.lab.experiments.paired_differences import Difference, paired_differences
 from glbandits.lab.simulation import Simulation, prepare, simulate
 from glbandits.lab.simulation.simulate import regret_chart
 from glbandits.policies import Policy
@@ -36,6 +39,13 @@ class SimulatedComparison(dict[str, Simulation]):
         columns = "label", "policy", f"mean final {regret}", "standard error"
         return DataTable(columns, rows, ("policy",)).to_html()
 
+    def differences(self, reference: str) -> dict[str, Difference]:
+        """Return the difference of the final regret of each other policy to that of the reference, paired by seed.
+
+        The intervals of all policies hold at once with 95 % (Bonferroni).
+        """
+        return paired_differences({label: result.final_regret for label, result in self.items()}, reference)
+
     def plot(self, title: str = "") -> Any:
         """Return an Altair chart of mean cumulative regret over the rounds, with bands of one standard error."""
         return regret_chart(self, title)
@@ -55,6 +65,8 @@ def compare(
     `progress` is called with a label and the number of rounds played since the last call, first with 0 when the
     simulation of a policy starts.
     """
+    if not policies:
+        raise InvalidInput("compare needs at least one policy; got none")
     seeds = seeds if isinstance(seeds, int) else tuple(seeds)
     prepare(map(as_policy, policies.values()), environment)  # compile all policies at the same time
     comparison = SimulatedComparison()
@@ -72,18 +84,10 @@ def compare(
 
 
 def results_table(comparison: SimulatedComparison) -> pl.DataFrame:
-    """Return one row for each policy, seed and recorded round, with the settings."""
+    """Return the regret: one row for each policy, seed and recorded round."""
     parts = [
         pl.DataFrame({"round": result.rounds, "regret": result.regret[i]}).select(
-            pl.lit(label).alias("policy"),
-            pl.lit(seed).alias("seed"),
-            "round",
-            "regret",
-            pl.lit(result.seconds[i]).alias("policy_seconds"),
-            pl.lit(json.dumps(settings_of(result.policy))).alias("settings"),
-            pl.lit(repr(result.environment)).alias("environment"),
-            pl.lit(result.horizon).alias("horizon"),
-            pl.lit(__version__).alias("glbandits_version"),
+            pl.lit(label).alias("policy"), pl.lit(seed).alias("seed"), "round", "regret"
         )
         for label, result in comparison.items()
         for i, seed in enumerate(result.seeds)
@@ -91,11 +95,48 @@ def results_table(comparison: SimulatedComparison) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def write_results(comparison: SimulatedComparison, folder: Path, table_format: str = "parquet") -> Path:
-    """Write `results_table` to regret.parquet or regret.csv; return its path."""
+def comparison_summary(comparison: SimulatedComparison, reference: str | None = None) -> dict[str, Any]:
+    """Return the problem, and for each policy its settings, final regret and time, as data for JSON.
+
+    With a `reference`, also the difference of each other policy to it (`SimulatedComparison.differences`).
+    """
+    first = next(iter(comparison.values()))
+    differences = comparison.differences(reference) if reference is not None else {}
+    policies = {}
+    for label, result in comparison.items():
+        error = float(result.standard_error[-1])
+        policies[label] = {
+            "policy": result.policy.name,
+            "settings": settings_of(result.policy),
+            "regret": float(result.final_regret.mean()),
+            "standard_error": error if math.isfinite(error) else None,
+            "seconds": float(result.seconds.mean()),
+        }
+        if label in differences:
+            policies[label] |= {"difference": differences[label]._asdict()}
+    return {
+        "version": __version__,
+        "environment": repr(first.environment),
+        "horizon": first.horizon,
+        "seeds": list(first.seeds),
+        "reference": reference,
+        "policies": policies,
+    }
+
+
+def write_results(
+    comparison: SimulatedComparison, folder: Path, table_format: str = "parquet", *, reference: str | None = None
+) -> Path:
+    """Write `results_table` to regret.parquet or regret.csv, and `comparison_summary` to summary.json.
+
+    Creates the folder if it is missing. Returns the path of the table.
+    """
     write = lookup("format", table_format, TABLE_FORMATS)
+    summary = json.dumps(comparison_summary(comparison, reference), indent=2, ensure_ascii=False)
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"regret.{table_format}"
     write(results_table(comparison), path)
+    write_atomically(folder / "summary.json", summary.encode() + b"\n")
     return path
 
 

@@ -3,7 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from glbandits.common.arrays import Floats
@@ -17,9 +19,9 @@ from glbandits.lab.experiments.outcomes import (
     expected_best,
     half_width,
 )
+from glbandits.lab.experiments.paired_differences import Difference, paired_differences
 
-REFERENCE = "sgd-ts"
-"""The policy to which differences are computed, if the experiment has it."""
+FILE = "summary.json"
 EQUAL_GRID = 5
 """Size of the paper's smallest grid. `equal_grid_regret` reduces every grid to this size."""
 
@@ -43,8 +45,9 @@ class PolicySummary:
     """Mean paired difference to the policy of least regret."""
     behind_half_width: float | None
     difference: float | None
-    """Mean paired difference to SGD-TS: negative if this policy is better."""
+    """Mean paired difference to the reference: negative if this policy is better."""
     difference_half_width: float | None
+    """Of the interval for this policy alone. See `simultaneous_half_width`."""
     reward: float | None
     """Mean expected reward per round, in experiments whose measure is "reward"."""
     best_arm_pulls: float | None
@@ -53,6 +56,8 @@ class PolicySummary:
     """Expected regret of the paper's protocol with five settings drawn from the grid."""
     seconds: float
     """Mean CPU seconds of a run."""
+    simultaneous_half_width: float | None = None
+    """Half-width of the difference on fresh seeds such that the intervals of all policies hold at once."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -105,6 +110,27 @@ class ExperimentSummary:
     worst_mean: float | None
     paper: ProtocolSummary | None
     fresh: ProtocolSummary | None
+    reference: str | None = None
+    """The policy to which differences are computed."""
+
+
+@dataclass(frozen=True)
+class ComparisonSummary:
+    """The numbers of a comparison on one problem or several."""
+
+    version: str
+    command: str
+    quick: bool
+    """Whether thin grids and fewer seeds were used."""
+    experiments: tuple[ExperimentSummary, ...]
+
+
+def write_summary(summary: ComparisonSummary, folder: Path) -> Path:
+    """Write the summary as JSON into a folder; return its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / FILE
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
+    return path
 
 
 def summarise(result: ExperimentResult) -> ExperimentSummary:
@@ -121,6 +147,7 @@ def summarise(result: ExperimentResult) -> ExperimentSummary:
         worst_mean=None if values is None else float(values.min()),
         paper=_protocol(result, PAPER),
         fresh=_protocol(result, FRESH),
+        reference=result.experiment.reference,
     )
 
 
@@ -130,14 +157,24 @@ def _protocol(result: ExperimentResult, name: str) -> ProtocolSummary | None:
         return None
     medians = best_pulls(result, protocol).medians if result.experiment.best_arms > 0 else {}
     pulls = {label: float(values[0]) for label, values in medians.items()}
-    policies = tuple(_policy(result, protocol, outcome, pulls) for outcome in protocol.outcomes)
+    reference, differences = result.experiment.reference, dict[str, Difference]()
+    finals = {outcome.label: outcome.final for outcome in protocol.outcomes}
+    if name == FRESH and reference is not None:
+        differences = paired_differences(finals, reference)
+    policies = tuple(
+        _policy(result, protocol, outcome, pulls, differences.get(outcome.label)) for outcome in protocol.outcomes
+    )
     return ProtocolSummary(name, len(protocol.outcomes[0].seeds), policies)
 
 
 def _policy(
-    result: ExperimentResult, protocol: ProtocolResult, outcome: Outcome, pulls: Mapping[str, float]
+    result: ExperimentResult,
+    protocol: ProtocolResult,
+    outcome: Outcome,
+    pulls: Mapping[str, float],
+    simultaneous: Difference | None,
 ) -> PolicySummary:
-    reference = next((other for other in protocol.outcomes if other.label == REFERENCE), None)
+    reference = next((other for other in protocol.outcomes if other.label == result.experiment.reference), None)
     behind, behind_half_width = _mean_and_half_width(outcome.final - protocol.best.final)
     horizon, shows_reward = result.experiment.horizon, result.experiment.measure == "reward"
     difference, difference_half_width = (
@@ -158,6 +195,7 @@ def _policy(
         best_arm_pulls=pulls.get(outcome.label),
         equal_grid_regret=expected_best(outcome.grid_regret, EQUAL_GRID),
         seconds=float(outcome.seconds.mean()),
+        simultaneous_half_width=None if simultaneous is None else simultaneous.half_width,
     )
 
 

@@ -14,6 +14,8 @@ from glbandits.policies.contract import settings_of
 from glbandits.policies.parsing import find_policy
 
 FIRST_FRESH_SEED = 1001
+KEYS = {"title", "horizon", "repeats", "fresh", "reference", "problem", "policy"}
+"""Keys of a file."""
 MAX_HORIZON = 10**8
 """All choices of a run are kept in memory."""
 
@@ -30,7 +32,7 @@ def _read_file(path: Path) -> Iterator[Experiment]:
         raise InvalidInput(f"{path} is not a TOML file: {error}") from None
     except OSError as error:
         raise InvalidInput(f"{path} could not be read ({error.strerror}). Name a TOML file with problems") from None
-    _check_keys(path, "the file", document, {"title", "horizon", "repeats", "fresh", "problem", "policy"})
+    _check_keys(path, "the file", document, KEYS)
     for key in ("horizon", "problem", "policy"):
         if key not in document:
             raise InvalidInput(
@@ -53,9 +55,9 @@ def _read_file(path: Path) -> Iterator[Experiment]:
     for name, (full_title, table) in problems.items():
         environment, note = _problem(path, table)
         entries = tuple(_entry(path, each, horizon, environment) for each in document["policy"])
-        labels = [entry.label for entry in entries]
-        if len(set(labels)) < len(labels):
-            raise InvalidInput(f"{path}: policies must have different names; got {', '.join(labels)}")
+        named = zip(document["policy"], entries, strict=True)
+        labels: dict[Any, str] = {each["name"]: entry.label for each, entry in named}
+        reference = document.get("reference")
         yield Experiment(
             name=name,
             title=f"{full_title} (payoff units)" if has_payoffs(environment) else full_title,
@@ -63,6 +65,7 @@ def _read_file(path: Path) -> Iterator[Experiment]:
             horizon=horizon,
             entries=entries,
             repeats=tuple(range(1, repeats + 1)),
+            reference=labels.get(reference, reference),
             fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
             note=note,
         )

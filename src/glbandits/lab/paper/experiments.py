@@ -93,6 +93,7 @@ def simulation() -> Experiment:
         horizon=HORIZON,
         entries=paper_policies(HORIZON),
         extras=later_policies(),
+        reference=SgdTs.name,
         note="Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], and different for each seed.",
     )
 
@@ -106,6 +107,7 @@ def scenario_1(data: Path | None, work: Path) -> Experiment:
         horizon=HORIZON,
         entries=paper_policies(HORIZON),
         extras=later_policies(),
+        reference=SgdTs.name,
         best_arms=BEST_ARMS,
         note="An arm is a cluster: its features are the centroid, its mean reward is the share of class 1. "
         "The arms never change, so the paper's diversity assumption does not hold. Seeds differ in noise only.",
@@ -125,6 +127,7 @@ def scenario_2(data: Path | None, work: Path, version: str = CLEAN) -> Experimen
         horizon=HORIZON,
         entries=paper_policies(HORIZON),
         extras=later_policies(),
+        reference=SgdTs.name,
         best_arms=BEST_ARMS,
         note="In each round every cluster shows one of its members, and its reward is that member's label. Regret uses "
         f"the mean of the cluster. {LEAKED_NOTE if leaked else CLEAN_NOTE}",
@@ -174,6 +177,7 @@ def news(files: Sequence[Path], work: Path, *, quick: bool = False) -> Experimen
         horizon=horizon,
         entries=paper_policies(horizon),
         extras=later_policies(),
+        reference=SgdTs.name,
         measure="reward",
         note="A round is a timestamp, an arm is an article that was shown then, and its mean reward is its share of "
         "clicks. Seeds differ in the noise of rewards only.",

@@ -7,24 +7,17 @@ import msgspec
 
 from glbandits.common.errors import InvalidInput
 from glbandits.common.version import __version__
-from glbandits.lab.experiments.summary import ExperimentSummary, summarise
+from glbandits.lab.experiments.summary import ComparisonSummary, ExperimentSummary, summarise
 from glbandits.lab.paper.cost import CostTable
 from glbandits.lab.paper.runtime import RuntimeTable
 from glbandits.lab.paper.theory import TheoryCheck
 from glbandits.lab.paper.whole_paper import PaperResults
 
-FILE = "summary.json"
-
 
 @dataclass(frozen=True)
-class PaperSummary:
+class PaperSummary(ComparisonSummary):
     """The numbers of the parts of the paper that were run."""
 
-    version: str
-    command: str
-    quick: bool
-    """Whether thin grids and shorter measurements were used."""
-    experiments: tuple[ExperimentSummary, ...]
     runtime: RuntimeTable | None = None
     cost: CostTable | None = None
     theory: TheoryCheck | None = None
@@ -41,13 +34,6 @@ def summarise_paper(results: PaperResults, command: str, *, quick: bool) -> Pape
     """Reduce the results to their summary."""
     experiments = tuple(map(summarise, results.experiments))
     return PaperSummary(__version__, command, quick, experiments, results.runtime, results.cost, results.theory)
-
-
-def write_summary(summary: PaperSummary, folder: Path) -> Path:
-    """Write the summary as JSON into a folder; return its path."""
-    path = folder / FILE
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
-    return path
 
 
 def read_summary(path: Path) -> PaperSummary:

@@ -207,7 +207,7 @@ def experiment_figures(results: Sequence[ExperimentResult], styles: SeriesStyles
 
 
 def save_figures(figures: Mapping[str, Any], folder: Path, *, jobs: int = 1) -> None:
-    """Write figures as PNG and SVG files into a folder, in this number of processes."""
+    """Write figures as PNG, SVG and PDF files into a folder, in this number of processes."""
     folder.mkdir(parents=True, exist_ok=True)
     specifications = [(figure.to_json(indent=None), folder, name) for name, figure in figures.items()]
     for _ in run_parallel(_save, specifications, jobs=jobs):

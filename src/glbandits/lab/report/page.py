@@ -111,7 +111,7 @@ def _about(results: Sequence[ExperimentResult]) -> str:
             f"{name} {', '.join(f'{value:g}' for value in values)}" for name, values in THIN_GRID.items()
         )
         sentences.append(f"The thin grid has only these values of every grid: {values}.")
-    written = f"The folder {FIGURES} has the charts as PNG and SVG files. Written by glbandits {__version__}."
+    written = f"The folder {FIGURES} has the charts as PNG, SVG and PDF files. Written by glbandits {__version__}."
     return paragraph(" ".join([*sentences, written]), "soft")
 
 
@@ -131,7 +131,7 @@ def _conclusions(
     for result, summary in zip(results, summaries, strict=True):
         short = mark_simulated(result.experiment.title, result).split(":")[0]
         title = f'<h3><a href="#{_anchor(summary.name)}">{escape(short)}</a></h3>'
-        table = tables.conclusion_table(summary, small=True).to_html()
+        table = tables.conclusion_table(summary, small=paper is not None).to_html()
         cards.append(f'<div class="card">{title}\n{paragraph(conclusion(summary))}\n{table}</div>')
     lines = paper_sections.finding_lines(paper) if paper else []
     has_extras = any(

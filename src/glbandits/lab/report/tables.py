@@ -5,27 +5,28 @@ from collections.abc import Sequence
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.text_format import NO_VALUE, format_bytes, significant, with_half_width
 from glbandits.lab.experiments.outcomes import Outcome
-from glbandits.lab.experiments.summary import EQUAL_GRID, REFERENCE, ExperimentSummary, PolicySummary, ProtocolSummary
+from glbandits.lab.experiments.paired_differences import SIMULTANEOUS, Difference
+from glbandits.lab.experiments.summary import EQUAL_GRID, ExperimentSummary, PolicySummary, ProtocolSummary
 from glbandits.lab.paper.cost import CostTable
 from glbandits.lab.paper.runtime import RuntimeRow, RuntimeTable
 
 EXTRA = "\u2020"
 EXTRA_NOTE = f"{EXTRA} not in the paper: on fresh seeds only."
-BEST = "the best"
+BEST, REFERENCE_ROW = "the best", "the reference"
 SMALL_TABLE_LEADERS, DEFAULT_POLICY = 3, "optimist"
-"""The rows of a small table: this many of the best policies, SGD-TS, and the default policy."""
+"""The rows of a small table of the paper: this many of the best policies, SGD-TS, and the default policy."""
 
 
 def conclusion_table(summary: ExperimentSummary, *, small: bool = False) -> DataTable:
     """Return the final regret under each protocol that was run, the best policy first.
 
-    The small table has the three best policies, SGD-TS and the default policy.
+    The small table, for the paper, has the three best policies, the reference (SGD-TS) and the default policy.
     """
     protocols = [protocol for protocol in (summary.fresh, summary.paper) if protocol is not None]
     decimals = _decimals(summary)
     rows = []
     for index, policy in enumerate(protocols[0].ordered):
-        if small and index >= SMALL_TABLE_LEADERS and policy.label not in (REFERENCE, DEFAULT_POLICY):
+        if small and index >= SMALL_TABLE_LEADERS and policy.label not in (summary.reference, DEFAULT_POLICY):
             continue
         row = [marked(policy), str(policy.tried)]
         for protocol in (summary.paper, summary.fresh):
@@ -70,6 +71,8 @@ def numbers_table(summary: ExperimentSummary, protocol: ProtocolSummary) -> Data
     decimals, is_fresh = _decimals(summary), protocol is summary.fresh
     columns = ["policy", "settings", "final regret \u00b1 95\u00a0%"]
     columns.append("behind the best \u00b1 95\u00a0%" if is_fresh else f"regret if the grid had {EQUAL_GRID} settings")
+    compares = is_fresh and any(policy.simultaneous_half_width is not None for policy in protocol.policies)
+    columns += [f"minus {summary.reference} \u00b1 95\u00a0% (all at once)"] * compares
     columns += ["mean reward"] * (summary.measure == "reward")
     columns += ["pulls of the best arm"] * any(policy.best_arm_pulls is not None for policy in protocol.policies)
     columns += ["ms a run", "chosen setting"]
@@ -83,10 +86,12 @@ def numbers_table(summary: ExperimentSummary, protocol: ProtocolSummary) -> Data
             )
         else:
             row.append(f"{policy.equal_grid_regret:.{decimals}f}")
+        if compares:
+            row.append(_difference(policy, decimals))
         row += [f"{policy.reward:.4f}"] if policy.reward is not None else []
         row += [f"{policy.best_arm_pulls:.0f}"] if policy.best_arm_pulls is not None else []
         rows.append([*row, significant(1e3 * policy.seconds), policy.chosen])
-    return DataTable(columns, rows, ("chosen setting",))
+    return DataTable(columns, rows, ("chosen setting",), notes=(SIMULTANEOUS,) * compares)
 
 
 def runtime_table(runtime: RuntimeTable) -> DataTable:
@@ -140,6 +145,13 @@ def marked(policy: PolicySummary | Outcome) -> str:
 
 def _regret(policy: PolicySummary, decimals: int) -> str:
     return with_half_width(policy.regret, policy.half_width, decimals)
+
+
+def _difference(policy: PolicySummary, decimals: int) -> str:
+    """Return the difference to the reference with its simultaneous interval and what it shows."""
+    if policy.simultaneous_half_width is None or policy.difference is None:
+        return REFERENCE_ROW
+    return Difference(policy.difference, policy.simultaneous_half_width).text(decimals)
 
 
 def _runtime_row(runtime: RuntimeTable, row: RuntimeRow) -> list[str]:
