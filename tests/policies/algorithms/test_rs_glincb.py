@@ -3,6 +3,7 @@ import math
 import numpy as np
 
 from glbandits import Bandit, RsGlincb
+from glbandits.lab import Synthetic
 from glbandits.maths.cholesky import log_determinant
 from glbandits.maths.fitting.observation_history import history
 from glbandits.policies.algorithms.rs_glincb import H_of, H_played_of, V_of, history_at, theta_of, theta_warm_of
@@ -27,6 +28,21 @@ def test_switches_only_when_the_determinant_has_doubled() -> None:
         theta, played = new_theta, new_played
     grown = log_determinant(played) / math.log(2)  # doublings since the initial identity matrix
     assert 8 <= switches <= grown + 1
+
+
+def test_defaults_warm_up_with_features_of_norm_below_1() -> None:
+    problem, bandit = Synthetic(dim=6, arms=100), Bandit(RsGlincb(), 6, seed=1)
+    (block,) = problem.rounds(200, 1)
+    assert (np.linalg.norm(block.arms, axis=2) < 1.0).all()
+    warm_up = []
+    for t in range(200):
+        arm = bandit.choose(block.arms[t])
+        before = V_of(bandit.state, 6)
+        bandit.learn(block.arms[t, arm], problem.noise.reward(block.expected[t, arm], block.noise[t]))
+        warm_up.append(not np.array_equal(V_of(bandit.state, 6), before))
+    assert all(warm_up[:6])
+    assert 6 < sum(warm_up) < 60
+    assert sum(warm_up[100:]) < 5
 
 
 def test_warm_up_set_contains_new_directions() -> None:

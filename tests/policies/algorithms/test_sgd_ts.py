@@ -171,6 +171,49 @@ def test_theory_settings_reach_the_compiled_code() -> None:
         assert variance(n, float(j), 3) == pytest.approx(constants.variance(j, 3), rel=1e-12)
 
 
+def test_theory_plays_a_horizon_that_is_shorter_than_its_first_block() -> None:
+    constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.02, sigma_0=0.234, lambda_f=0.0024, horizon=1000)
+    policy, problem = SgdTs(theory=constants), Synthetic(dim=6, arms=100)
+    assert policy.tau(6) > 100_000_000
+    assert simulate(policy, problem, 1000, seeds=[1], compiled=False).final_regret[0] > 0.0
+    bandit = Bandit(policy, 6, seed=1)
+    bandit.learn_batch(np.eye(6).repeat(10, axis=0), np.resize([0.0, 1.0], 60))
+    assert Bandit.from_bytes(bandit.to_bytes()).state.tolist() == bandit.state.tolist()
+    np.testing.assert_array_equal(bandit.probabilities(np.eye(6)), np.full(6, 1 / 6))
+
+
+def test_growing_room_for_the_first_block_changes_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    constants = TheoryConstants(noise=0.5, c1=1.0, c3=1.0, sigma_0=2.0, lambda_f=2.0, horizon=10)
+    tau = SgdTs(theory=constants).tau(3)
+    assert 10 < tau < 30
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(tau + 5, 3)), rng.integers(0, 2, tau + 5).astype(float)
+    estimates, sizes = [], set()
+    for room in (tau, 4, 1):
+        monkeypatch.setattr(sgd_ts, "ROOM_FOR_THEORY", room)
+        policy = SgdTs(theory=constants)
+        bandit = Bandit(policy, 3, seed=1)
+        for x, reward in zip(X, y, strict=True):
+            bandit.learn(x, reward)
+            sizes.add(bandit.state.size)
+            assert policy.is_valid_state(bandit.state, 3)
+        estimates.append(bandit.state)
+    assert len(sizes) > 4
+    np.testing.assert_array_equal(estimates[1], estimates[0])
+    np.testing.assert_array_equal(estimates[2], estimates[0])
+
+
+def test_block_of_one_reward_makes_a_step_for_each_reward() -> None:
+    bandit = Bandit(SgdTs(link="identity", block_length=1, step=0.5, exploration_a1=0.0, exploration_a2=0.0), 1, seed=1)
+    bandit.learn([1.0], 3.0)
+    assert bandit.state[sgd_ts.BLOCK] == 1
+    assert part(bandit, sgd_ts.theta_bar_of)[0] == pytest.approx(3.0)
+    bandit.learn([1.0], 5.0)  # theta_tilde_2 = 3 - (0.5/2)(3 - 5) = 3.5
+    assert part(bandit, sgd_ts.theta_tilde_of)[0] == pytest.approx(3.5)
+    assert part(bandit, sgd_ts.theta_bar_of)[0] == pytest.approx(3.25)
+    assert bandit.state[sgd_ts.BLOCK] == 2
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -54,7 +54,8 @@ class RsGlincb(Policy):
         link: mu, any link; the theory is for rewards in [0, 1].
         exploration: c.
         elimination: b.
-        threshold: the threshold of the squared norm in line 1.
+        threshold: the threshold of the squared norm in line 1. The default suits features with norms up to 1; line 1 is
+            never used if it is above ||x||^2 / prior_precision for every arm.
         prior_precision: the initial V and H are this times I. It is also the ridge penalty of the fits.
         growth: the factor of det H that triggers a switch in line 3.
         bound: S. Both estimates are constrained to ||theta|| <= S.
@@ -79,7 +80,7 @@ class RsGlincb(Policy):
     link: AnyLink = "logistic"
     exploration: NonNegative = 2.0
     elimination: NonNegative = 2.0
-    threshold: Positive = 1.0
+    threshold: Positive = 0.3
     prior_precision: Positive = 1.0
     growth: Annotated[float, Bounds(above=1)] = 2.0
     bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0

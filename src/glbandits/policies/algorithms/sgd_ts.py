@@ -36,7 +36,9 @@ FITTED_RIDGE, CONVERGED = LAYOUT.scalar("fitted_ridge"), LAYOUT.scalar("converge
 theta_hat_of, theta_tilde_of = LAYOUT.vector("theta_hat"), LAYOUT.vector("theta_tilde")
 theta_bar_of, gradient_of = LAYOUT.vector("theta_bar"), LAYOUT.vector("gradient")
 draws_at = LAYOUT.end()
-"""The offset of the draws theta_TS of the current block. In the first block, its tau rows and rewards follow them."""
+"""The offset of the draws theta_TS of the current block. In the first block, room for its rows and rewards follows."""
+ROOM_FOR_THEORY = 10_000
+"""The number of rewards for which a state with `theory` has room at the start; doubled whenever it is full."""
 
 
 class SgdTs(Policy):
@@ -70,7 +72,8 @@ class SgdTs(Policy):
         step: eta in eta_j = eta / j.
         exploration_a1: a1 in A_j. Only a1^2 + a2^2 matters.
         exploration_a2: a2 in A_j.
-        theory: compute tau, eta_j = 1/(alpha j) and A_j from the theory, instead of from the settings above.
+        theory: compute tau, eta_j = 1/(alpha j) and A_j from the theory, instead of from the settings above. Its first
+            block is usually longer than the horizon, so all decisions are random.
         draw: "block" uses one draw for a block, as in the paper. "decision" draws again for each decision.
             "candidates" makes several draws at the start of a block, and each decision uses a random one of them. The
             probability of every arm is then known exactly, and is neither 0 nor 1 while the draws disagree.
@@ -140,7 +143,7 @@ class SgdTs(Policy):
         """Lines 1 and 8: learn one reward. The last reward of a block also runs lines 2 to 4 and 7 to 12."""
         dim, in_first_block = x.shape[0], state[BLOCK] == 0.0
         if in_first_block:
-            record_row(state, settings, x, reward)  # line 1
+            state = record_row(state, settings, x, reward)  # line 1
         else:
             # Line 8: add a term to the gradient. theta_tilde is constant during a block, so rows need not be stored.
             error = link.mean(dot(x, theta_tilde_of(state, dim))) - reward
@@ -203,24 +206,42 @@ class SgdTs(Policy):
         """The number of draws theta_TS that are made at the start of a block."""
         return {"block": 1, "decision": 0, "candidates": self.candidates}[self.draw]
 
+    def first_room(self, dim: int) -> int:
+        """The number of rewards of the first block for which a new state has room.
+
+        All of them, except with `theory`: its first block may be longer than any memory, and than the horizon.
+        """
+        return self.tau(dim) if self.theory is None else min(self.tau(dim), ROOM_FOR_THEORY)
+
     def init(self, dim: int) -> Floats:
         """Return zeros, with room for the rows of the first block."""
-        return LAYOUT.allocate(dim, tail=self.draws_per_block(dim) * dim + self.tau(dim) * (dim + 1))
+        return LAYOUT.allocate(dim, tail=self.draws_per_block(dim) * dim + self.first_room(dim) * (dim + 1))
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         if state.ndim != 1 or state.size <= BLOCK or not state[POSITION] < self.tau(dim):
             return False
-        recorded = self.tau(dim) * (dim + 1) if state[BLOCK] == 0.0 else 0  # rows and rewards of the first block
-        return LAYOUT.is_valid(state, dim, tail=self.draws_per_block(dim) * dim + recorded)
+        draws, room = self.draws_per_block(dim) * dim, 0
+        if state[BLOCK] == 0.0:  # room for the rows and rewards of the first block
+            room = (state.size - draws_at(dim) - draws) // (dim + 1)
+            if not max(self.first_room(dim), state[POSITION]) <= room <= self.tau(dim):
+                return False
+        return LAYOUT.is_valid(state, dim, tail=draws + room * (dim + 1))
 
 
 @jittable
-def record_row(state: Floats, settings: Any, x: Floats, reward: float) -> None:
-    """Line 1: record X_t and Y_t."""
+def record_row(state: Floats, settings: Any, x: Floats, reward: float) -> Floats:
+    """Line 1: record X_t and Y_t. Returns the state, which may be a larger array."""
     dim, row = x.shape[0], int(state[POSITION])
     rows_at = first_rows_at(settings, dim)
+    room = (state.shape[0] - rows_at) // (dim + 1)
+    if row == room:
+        smaller, room = state, min(2 * room, int(settings.tau))
+        state = np.zeros(rows_at + room * (dim + 1))
+        copy_to(state, smaller[: rows_at + row * dim])
+        copy_to(state[rows_at + room * dim :], smaller[rows_at + row * dim :])
     copy_to(state[rows_at + row * dim : rows_at + (row + 1) * dim], x)
-    state[rows_at + int(settings.tau) * dim + row] = reward
+    state[rows_at + room * dim + row] = reward
+    return state
 
 
 @jittable
