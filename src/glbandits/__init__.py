@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from glbandits.maths.sparse_rows import SparseRows as SparseRows
     from glbandits.maths.sparse_rows import as_sparse_rows as as_sparse_rows
     from glbandits.policies import *  # noqa: F403
+    from glbandits.policies.agents import Agent as Agent
     from glbandits.policies.contract import Coefficients as Coefficients
     from glbandits.policies.contract import Outliers as Outliers
     from glbandits.policies.contract import OutlierWarning as OutlierWarning
@@ -42,6 +43,7 @@ else:
         "features": ["FeatureMap"],
         "maths.links": ["LINKS", "Link"],
         "maths.sparse_rows": ["SparseRows", "as_sparse_rows"],
+        "policies.agents": ["Agent"],
         "policies.contract": ["Coefficients", "OutlierWarning", "Outliers"],
     }
 

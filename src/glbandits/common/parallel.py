@@ -94,7 +94,7 @@ def _local(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) 
     if processes <= 1:
         yield from (_call(function, *pair) for pair in enumerate(arguments))
         return
-    results = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)(
+    results = Parallel(n_jobs=processes, backend="loky", return_as="generator_unordered", batch_size=1)(
         delayed(_call_in_worker)(function, *pair) for pair in enumerate(arguments)
     )
     yield from results

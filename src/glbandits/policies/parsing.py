@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from glbandits.common.errors import GlbanditsError, InvalidInput, UnknownName, lookup
 from glbandits.common.user_code import load_object
 from glbandits.policies import POLICIES
+from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent, agent_factory
 from glbandits.policies.contract import Policy, rebuild
 from glbandits.policies.contract.policy_checks import check_is_policy
 
@@ -75,8 +76,17 @@ def as_policy(policy: Policy | str, **defaults: Any) -> Policy:
     return parse_policy(policy, **defaults)
 
 
+def as_policy_or_agent(given: PolicyLike, **defaults: Any) -> PolicyOrAgent:
+    """Return the same as `as_policy`; a factory for a class or function that makes agents.
+
+    >>> as_policy_or_agent("uniform").name
+    'uniform'
+    """
+    return agent_factory(given) or as_policy(given, **defaults)  # type: ignore[arg-type]  # checked there
+
+
 def parse_policy(text: str, **defaults: Any) -> Policy:
-    """Create the policy that a text names.
+    """Create the policy that a text names. Raises InvalidInput if the text names an agent.
 
     Args:
         text: as for `split_policy`. A user-defined policy is imported.
@@ -85,8 +95,21 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     >>> parse_policy("sgd-ts:step=0.5,draw=decision", horizon=1000).draw
     'decision'
     """
+    policy = parse_policy_or_agent(text, **defaults)
+    if isinstance(policy, AgentFactory):
+        raise InvalidInput(f"this needs a compiled policy, a subclass of glbandits.Policy; got the agent {policy.name}")
+    return policy
+
+
+def parse_policy_or_agent(text: str, **defaults: Any) -> PolicyOrAgent:
+    """Create the policy that a text names, or a factory of the agents that it names. `parse_policy` has the arguments.
+
+    The settings of an agent are the parameters with which it is made.
+    """
     name, settings = split_policy(text)
     kind: Any = find_policy(name)
+    if isinstance(kind, AgentFactory):
+        return kind.with_settings(settings, **defaults)
     known = {field.name: field for field in fields(kind)}
     for setting in settings:
         lookup(f"setting of {name}", setting, known)
@@ -118,8 +141,8 @@ def parse_grid(texts: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     return grid
 
 
-def find_policy(name: str) -> type[Policy]:
-    """Return the policy class of this name, or the user-defined class given as `module:Class`.
+def find_policy(name: str) -> type[Policy] | AgentFactory:
+    """Return the policy class of this name, or the user's own policy class or agents given as `module:Class`.
 
     The module may be in the current folder or anywhere on Python's import path.
     Raises UnknownName if there is no such policy, and InvalidInput if the module cannot be imported.
@@ -128,9 +151,15 @@ def find_policy(name: str) -> type[Policy]:
     if not colon:
         return lookup("policy", name, POLICIES)
     kind = load_object(str(name))
-    if not (isinstance(kind, type) and issubclass(kind, Policy)):
-        raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")
-    return kind
+    if isinstance(kind, type) and issubclass(kind, Policy):
+        return kind
+    factory = agent_factory(kind)
+    if factory is None:
+        raise UnknownName(
+            f"{name!r} must name a subclass of glbandits.Policy, or a class or function that makes agents "
+            f"(docs/write-a-policy.md); {module_name}.{class_name} is {kind!r}."
+        )
+    return factory
 
 
 def _parse_call(arguments: str) -> ast.Call:

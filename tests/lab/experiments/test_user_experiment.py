@@ -7,7 +7,7 @@ from glbandits import InvalidInput, Uniform, UnknownName
 from glbandits.lab import Prices, Synthetic
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
 from glbandits.lab.experiments.user_experiment import read_experiments
-from glbandits.policies.contract import settings_of
+from glbandits.policies.agents import settings_values
 
 WHOLE = """
 title = "Mine"
@@ -109,22 +109,22 @@ def test_invalid_problems_are_rejected(problem: str, message: str, tmp_path: Pat
 def test_link_and_horizon_can_be_in_the_grid(tmp_path: Path) -> None:
     grid = '"sgd-ts"\ngrid = { link = ["identity", "logistic"], horizon = [100, 300] }'
     entry = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', grid))])[0].entries[1]
-    settings = {(settings_of(policy)["link"], settings_of(policy)["horizon"]) for policy in entry.settings()}
+    settings = {(settings_values(policy)["link"], settings_values(policy)["horizon"]) for policy in entry.settings()}
     assert settings == {("identity", 100), ("identity", 300), ("logistic", 100), ("logistic", 300)}
 
 
 def test_fixed_setting_is_removed_from_the_default_grid(tmp_path: Path) -> None:
     fixed = '"sgd-ts"\nsettings = { step = 0.5 }'
     policies = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))])[0].entries[1].settings()
-    assert {settings_of(policy)["step"] for policy in policies} == {0.5}
+    assert {settings_values(policy)["step"] for policy in policies} == {0.5}
     assert 1 < len(policies) < 1750
 
 
 def test_thin_grid_keeps_settings_without_thin_values(tmp_path: Path) -> None:
     laplace = read_experiments([written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))])[0].entries[0]
-    assert [settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)] == [0.5, 0.5, 2.0, 2.0]
+    assert [settings_values(policy)["exploration"] for policy in laplace.settings(quick=True)] == [0.5, 0.5, 2.0, 2.0]
     laplace = read_experiments([written(tmp_path, WHOLE)])[0].entries[0]
-    assert {settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)} == {1.0}
+    assert {settings_values(policy)["exploration"] for policy in laplace.settings(quick=True)} == {1.0}
 
 
 def test_file_may_have_several_problems(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from glbandits.lab.environments import Environment, Synthetic
 from glbandits.lab.experiments import TABLE_FORMATS, SimulatedComparison, compare, write_results
 from glbandits.lab.experiments.paired_differences import SIMULTANEOUS
 from glbandits.lab.experiments.problems import default_link, make_problem
-from glbandits.policies.parsing import parse_policy, split_policy
+from glbandits.policies.parsing import parse_policy_or_agent, split_policy
 
 
 def simulate_command(
@@ -73,7 +73,7 @@ def simulate_command(
         name, settings = split_policy(problem)
         environment = make_problem(name, settings, f"--problem {problem}")
         title = f"{problem}: T={horizon}, d={environment.dim}"
-    policies = {text: parse_policy(text, horizon=horizon, link=default_link(environment)) for text in policy}
+    policies = {text: parse_policy_or_agent(text, horizon=horizon, link=default_link(environment)) for text in policy}
     if reference is not None:
         lookup("policy as reference", reference, policies)
     if len(policies) < len(policy):

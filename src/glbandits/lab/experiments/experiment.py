@@ -7,7 +7,8 @@ from typing import Any, Literal
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.lab.environments import Environment
 from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec
-from glbandits.policies.contract import Grid, Policy, grid_points, settings_of
+from glbandits.policies.agents import AgentFactory, PolicyOrAgent, settings_values
+from glbandits.policies.contract import Grid, Policy, grid_points
 
 THIN_GRID: Grid = {
     "exploration": (0.1, 1.0),
@@ -26,7 +27,7 @@ QUICK_REPEATS, QUICK_FRESH = 5, 20
 class PolicyEntry:
     """A policy in an experiment: fixed settings, and a grid of values for others."""
 
-    kind: type[Policy]
+    kind: type[Policy] | AgentFactory
     fixed: Mapping[str, Any] = field(default_factory=dict)
     grid: Grid | None = None
     """None for the default grid of the policy."""
@@ -41,13 +42,16 @@ class PolicyEntry:
         """The grid, or the default grid of the policy if there is none."""
         return self.kind.grid if self.grid is None else self.grid
 
-    def settings(self, *, quick: bool = False) -> list[Policy]:
+    def settings(self, *, quick: bool = False) -> list[PolicyOrAgent]:
         """Return a policy for every point of the grid, or of the thin grid if `quick`."""
         grid = dict(self.tuning_grid)
         if quick:
             grid = {name: _thin(name, values) for name, values in grid.items()}
+        points = [{**self.fixed, **point} for point in grid_points(self.label, grid)]
+        if isinstance(self.kind, AgentFactory):
+            return [self.kind.with_settings(point) for point in points]
         build: Any = self.kind
-        return [build(**self.fixed, **point) for point in grid_points(self.label, grid)]
+        return [build(**point) for point in points]
 
 
 def _thin(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -102,7 +106,12 @@ class Experiment:
         return IdentifiedProblem.of(self.environment, self.horizon, self.repeats[0])
 
     def specs(
-        self, problem: IdentifiedProblem, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False
+        self,
+        problem: IdentifiedProblem,
+        policies: Sequence[PolicyOrAgent],
+        seeds: Sequence[int],
+        *,
+        own_noise: bool = False,
     ) -> list[RunSpec]:
         """Return a run for each policy and seed.
 
@@ -112,8 +121,9 @@ class Experiment:
         return [spec.with_own_noise() for spec in shared] if own_noise else shared
 
 
-def describe_settings(policy: Policy, grid: Grid) -> str:
+def describe_settings(policy: PolicyOrAgent, grid: Grid) -> str:
     """Return the settings of a policy that its grid varies, as text."""
-    settings = settings_of(policy)
-    values = {name: settings[name] if isinstance(settings[name], str) else f"{settings[name]:g}" for name in grid}
+    settings = settings_values(policy)
+    varied = {name: settings[name] for name in grid}
+    values = {name: f"{value:g}" if isinstance(value, int | float) else value for name, value in varied.items()}
     return ", ".join(f"{name}={value}" for name, value in values.items()) or "nothing to tune"

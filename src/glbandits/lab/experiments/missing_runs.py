@@ -12,6 +12,7 @@ from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
 from glbandits.lab.experiments.run_spec import RunSpec
 from glbandits.lab.simulation import play_together, recorded_rounds
 from glbandits.lab.simulation.simulate import play_job
+from glbandits.policies.agents import AgentFactory, PolicyOrAgent
 
 POINTS = 200
 """Rounds at which a run's regret is recorded."""
@@ -23,7 +24,13 @@ OVERHEAD = 0.001
 
 def expected_seconds(specs: Iterable[RunSpec]) -> float:
     """Guess the CPU seconds of these runs."""
-    return sum(OVERHEAD + (0.03 if spec.policy.keeps_history else 0.001) * spec.horizon / 1000 for spec in specs)
+    return sum(OVERHEAD + _round_milliseconds(spec.policy) * spec.horizon / 1000 for spec in specs)
+
+
+def _round_milliseconds(policy: PolicyOrAgent) -> float:
+    if isinstance(policy, AgentFactory):
+        return 0.1
+    return 0.03 if policy.keeps_history else 0.001
 
 
 def run_missing(
@@ -54,7 +61,10 @@ def run_missing(
 
 
 def make_tasks(specs: Sequence[RunSpec]) -> list[tuple[RunSpec, ...]]:
-    """Group runs on the same rounds, which one worker plays together. The longest tasks start first."""
+    """Group runs on the same rounds, which one worker plays together. The longest tasks start first.
+
+    A run of an agent is a task of its own: if an agent fails, no other run of its task is lost.
+    """
 
     def rounds_of(spec: RunSpec) -> tuple[str, int, int]:
         return spec.problem.identity, spec.horizon, spec.seed
@@ -62,8 +72,9 @@ def make_tasks(specs: Sequence[RunSpec]) -> list[tuple[RunSpec, ...]]:
     def seconds(spec: RunSpec) -> float:
         return expected_seconds([spec])
 
-    tasks: list[tuple[RunSpec, ...]] = []
-    for _, group in groupby(sorted(specs, key=rounds_of), key=rounds_of):
+    tasks: list[tuple[RunSpec, ...]] = [(spec,) for spec in specs if isinstance(spec.policy, AgentFactory)]
+    policies = [spec for spec in specs if not isinstance(spec.policy, AgentFactory)]
+    for _, group in groupby(sorted(policies, key=rounds_of), key=rounds_of):
         members: list[RunSpec] = []
         for spec in sorted(group, key=seconds):
             if members and expected_seconds([*members, spec]) > TASK_SECONDS:
@@ -93,6 +104,7 @@ def compile_policies(specs: Iterable[RunSpec]) -> None:
     """Compile the policies of these runs at the same time, into the cache that every worker loads."""
     to_compile = {}
     for spec in specs:
-        dim, noise = spec.environment.dim, spec.environment.noise.name
-        to_compile[spec.policy.implementation(dim), spec.policy.link, noise, dim] = spec
-    compile_all([play_job(spec.policy, spec.environment) for spec in to_compile.values()])
+        policy, dim, noise = spec.policy, spec.environment.dim, spec.environment.noise.name
+        if not isinstance(policy, AgentFactory):
+            to_compile[policy.implementation(dim), policy.link, noise, dim] = play_job(policy, spec.environment)
+    compile_all(list(to_compile.values()))

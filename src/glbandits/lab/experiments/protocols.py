@@ -24,7 +24,7 @@ from glbandits.lab.experiments.progress import OverallProgress, Progress, no_pro
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
 from glbandits.lab.experiments.run_spec import RunSpec
 from glbandits.lab.simulation import recorded_rounds
-from glbandits.policies.contract import Policy
+from glbandits.policies.agents import AgentFactory, PolicyOrAgent
 
 PROTOCOL_DESCRIPTIONS = {
     PAPER: (
@@ -69,7 +69,7 @@ class ExperimentRunner:
         tunings = [_Tuning(experiment, protocols, quick, self.store) for experiment in experiments]
         grid_runs = [spec for tuning in tunings for spec in tuning.grid_specs()]
         missing, workers = self.store.missing(grid_runs), worker_count(self.jobs)
-        policies = len({type(spec.policy) for spec in missing})
+        policies = len({type(spec.policy) for spec in missing} - {AgentFactory})
         later = [spec for tuning in tunings for spec in tuning.placeholder_specs()] if FRESH in protocols else []
         compiles = compile_mode() != "never"
         expected = {
@@ -101,7 +101,7 @@ class _Grid:
     """A policy entry with a policy for each point of its grid."""
 
     entry: PolicyEntry
-    policies: list[Policy]
+    policies: list[PolicyOrAgent]
     is_extra: bool
 
     @property
@@ -164,7 +164,7 @@ class _Tuning:
             self._tables[label] = [self.runs(policy, repeats, own_noise=True) for policy in policies]
         return self._tables[label]
 
-    def finalists(self, grid: _Grid) -> list[Policy]:
+    def finalists(self, grid: _Grid) -> list[PolicyOrAgent]:
         """Return the distinct settings of least mean regret over the repeats.
 
         The list is empty if there is only one setting.
@@ -177,17 +177,19 @@ class _Tuning:
         distinct = {self._specs([policy], [seed])[0].key: policy for policy in reversed(ordered)}
         return list(reversed(distinct.values()))[: grid.finalist_count]
 
-    def chosen(self, grid: _Grid) -> Policy:
+    def chosen(self, grid: _Grid) -> PolicyOrAgent:
         """Return the finalist of least mean regret over the seeds of the finals."""
         finalists = self.finalists(grid)
         if not finalists or not self.experiment.finals:
             return (finalists or grid.policies)[0]
         return min(finalists, key=lambda policy: _mean_regret(self.runs(policy, self.experiment.finals)))
 
-    def _specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
+    def _specs(
+        self, policies: Sequence[PolicyOrAgent], seeds: Sequence[int], *, own_noise: bool = False
+    ) -> list[RunSpec]:
         return self.experiment.specs(self._problem, policies, seeds, own_noise=own_noise)
 
-    def runs(self, policy: Policy, seeds: Sequence[int], *, own_noise: bool = False) -> list[FinishedRun]:
+    def runs(self, policy: PolicyOrAgent, seeds: Sequence[int], *, own_noise: bool = False) -> list[FinishedRun]:
         """Return the runs of a policy, one for each seed."""
         return [self.store[spec] for spec in self._specs([policy], seeds, own_noise=own_noise)]
 

@@ -17,9 +17,10 @@ from glbandits.lab import environments
 from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import check_environment, check_is_repeatable, checked_rounds
 from glbandits.lab.simulation import simulate
+from glbandits.lab.simulation.agent_player import AgentPlayer
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
-from glbandits.policies.contract import Policy, settings_of
+from glbandits.policies.agents import AgentFactory, PolicyOrAgent, settings_values
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def _is_ours(kind: type) -> bool:
 class RunSpec:
     """One policy, one problem, one seed."""
 
-    policy: Policy
+    policy: PolicyOrAgent
     problem: IdentifiedProblem
     horizon: int
     seed: int
@@ -82,8 +83,8 @@ class RunSpec:
     def key(self) -> str:
         """Hash of the run. Runs with equal keys have equal results.
 
-        The hash covers the packed settings and the initial state, as compiled code receives them. So two spellings of
-        the same settings have the same key.
+        For a policy the hash covers the packed settings and the initial state, as compiled code receives them. So two
+        spellings of the same settings have the same key. For an agent it covers its code and its settings.
         """
         digest = sha256()
         for text in (
@@ -102,7 +103,8 @@ class RunSpec:
         inner = getattr(self.environment, "environment", self.environment)  # the problem inside `WithPayoffs`
         kinds = [kind for kind in (type(self.environment), type(inner)) if _is_ours(kind)]
         of_problem = {kind.__module__ for kind in kinds} or {environments.__name__}
-        return playing_digest(type(self.policy).__module__, *sorted(of_problem))
+        player = [AgentPlayer.__module__] if isinstance(self.policy, AgentFactory) else []
+        return playing_digest(type(self.policy).__module__, *player, *sorted(of_problem))
 
     def with_own_noise(self) -> "RunSpec":
         """Return the run with its own noise, which is determined by the policy's settings."""
@@ -111,12 +113,14 @@ class RunSpec:
 
     def settings(self) -> str:
         """Return the policy's settings as JSON."""
-        return json.dumps(settings_of(self.policy))
+        return json.dumps(settings_values(self.policy))
 
 
 @lru_cache(maxsize=100_000)
-def settings_digest(policy: Policy, dim: int) -> str:
-    """Return a hash of a policy's packed settings and initial state."""
+def settings_digest(policy: PolicyOrAgent, dim: int) -> str:
+    """Return a hash of a policy's packed settings and initial state; of agents, their identity."""
+    if isinstance(policy, AgentFactory):
+        return policy.identity
     kind = type(policy)
     digest = sha256(f"{policy.name}\n{kind.__qualname__}\n{find_link(policy.link).name}\n".encode())
     if not _is_ours(kind):  # a class of a notebook has no source file, which `playing_digest` needs

@@ -18,9 +18,8 @@ from glbandits.lab.environments.rounds import regret_name
 from glbandits.lab.experiments.paired_differences import Difference, paired_differences
 from glbandits.lab.simulation import Simulation, prepare, simulate
 from glbandits.lab.simulation.simulate import regret_chart
-from glbandits.policies import Policy
-from glbandits.policies.contract import settings_of
-from glbandits.policies.parsing import as_policy
+from glbandits.policies.agents import PolicyLike, settings_values
+from glbandits.policies.parsing import as_policy_or_agent
 
 
 class SimulatedComparison(dict[str, Simulation]):
@@ -52,7 +51,7 @@ class SimulatedComparison(dict[str, Simulation]):
 
 
 def compare(
-    policies: Mapping[str, Policy | str],
+    policies: Mapping[str, PolicyLike],
     environment: Environment,
     horizon: int,
     seeds: int | Iterable[int],
@@ -60,7 +59,7 @@ def compare(
     jobs: int = -1,
     progress: Callable[[str, int], None] | None = None,
 ) -> SimulatedComparison:
-    """Simulate every policy on the same seeds.
+    """Simulate every policy on the same seeds. Classes and functions that make agents are policies too.
 
     `progress` is called with a label and the number of rounds played since the last call, first with 0 when the
     simulation of a policy starts.
@@ -68,7 +67,7 @@ def compare(
     if not policies:
         raise InvalidInput("compare needs at least one policy; got none")
     seeds = seeds if isinstance(seeds, int) else tuple(seeds)
-    prepare(map(as_policy, policies.values()), environment)  # compile all policies at the same time
+    prepare(map(as_policy_or_agent, policies.values()), environment)  # compile all policies at the same time
     comparison = SimulatedComparison()
     for label, policy in policies.items():
 
@@ -107,7 +106,7 @@ def comparison_summary(comparison: SimulatedComparison, reference: str | None = 
         error = float(result.standard_error[-1])
         policies[label] = {
             "policy": result.policy.name,
-            "settings": settings_of(result.policy),
+            "settings": settings_values(result.policy),
             "regret": float(result.final_regret.mean()),
             "standard_error": error if math.isfinite(error) else None,
             "seconds": float(result.seconds.mean()),

@@ -10,6 +10,7 @@ from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import has_payoffs
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
 from glbandits.lab.experiments.problems import default_link, described, make_problem
+from glbandits.policies.agents import AgentFactory
 from glbandits.policies.contract import settings_of
 from glbandits.policies.parsing import find_policy
 
@@ -85,7 +86,7 @@ def _problem(path: Path, table: Any) -> tuple[Environment, str]:
 def _entry(path: Path, table: Any, horizon: int, environment: Environment) -> PolicyEntry:
     _check_keys(path, "[[policy]]", table, {"name", "settings", "grid"})
     kind: Any = find_policy(table.get("name"))
-    known = settings_of(kind())
+    known = kind.setting_names if isinstance(kind, AgentFactory) else list(settings_of(kind()))
     fixed, grid = table.get("settings", {}), table.get("grid")
     for part in (fixed, {} if grid is None else grid):
         _check_keys(path, f"[policy.settings] and [policy.grid] of {kind.name}", part, set(known))

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
+from glbandits.common.display.progress_lines import progress_lines
 from glbandits.common.errors import InvalidInput, check_int
+from glbandits.common.parallel import run_parallel, worker_count
 from glbandits.compilation.entry_point import compile_all, without_compilation
 from glbandits.compilation.recipe import Job
 from glbandits.lab.environments import Environment, Rounds
@@ -25,14 +28,17 @@ from glbandits.lab.environments.rounds import (
     is_sparse,
     regret_name,
 )
+from glbandits.lab.simulation.agent_player import AgentPlayer, check_agents_can_play
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
+from glbandits.lab.simulation.run_record import RunRecord
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
+from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
 from glbandits.policies.contract.decisions import check_has_scores
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
-from glbandits.policies.parsing import as_policy
+from glbandits.policies.parsing import as_policy_or_agent
 from glbandits.policies.sparse_forms import sparse_form
 
 
@@ -54,7 +60,7 @@ class Run:
 class Simulation(Displayed):
     """The result of playing one policy with several seeds."""
 
-    policy: Policy
+    policy: PolicyOrAgent
     environment: Environment
     horizon: int
     seeds: tuple[int, ...]
@@ -116,7 +122,7 @@ def regret_chart(results: Mapping[str, Simulation], title: str = "") -> Any:
 
 
 def simulate(
-    policy: Policy | str,
+    policy: PolicyLike,
     environment: Environment,
     horizon: int,
     seeds: int | Iterable[int],
@@ -135,17 +141,21 @@ def simulate(
     `sparse=True`. If the rounds have values and costs, the choices are those of `Bandit.choose` with them, the policy
     learns the plain reward, and regret is in units of the payoff.
 
+    An agent (`glbandits.Agent`) plays the same rounds, in plain Python, which is slower: its seeds run in processes.
+
     Args:
-        policy: the policy, or its name. If it has a setting `horizon`, set it there too.
+        policy: the policy, or its name, or a class or function that makes agents. If a policy has a setting `horizon`,
+            set it there too.
         environment: a problem, such as `Synthetic()`, or one with payoffs, such as `WithPayoffs(Synthetic(), ...)`.
         horizon: T, the number of rounds.
         seeds: the seeds, or their number: n means 0 to n-1.
         jobs: the number of seeds that run in parallel; -1 for one per core. They run in threads, because compiled
-            code releases the GIL; `joblib.parallel_config` chooses another backend.
+            code releases the GIL; `joblib.parallel_config` chooses another backend. Agents always run in processes.
         points: the maximum number of rounds at which regret is recorded.
         keep_choices: store the arm of every round. If False, memory does not grow with the horizon.
         compiled: if False, the same functions run as plain Python, some thousand times slower.
-        progress: called with the number of rounds just played, from the thread that played them.
+        progress: called with the number of rounds just played, from the thread that played them. Without it, lines
+            on stderr show a person at a terminal or a notebook how far an agent is.
 
     >>> from glbandits import Uniform
     >>> from glbandits.lab.environments import Synthetic
@@ -155,27 +165,22 @@ def simulate(
     """
     if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of parallel runs, or -1 for one per core; got 0", field="jobs")
-    policy, seed_numbers = as_policy(policy), seed_list(seeds)
+    given, seed_numbers = as_policy_or_agent(policy), seed_list(seeds)
     rounds = recorded_rounds(horizon, points)
     with nullcontext() if compiled else without_compilation():
-        prepare([policy], environment, compiled=compiled)  # compile once, before the runs
+        prepare([given], environment, compiled=compiled)  # compile once, before the runs
         check_is_repeatable(environment, horizon, seed_numbers[0])
-    runs = Parallel(n_jobs=jobs, prefer="threads")(
-        delayed(play_together)(
-            [policy],
-            environment,
-            horizon,
-            seed,
-            rounds,
-            keep_choices=keep_choices,
-            compiled=compiled,
-            progress=progress,
-        )
-        for seed in seed_numbers
+    play = partial(
+        _play_alone, given, environment, horizon, rounds=rounds, keep_choices=keep_choices, compiled=compiled
     )
-    results: list[Run] = [run for (run,) in runs]
+    if isinstance(given, AgentFactory):
+        results = _play_in_processes(play, given, seed_numbers, horizon, jobs, progress)
+    else:
+        results = Parallel(n_jobs=jobs, prefer="threads")(
+            delayed(play)(seed, progress=progress) for seed in seed_numbers
+        )
     return Simulation(
-        policy=policy,
+        policy=given,
         environment=environment,
         horizon=horizon,
         seeds=seed_numbers,
@@ -186,6 +191,43 @@ def simulate(
     )
 
 
+def _play_alone(
+    policy: PolicyOrAgent, environment: Environment, horizon: int, seed: int, *, rounds: Ints, **settings: Any
+) -> Run:
+    (run,) = play_together([policy], environment, horizon, seed, rounds, **settings)
+    return run
+
+
+def _play_in_processes(
+    play: Callable[..., Run],
+    agents: AgentFactory,
+    seeds: Sequence[int],
+    horizon: int,
+    jobs: int,
+    progress: Callable[[int], None] | None,
+) -> list[Run]:
+    """Play each seed with a new agent: in this process if there is one job or one seed, else in worker processes."""
+    jobs, played, total = min(worker_count(jobs), len(seeds)), 0, len(seeds) * horizon
+
+    def report(rounds: int) -> None:
+        nonlocal played
+        played += rounds
+        if progress is not None:
+            progress(rounds)
+
+    def describe() -> str:
+        return f"{agents.name} plays as plain Python: {played:,} of {total:,} rounds"
+
+    runs: dict[int, Run] = {}
+    with nullcontext() if progress is not None else progress_lines(describe):
+        play = partial(play, progress=report) if jobs == 1 else play
+        for index, run in run_parallel(play, seeds, jobs=jobs):
+            runs[index] = run
+            if jobs > 1:
+                report(horizon)
+    return [runs[index] for index in range(len(seeds))]
+
+
 def recorded_rounds(horizon: int, points: int) -> Ints:
     """Return at most `points` evenly spaced round numbers, from 1 to the horizon. The last one is the horizon."""
     horizon, points = check_int("horizon", horizon, at_least=1), check_int("points", points, at_least=1)
@@ -193,10 +235,15 @@ def recorded_rounds(horizon: int, points: int) -> Ints:
     return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
 
-def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: bool = True) -> None:
+def prepare(policies: Iterable[PolicyOrAgent], environment: Environment, *, compiled: bool = True) -> None:
     """Raise InvalidInput if a policy cannot play in this environment, and compile the code that the policies need."""
     check_environment(environment)
-    jobs = [play_job(policy, environment) for policy in policies]
+    jobs = []
+    for policy in policies:
+        if isinstance(policy, AgentFactory):
+            check_agents_can_play(policy, environment)
+        else:
+            jobs.append(play_job(policy, environment))
     if compiled:
         compile_all(jobs)
 
@@ -218,7 +265,7 @@ def _form(policy: Policy, environment: Environment) -> Policy:
 
 
 def play_together(
-    policies: Sequence[Policy],
+    policies: Sequence[PolicyOrAgent],
     environment: Environment,
     horizon: int,
     seed: int,
@@ -247,18 +294,20 @@ def play_together(
         progress: called with the number of rounds just played, summed over policies.
     """
     with nullcontext() if compiled else without_compilation():
-        players = [
-            _Player(policy, environment, horizon, seed, noise_seed, rounds, keep_choices, compiled)
-            for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True)
-        ]
+        players: list[_Player | AgentPlayer] = []
+        for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True):
+            record = RunRecord(rounds, horizon, keep_choices)
+            if isinstance(policy, AgentFactory):
+                players.append(AgentPlayer(policy, environment, seed, noise_seed, record))
+            else:
+                players.append(_Player(policy, environment, seed, noise_seed, record, compiled))
         for chunk in checked_rounds(environment, horizon, seed):
             best = chunk.best()
             for player in players:
-                player.play(chunk, best)
-                if progress is not None:
-                    progress(len(chunk))
+                player.play(chunk, best, progress)
     return [
-        Run(player.regret, player.choices, player.seconds, player.state if keep_state else None) for player in players
+        Run(player.record.regret, player.record.choices, player.seconds, player.state if keep_state else None)
+        for player in players
     ]
 
 
@@ -269,11 +318,9 @@ class _Player:
         self,
         policy: Policy,
         environment: Environment,
-        horizon: int,
         seed: int,
         noise_seed: int,
-        rounds: Ints,
-        keep_choices: bool,
+        record: RunRecord,
         compiled: bool,
     ) -> None:
         dim, self._policy = environment.dim, policy
@@ -283,12 +330,9 @@ class _Player:
         link, payoffs = find_link(policy.link), has_payoffs(environment)
         self._play = play_entry(form.implementation(dim), link, environment.noise, compiled, payoffs=payoffs)
         self.state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
-        self._rounds, self._played, self._total = rounds, 0, 0.0
-        self.regret = np.empty(len(rounds))
-        self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
-        self.seconds = 0.0
+        self.record, self.seconds = record, 0.0
 
-    def play(self, chunk: Rounds, best: Floats) -> None:
+    def play(self, chunk: Rounds, best: Floats, progress: Callable[[int], None] | None = None) -> None:
         regret, choices = np.empty(len(chunk)), np.empty(len(chunk), dtype=np.int64)
         noise = chunk.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(chunk))
         arms = chunk.rows, chunk.starts
@@ -296,15 +340,12 @@ class _Player:
         with convert_index_errors(self._policy, "the simulation"):
             self.state = self._play(
                 self.state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
-                noise, self._total, choices, regret,
+                noise, self.record.total_regret, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
-        end = self._played + len(chunk)
-        recorded = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
-        self.regret[recorded] = regret[self._rounds[recorded] - 1 - self._played]
-        if self.choices is not None:
-            self.choices[self._played : end] = choices
-        self._played, self._total = end, float(regret[-1])
+        self.record.add(choices, regret)
+        if progress is not None:
+            progress(len(chunk))
 
 
 def _check_rewards(policy: Policy, environment: Environment) -> None:
