@@ -23,7 +23,7 @@ from benchmarks.regret.timing import _LimitExceeded, _TimedEnvironment
 from glbandits import POLICIES, InvalidInput
 from glbandits.common.errors import GlbanditsError
 from glbandits.lab.environments import ClassificationTable, Environment, Synthetic
-from glbandits.policies.contract import settings_of
+from glbandits.policies.agents import settings_values
 
 SIMULATION = Synthetic(dim=6, arms=100)
 
@@ -68,8 +68,8 @@ def test_every_policy_has_settings_for_every_link() -> None:
                 except InvalidInput:
                     refused.add((name, link))
                     continue
-                assert all(settings_of(policy).get("horizon", 1000) == 1000 for policy in policies)
-                assert all(settings_of(policy).get("link", link) == link for policy in policies)
+                assert all(settings_values(policy).get("horizon", 1000) == 1000 for policy in policies)
+                assert all(settings_values(policy).get("link", link) == link for policy in policies)
     assert {name for name, _ in refused} == {"pg-ts", "lmc-ts"}
 
 
@@ -84,7 +84,7 @@ def test_random_phase_takes_at_most_half_of_a_table() -> None:
     digits = ClassificationTable.bundled("digits")
     assert policy_entry("lin-ucb-disjoint", digits, "logistic", 1000, FULL.grid).fixed["context_dim"] == 65
     sgd_ts = policy_entry("sgd-ts", digits, "logistic", 1000, FULL.grid)
-    assert {policy.tau(digits.dim) for policy in sgd_ts.settings()} == {50, 247, 500}  # type: ignore[attr-defined]
+    assert {policy.tau(digits.dim) for policy in sgd_ts.settings()} == {50, 247, 500}  # type: ignore[union-attr]
 
 
 def test_effort_depends_on_speed_and_kind() -> None:

@@ -157,7 +157,7 @@ def test_failing_agent_ends_the_command_and_keeps_finished_runs(folder: Path) ->
 
 
 class FailsAtOnce(RidgeAgent):
-    def learn(self, x: object, reward: float) -> None:
+    def learn(self, _x: object, _reward: float) -> None:
         raise RuntimeError("no more")
 
 
