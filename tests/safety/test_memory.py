@@ -24,13 +24,13 @@ pytestmark = [
 USE_AFTER_FREE = """
 import numpy as np
 from numba import njit
-from glbandits.compilation.numba_support import _without_owner
+from glbandits.compilation.private_numba import without_owner
 @njit
 def sums(rounds):
     total = 0.0
     for size in range(20, 20 + rounds):
         scratch = np.ones(size)
-        view = _without_owner(scratch)[: size // 2]  # the scratch array is released here, after its last use
+        view = without_owner(scratch)[: size // 2]  # the scratch array is released here, after its last use
         other = np.full(size // 2 + 7, 3.0)
         total += view.sum() + other[0]
     return total

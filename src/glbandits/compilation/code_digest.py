@@ -10,7 +10,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 """Types of constants whose repr identifies the value."""
@@ -82,7 +82,7 @@ class _CodeWalk:
                 self._value(constant)
 
     def _value(self, value: Any) -> None:
-        if isinstance(value, Dispatcher):
+        if is_jitted(value):
             value = value.py_func
         if isinstance(value, FunctionType):
             self.function(value)

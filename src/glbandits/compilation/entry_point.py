@@ -37,12 +37,12 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core.compiler_lock import global_compiler_lock
 
 from glbandits.common.errors import GlbanditsError, InvalidInput
 from glbandits.compilation.compile_progress import compile_progress, expected_seconds
 from glbandits.compilation.compiler_pool import compiler_pool, core_count, forget_pool, pool_is_alive
 from glbandits.compilation.plain_calls import arrays_of, as_typed
+from glbandits.compilation.private_numba import compiler_lock
 from glbandits.compilation.recipe import Job, Recipe, compile_now, is_cached, marker_file, needs
 
 MODES = ("background", "now", "never")
@@ -352,7 +352,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
     # A fork waits while a thread compiles: in the child, the lock and LLVM would stay as that thread left them.
     os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
+        before=compiler_lock.acquire,
+        after_in_parent=compiler_lock.release,
+        after_in_child=compiler_lock.release,
     )

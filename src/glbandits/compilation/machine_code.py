@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numba
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.errors import NumbaError
+from numba import NumbaError
 
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import MARKER, check_reachable
+from glbandits.compilation.private_numba import cache_only_with, compiler_lock
 from glbandits.compilation.shared_functions import SharedForm, define_symbol, form_with, loaded_code, needed_forms
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -42,7 +42,8 @@ def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> E
         code = sha256(" ".join([digest.value, *map(_symbol, needs)]).encode()).hexdigest()[:16]
         checked = ",checked" if check_bounds else ""
         safe = re.sub(r"[^\w ,.+=()-]", "_", name)[:100]  # names of links and policies come from users
-        text = f"{function.__code__.co_qualname}[{safe}]({code}{checked})"
+        scope = re.sub("[<>]", "", function.__code__.co_qualname)  # Numba leaves them out of the names of files
+        text = f"{scope}[{safe}]({code}{checked})"
         elsewhere = frozenset[FunctionType]().union(*(_name_of(form).functions for form in needs))
         own = frozenset(digest.functions) - elsewhere
         known = _names.setdefault(function, EntryName(text, digest.is_complete, needs, own))
@@ -64,13 +65,21 @@ def _symbol(form: SharedForm) -> str:
 _names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
 
 
-def cache_index(function: Callable[..., Any]) -> Path | None:
-    """Return the path of Numba's index of the cached machine code of an entry point; None if no folder is writable."""
+def cache_folder(function: Callable[..., Any]) -> Path | None:
+    """Return the folder of Numba's cache for an entry point; None if no folder is writable."""
     try:
         dispatcher: Any = numba.njit(cache=True)(function)
     except RuntimeError:
         return None
-    return Path(dispatcher._cache._cache_file._index_path)
+    return Path(dispatcher.stats.cache_path)
+
+
+def cache_files(function: Callable[..., Any]) -> list[Path]:
+    """Return Numba's files with the machine code of an entry point that `entry_name` has named."""
+    folder = cache_folder(function)
+    if folder is None or not folder.is_dir():
+        return []
+    return [file for file in folder.iterdir() if f".{function.__qualname__}-" in file.name]
 
 
 def compile_cached(
@@ -83,46 +92,37 @@ def compile_cached(
     GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput with Numba's
     message if the code cannot be compiled.
     """
-    with global_compiler_lock:
+    with compiler_lock:
         form = form_with(function)
         if form is not None and (loaded := loaded_code(form)) is not None:
             return cast(Function, loaded)
         entry = entry_name(function, name, check_bounds)
         for needed in entry.needs:  # an error gets the name of the caller
             compile_cached(needed.code, signature=needed.code_signature, name=name, check_bounds=check_bounds)
-        index = cache_index(function) if entry.is_complete else None
+        is_cachable = entry.is_complete and cache_folder(function) is not None
         options: dict[str, Any] = {
             "nogil": nogil,
             "error_model": "numpy",
             "boundscheck": check_bounds,
-            "cache": index is not None,
+            "cache": is_cachable,
         }
         try:
             compiled: Any = numba.njit(**options)(function)
-            if index is not None:
-                _cache_only_with(compiled, {_symbol(needed) for needed in entry.needs})
+            if is_cachable:
+                cache_only_with(compiled, map(_symbol, entry.needs))
             compiled.compile(signature)
             compiled.disable_compile()
         except NumbaError as error:
             raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
         except Exception:
-            if index is None or not index.exists():
+            if not (is_cachable and (files := cache_files(function))):
                 raise
-            index.unlink()  # a file of the cache is damaged
+            for file in files:  # one of them is damaged
+                file.unlink(missing_ok=True)
             return compile_cached(function, signature=signature, name=name, nogil=nogil, check_bounds=check_bounds)
         if form is not None:
             define_symbol(form, _symbol(form), compiled)
         return cast(Function, compiled)
-
-
-def _cache_only_with(compiled: Any, symbols: set[str]) -> None:
-    """Cache machine code only if it calls no other symbols: a process that loads it defines only these."""
-    check = compiled._cache._impl.check_cachable
-
-    def is_cachable(result: Any) -> bool:
-        return symbols.issuperset(re.findall(r"@(glbandits_\w+)", result.library.get_llvm_str())) and check(result)
-
-    compiled._cache._impl.check_cachable = is_cachable
 
 
 def _compile_error(text: str, name: str) -> str:

@@ -9,22 +9,18 @@ User-written functions are compiled with bounds checks, and so is every function
 out of range then raises an IndexError instead of corrupting memory (docs/decisions/0014-memory-safety.md).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
-from numba import types
-from numba.core import targetconfig
-from numba.core.errors import TypingError
-from numba.core.typing.templates import builtin_registry
-from numba.extending import intrinsic, overload
-from numba.np.unsafe.ndarray import to_fixed_tuple
+from numba import TypingError, types
+from numba.extending import overload
 
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.callee_compiler import callee_compiler
 from glbandits.compilation.code_digest import CodeDigest, digest_of_code
+from glbandits.compilation.private_numba import BOUNDS_CHECKS_OF_CALLER, IS_KNOWN, without_owner
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Array = TypeVar("Array")
@@ -45,28 +41,6 @@ GENERATOR = types.uint64[::1]
 """The state of a random generator (see `maths.philox`)."""
 
 _registered: WeakSet[FunctionType] = WeakSet()
-
-
-class _InheritedBoundsChecks(Mapping[str, Any]):
-    """Compiler options that take `boundscheck` from the function that is being compiled.
-
-    Numba compiles a callee once for each set of flags of its callers, but does not pass this flag on by itself.
-    """
-
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = {**options, "boundscheck": None}
-
-    def __getitem__(self, name: str) -> Any:
-        if name != "boundscheck":
-            return self._options[name]
-        flags = targetconfig.ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
-        return bool(flags is not None and flags.boundscheck)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._options)
-
-    def __len__(self) -> int:
-        return len(self._options)
 
 
 def jittable(function: Function) -> Function:
@@ -103,11 +77,8 @@ def _tuple_class(kind: Any) -> Any:
 
 def let_compiled_code_call(function: FunctionType, implementation: Callable[..., Any]) -> None:
     """Register a function. `implementation` takes Numba types and returns the function to compile for them."""
-    options: Any = {"error_model": "numpy", "pipeline_class": callee_compiler()}
+    options: Any = {"error_model": "numpy", "boundscheck": BOUNDS_CHECKS_OF_CALLER}
     overload(function, jit_options=options, strict=False)(implementation)
-    registered = next(kind for value, kind in reversed(builtin_registry.globals) if value is function)
-    for template in registered.templates:
-        template._jit_options = _InheritedBoundsChecks(template._jit_options)
     _registered.add(function)
 
 
@@ -138,46 +109,13 @@ def _compiled_borrowed(array: Any) -> Any:
     if any(getattr(part, "mutable", False) for part in getattr(array, "types", [array])):
         raise TypingError("borrowed() takes read-only arrays only")
 
-    def implementation(array: Any) -> Any:
-        return _without_owner(array)  # type: ignore[call-arg]
+    def counted(array: Any) -> Any:
+        return array
 
-    return implementation
+    def uncounted(array: Any) -> Any:
+        return without_owner(array)  # type: ignore[call-arg]
 
-
-@intrinsic
-def _without_owner(_typing_context: Any, array: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def disowned(kind: Any, value: Any) -> Any:
-            if hasattr(kind, "types"):  # of a tuple
-                parts = [disowned(part, builder.extract_value(value, i)) for i, part in enumerate(kind.types)]
-                return context.make_tuple(builder, kind, parts)
-            if not isinstance(kind, types.Array):
-                return value
-            copy = context.make_array(kind)(context, builder, value)
-            copy.meminfo = copy.meminfo.type(None)
-            copy.parent = copy.parent.type(None)
-            return copy._getvalue()
-
-        return disowned(signature.args[0], arguments[0])
-
-    return array(array), generate
-
-
-@register_python
-def fixed_tuple(values: Any, length: int) -> tuple[Any, ...]:
-    """Return the first `length` values as a tuple.
-
-    In compiled code `length` must be a constant.
-    """
-    return tuple(values[:length])
-
-
-@overload(fixed_tuple)
-def _compiled_fixed_tuple(values: Any, length: int) -> Any:  # noqa: ARG001
-    def implementation(values: Any, length: int) -> Any:
-        return to_fixed_tuple(values, length)  # type: ignore[call-arg]
-
-    return implementation
+    return uncounted if IS_KNOWN else counted
 
 
 def check_reachable(function: FunctionType, owner: str) -> CodeDigest:

@@ -10,10 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 
-from glbandits.compilation.machine_code import cache_index, compile_cached, entry_name
+from glbandits.compilation.machine_code import cache_files, cache_folder, compile_cached, entry_name
+from glbandits.compilation.private_numba import processor
 from glbandits.compilation.shared_functions import shared_form
 
 Job: TypeAlias = tuple[Any, ...]
@@ -47,8 +47,8 @@ def compile_now(recipe: Recipe) -> Callable[..., Any]:
         check_bounds=recipe.check_bounds,
     )
     for each in _with_needs(recipe):
-        marker, index = marker_file(each), cache_index(each.function)
-        if marker is not None and index is not None and index.exists():  # Numba cannot cache all code
+        marker = marker_file(each)
+        if marker is not None and not marker.exists() and cache_files(each.function):  # Numba cannot cache all code
             with suppress(OSError):  # the disk is full
                 marker.touch()
     return compiled
@@ -87,16 +87,16 @@ def marker_file(recipe: Recipe) -> Path | None:
     Its name is a hash of everything that the machine code depends on.
     """
     name = entry_name(recipe.function, recipe.name, recipe.check_bounds)
-    index = cache_index(recipe.function) if name.is_complete else None
-    if index is None:
+    folder = cache_folder(recipe.function) if name.is_complete else None
+    if folder is None:
         return None
     source = Path(recipe.function.__code__.co_filename).stat()
     parts = (
         name.text,
         numba.__version__,
-        llvmlite.binding.get_host_cpu_name(),
+        processor(),
         " ".join(str(getattr(numba.config, option)) for option in ("CPU_NAME", "CPU_FEATURES", "BOUNDSCHECK")),
         sys.implementation.cache_tag,
         f"{source.st_mtime_ns} {source.st_size}",
     )
-    return index.parent / f"glbandits-{sha256(repr(parts).encode()).hexdigest()[:24]}.compiled"
+    return folder / f"glbandits-{sha256(repr(parts).encode()).hexdigest()[:24]}.compiled"

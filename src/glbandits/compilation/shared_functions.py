@@ -8,16 +8,15 @@ function, with the same results bit for bit.
 
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-import llvmlite.binding  # type: ignore[import-untyped]
 from numba import types
-from numba.core import cgutils, targetconfig
-from numba.core.typing.templates import Signature
-from numba.extending import intrinsic
 
+from glbandits.compilation import private_numba
 from glbandits.compilation.numba_support import jittable, let_compiled_code_call
 
+Signature: TypeAlias = Any
+"""The Numba types of a result and of arguments, such as `types.float64(types.int64)`."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 Link = tuple[Any, ...]
 """A named tuple of functions, or () for a shared function without a link."""
@@ -41,7 +40,7 @@ class SharedForm(NamedTuple):
     def code_signature(self) -> Signature:
         """The Numba types of the result and of the argument of `code`."""
         arguments: Any = types.Tuple(self.signature.args)  # type: ignore[no-untyped-call]
-        return cast(Signature, self.signature.return_type(arguments))
+        return self.signature.return_type(arguments)
 
     @property
     def name(self) -> str:
@@ -79,7 +78,7 @@ def shared(signature: Signature) -> Callable[[Function], Function]:
             if named_types or not _are_convertible(numba_types, signature.args):
                 return plain
             key = _key_of(plain, numba_types)
-            return _call_of(_loaded[key][0], signature) if key in _loaded else plain
+            return private_numba.call_of(_loaded[key][0], signature) if key in _loaded else plain
 
         let_compiled_code_call(plain, implementation)
         _signatures[plain] = signature
@@ -94,7 +93,9 @@ def share_for_link(link: Link, name: str) -> None:
 
 
 def needed_forms(reached: Sequence[FunctionType], check_bounds: bool) -> list[SharedForm]:
-    """Return the forms that machine code may call if it consists of these functions."""
+    """Return the forms that machine code may call if it consists of these functions. Public Numba can call none."""
+    if not private_numba.IS_KNOWN:
+        return []
     functions = set(reached)
     links = [link for link in list(_links) if functions.issuperset(link)]
     return [
@@ -145,9 +146,7 @@ def loaded_code(form: SharedForm) -> Any:
 
 def define_symbol(form: SharedForm, symbol: str, compiled: Any) -> None:
     """Let machine code call this form by a symbol. `compiled` is Numba's compiled function."""
-    (result,) = compiled.overloads.values()
-    address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-    llvmlite.binding.add_symbol(symbol, address)
+    private_numba.define_symbol(symbol, compiled)
     _loaded[form[:3]] = symbol, compiled
 
 
@@ -160,8 +159,7 @@ def _key_of(function: FunctionType, numba_types: Sequence[Any]) -> Key:
     link: Link = ()
     if _takes_link(function):
         link = tuple(getattr(part, "typing_key", None) for part in getattr(numba_types[-1], "types", ()))
-    flags = targetconfig.ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
-    return function, link, bool(flags is not None and flags.boundscheck)
+    return function, link, private_numba.caller_checks_bounds()
 
 
 def _are_convertible(numba_types: Sequence[Any], needed: Sequence[Any]) -> bool:
@@ -170,30 +168,3 @@ def _are_convertible(numba_types: Sequence[Any], needed: Sequence[Any]) -> bool:
         kind == wanted or kind.can_convert_to(None, wanted) is not None
         for kind, wanted in zip(map(types.unliteral, numba_types), needed, strict=False)
     )
-
-
-def _call_of(symbol: str, signature: Signature) -> Callable[..., Any]:
-    """Return a function, for compiled code, that calls the symbol. It drops a last argument for the link."""
-    packed: Any = types.Tuple(signature.args)  # type: ignore[no-untyped-call]
-
-    @intrinsic
-    def call(_typing_context: Any, arguments: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            passed = [
-                context.cast(builder, builder.extract_value(values[0], i), arguments.types[i], kind)
-                for i, kind in enumerate(signature.args)
-            ]
-            result, argument = signature.return_type, context.make_tuple(builder, packed, passed)
-            kind = context.call_conv.get_function_type(result, [packed])
-            function = cgutils.get_or_insert_function(builder.module, kind, symbol)  # type: ignore[no-untyped-call]
-            status, value = context.call_conv.call_function(builder, function, result, [packed], [argument])
-            with builder.if_then(status.is_error, likely=False):
-                context.call_conv.return_status_propagate(builder, status)
-            return value
-
-        return signature.return_type(arguments), generate
-
-    def implementation(*arguments: Any) -> Any:
-        return call(arguments)  # type: ignore[call-arg]
-
-    return implementation

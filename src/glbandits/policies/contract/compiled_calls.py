@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import types
-from numba.core.errors import TypingError
+from numba import TypingError, types
 from numba.extending import overload
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.code_digest import digest_of_code
-from glbandits.compilation.numba_support import MARKER, fixed_tuple, jittable, register_python
+from glbandits.compilation.numba_support import MARKER, jittable, register_python
 from glbandits.policies.contract.base import Policy
 from glbandits.policies.contract.decisions import decisions_of
 from glbandits.policies.contract.settings import packed_names
@@ -93,12 +92,12 @@ def unpacker(kind: Any) -> Callable[[Floats], Any]:
         packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # type: ignore[misc]
         packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
         kind.Packed = packed
-    named, length = kind.Packed, len(kind.Packed._fields)
-
-    def unpack(settings: Floats) -> Any:
-        return named(*fixed_tuple(settings, length))
-
-    return jittable(unpack)
+    items = ", ".join(f"settings[{index}]" for index in range(len(kind.Packed._fields)))
+    scope = {"named": kind.Packed, "__name__": kind.__module__}
+    unpack = eval(f"lambda settings: named({items})", scope)  # Numba cannot pass the items of an array as arguments
+    unpack.__name__ = "unpack"
+    unpack_settings: Callable[[Floats], Any] = jittable(unpack)
+    return unpack_settings
 
 
 def _findable_copies(name: str, functions: tuple[Any, ...]) -> tuple[Any, ...]:
