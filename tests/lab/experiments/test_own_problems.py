@@ -75,7 +75,7 @@ def test_own_environment_is_a_problem_with_its_settings(folder: Path) -> None:
     [experiment] = read_experiments([written(folder, f'kind = "{kind}"\nspeed = 0.01\nnoise = "normal"')])
     assert type(experiment.environment).__name__ == "Drift"
     assert vars(experiment.environment)["speed"] == 0.01
-    assert experiment.note == f"{kind}(speed=0.01, noise='normal')"
+    assert experiment.note == f"The problem is {kind}(speed=0.01, noise='normal')."
     assert experiment.entries[0].settings()[0].get_params()["link"] == "identity"
 
 

@@ -68,7 +68,7 @@ def _read_file(path: Path) -> Iterator[Experiment]:
             repeats=tuple(range(1, repeats + 1)),
             reference=labels.get(reference, reference),
             fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
-            note=note,
+            note=f"The problem is {note}.",
         )
 
 

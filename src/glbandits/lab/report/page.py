@@ -131,7 +131,7 @@ def _conclusions(
     for result, summary in zip(results, summaries, strict=True):
         short = mark_simulated(result.experiment.title, result).split(":")[0]
         title = f'<h3><a href="#{_anchor(summary.name)}">{escape(short)}</a></h3>'
-        table = tables.conclusion_table(summary, small=paper is not None).to_html()
+        table = tables.card_table(summary, leaders_only=paper is not None).to_html()
         cards.append(f'<div class="card">{title}\n{paragraph(conclusion(summary))}\n{table}</div>')
     lines = paper_sections.finding_lines(paper) if paper else []
     has_extras = any(

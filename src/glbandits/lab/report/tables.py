@@ -13,20 +13,30 @@ from glbandits.lab.paper.runtime import RuntimeRow, RuntimeTable
 EXTRA = "\u2020"
 EXTRA_NOTE = f"{EXTRA} not in the paper: on fresh seeds only."
 BEST, REFERENCE_ROW = "the best", "the reference"
-SMALL_TABLE_LEADERS, DEFAULT_POLICY = 3, "optimist"
-"""The rows of a small table of the paper: this many of the best policies, SGD-TS, and the default policy."""
+LEADERS, DEFAULT_POLICY = 3, "optimist"
+"""The rows of a table of leaders: this many of the best policies, SGD-TS, and the default policy."""
 
 
-def conclusion_table(summary: ExperimentSummary, *, small: bool = False) -> DataTable:
+def conclusion_table(summary: ExperimentSummary) -> DataTable:
+    """Return the final regret under each protocol that was run, the best policy first, and differences if there are."""
+    table = card_table(summary)
+    if summary.fresh is None or not _has_differences(summary.fresh):
+        return table
+    differences = [_difference(policy, _decimals(summary)) for policy in summary.fresh.ordered]
+    rows = [[*row, difference] for row, difference in zip(table.rows, differences, strict=True)]
+    return DataTable([*table.columns, f"minus {summary.reference}"], rows)
+
+
+def card_table(summary: ExperimentSummary, *, leaders_only: bool = False) -> DataTable:
     """Return the final regret under each protocol that was run, the best policy first.
 
-    The small table, for the paper, has the three best policies, the reference (SGD-TS) and the default policy.
+    With `leaders_only`, for the paper: of the three best policies, the reference (SGD-TS) and the default policy.
     """
     protocols = [protocol for protocol in (summary.fresh, summary.paper) if protocol is not None]
     decimals = _decimals(summary)
     rows = []
     for index, policy in enumerate(protocols[0].ordered):
-        if small and index >= SMALL_TABLE_LEADERS and policy.label not in (summary.reference, DEFAULT_POLICY):
+        if leaders_only and index >= LEADERS and policy.label not in (summary.reference, DEFAULT_POLICY):
             continue
         row = [marked(policy), str(policy.tried)]
         for protocol in (summary.paper, summary.fresh):
@@ -71,7 +81,7 @@ def numbers_table(summary: ExperimentSummary, protocol: ProtocolSummary) -> Data
     decimals, is_fresh = _decimals(summary), protocol is summary.fresh
     columns = ["policy", "settings", "final regret \u00b1 95\u00a0%"]
     columns.append("behind the best \u00b1 95\u00a0%" if is_fresh else f"regret if the grid had {EQUAL_GRID} settings")
-    compares = is_fresh and any(policy.simultaneous_half_width is not None for policy in protocol.policies)
+    compares = is_fresh and _has_differences(protocol)
     columns += [f"minus {summary.reference} \u00b1 95\u00a0% (all at once)"] * compares
     columns += ["mean reward"] * (summary.measure == "reward")
     columns += ["pulls of the best arm"] * any(policy.best_arm_pulls is not None for policy in protocol.policies)
@@ -145,6 +155,10 @@ def marked(policy: PolicySummary | Outcome) -> str:
 
 def _regret(policy: PolicySummary, decimals: int) -> str:
     return with_half_width(policy.regret, policy.half_width, decimals)
+
+
+def _has_differences(protocol: ProtocolSummary) -> bool:
+    return any(policy.simultaneous_half_width is not None for policy in protocol.policies)
 
 
 def _difference(policy: PolicySummary, decimals: int) -> str:
