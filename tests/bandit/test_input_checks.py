@@ -1,4 +1,9 @@
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from glbandits import Bandit, Optimist
@@ -31,3 +36,42 @@ def test_exact_probabilities_check_their_input() -> None:
         bandit.exact_probabilities(np.zeros((2, 3)))
     with pytest.raises(InvalidInput, match="finite numbers"):
         bandit.exact_probabilities(np.array([[np.inf, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [np.float32(1), np.float16(1), np.longdouble(1), np.int8(1), np.uint64(1), np.bool_(True), True, np.array(1.0),
+     Decimal(1), Fraction(1)],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scalar_of_any_number_type_is_a_reward(reward: Any, sparse: bool) -> None:
+    bandit, expected = (Bandit(Optimist(), 2, seed=1, sparse=sparse) for _ in range(2))
+    bandit.learn(np.eye(2, dtype=np.float32), reward, arm=np.int64(1))  # type: ignore[arg-type]
+    expected.learn(np.eye(2), 1.0, arm=1)
+    np.testing.assert_array_equal(bandit.state, expected.state)
+    assert bandit.choose([[np.float32(1), np.int64(0)], [Decimal(0), np.bool_(True)]]) == expected.choose(np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (pd.NA, "must hold plain numbers; got <NA>.* Fill in or drop missing values first"),
+        (pd.NaT, "must hold plain numbers; got NaT.* Fill in or drop missing values first"),
+        (None, "must hold finite numbers .*got nan.* Fill in or drop missing values first"),
+        (pd.Timestamp("2020-01-01"), "must hold plain numbers; got Timestamp"),
+        (np.str_("1"), "must hold plain numbers; got "),
+        (10**400, "must be an array of numbers; NumPy cannot convert it: int too large"),
+        (np.timedelta64(1, "D"), "must hold plain numbers; got timedelta64"),
+        (1 + 0j, "must hold plain numbers; got complex128"),
+    ],
+    ids=repr,
+)
+def test_scalar_that_is_no_number_is_refused_by_name(value: Any, message: str) -> None:
+    bandit = Bandit(Optimist(), 2, seed=1)
+    before = bandit.state
+    with pytest.raises(InvalidInput, match=f"reward {message}"):
+        bandit.learn([1.0, 0.0], value)
+    with pytest.raises(InvalidInput, match="arms must"):
+        bandit.choose(np.array([[value, 1.0]], dtype=object))
+    np.testing.assert_array_equal(bandit.state, before)

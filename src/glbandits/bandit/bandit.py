@@ -132,7 +132,7 @@ class Bandit(Decider):
         packed: Any = (*x, ONLY_ROW if arm is None else arm) if self._is_sparse else x  # type: ignore[misc]
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, packed, reward, self._rng)
-        except (InvalidInput, TypeError):
+        except (InvalidInput, TypeError, OverflowError):
             packed, reward = self._inputs.packed_row(self._arm(x, arm)), checked_reward(self._link, reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, packed, reward, self._rng)
         except IndexError as error:

@@ -26,11 +26,23 @@ def as_floats(name: str, values: Any) -> Floats:
             is_text = given.dtype.kind in "UT"
             kind = ("text in" if given.ndim else "the text") if is_text else str(given.dtype)
             raise InvalidInput(f"{name} must hold plain numbers; got {kind} {value_text(values, 80)}")
+        if given.dtype.kind == "O":
+            check_objects(name, given)
         return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{name} must be an array of numbers; NumPy cannot convert it: {error}") from None
+
+
+def check_objects(name: str, given: Any) -> None:
+    """Raise InvalidInput for text, which NumPy would convert, and missing values of pandas in an array of objects."""
+    for where, value in np.ndenumerate(given):
+        is_number = value.dtype.kind in "biuf" if isinstance(value, np.generic) else hasattr(value, "__float__")
+        if not is_number and value is not None:  # None is NaN
+            position = f" at {list(where)}" if where else ""
+            missing = ". Fill in or drop missing values first" if type(value).__name__ in ("NAType", "NaTType") else ""
+            raise InvalidInput(f"{name} must hold plain numbers; got {value_text(value, 80)}{position}{missing}")
 
 
 def check_usable(name: str, values: Floats) -> None:
