@@ -64,7 +64,7 @@ def test_every_policy_has_settings_for_every_link() -> None:
             for grid in (FULL.grid, LESS.grid):
                 try:
                     entry = policy_entry(name, SIMULATION, link, 1000, grid)
-                    policies = [default_policy(entry), *entry.settings()]
+                    policies = [default_policy(entry), *entry.policies()]
                 except InvalidInput:
                     refused.add((name, link))
                     continue
@@ -74,7 +74,7 @@ def test_every_policy_has_settings_for_every_link() -> None:
 
 
 def test_grid_sizes() -> None:
-    sizes = {name: len(policy_entry(name, SIMULATION, "logistic", 1000, FULL.grid).settings()) for name in POLICIES}
+    sizes = {name: len(policy_entry(name, SIMULATION, "logistic", 1000, FULL.grid).policies()) for name in POLICIES}
     assert sizes[SUBJECT] == sizes["uniform"] == sizes["greedy"] == 1
     assert (sizes["lin-ts"], sizes["ucb-glm"], sizes["gloc"], sizes["online-laplace"]) == (5, 10, 20, 15)
     assert sizes["sgd-ts"] == 36
@@ -82,9 +82,9 @@ def test_grid_sizes() -> None:
 
 def test_random_phase_takes_at_most_half_of_a_table() -> None:
     digits = ClassificationTable.bundled("digits")
-    assert policy_entry("lin-ucb-disjoint", digits, "logistic", 1000, FULL.grid).fixed["context_dim"] == 65
+    assert policy_entry("lin-ucb-disjoint", digits, "logistic", 1000, FULL.grid).settings["context_dim"] == 65
     sgd_ts = policy_entry("sgd-ts", digits, "logistic", 1000, FULL.grid)
-    assert {policy.tau(digits.dim) for policy in sgd_ts.settings()} == {50, 247, 500}  # type: ignore[union-attr]
+    assert {policy.tau(digits.dim) for policy in sgd_ts.policies()} == {50, 247, 500}  # type: ignore[union-attr]
 
 
 def test_effort_depends_on_speed_and_kind() -> None:

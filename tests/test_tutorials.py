@@ -14,7 +14,7 @@ def test_experiment_file_of_the_tutorial_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(text, encoding="utf-8")
     [experiment] = read_experiments([path])
-    assert [entry.label for entry in experiment.entries] == ["optimist", "sgd-ts"]
+    assert [entry.label for entry in experiment.policies] == ["optimist", "sgd-ts"]
 
 
 def listed_pages() -> list[Path]:

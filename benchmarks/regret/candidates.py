@@ -83,7 +83,7 @@ def policy_entry(name: str, environment: Environment, link: str, horizon: int, g
 def default_policy(entry: PolicyEntry) -> Policy:
     """The policy with its default settings."""
     build: Any = entry.kind
-    policy: Policy = build(**entry.fixed)
+    policy: Policy = build(**entry.settings)
     return policy
 
 

@@ -79,7 +79,7 @@ def find_candidate(name: str, setup: Setup) -> Candidate:
     default = default_policy(entry)
     seconds = 0.0
     # Fits take longer on some seeds, and a setting may have a shorter random phase than the default.
-    for seed, policy in enumerate((default, default, default, check_is_policy(entry.settings()[-1])), start=1):
+    for seed, policy in enumerate((default, default, default, check_is_policy(entry.policies()[-1])), start=1):
         timing = measure(policy, setup.environment, setup.horizon, seed, TOO_SLOW)
         seconds = max(seconds, timing.seconds)
         if seconds > TOO_SLOW and name != SUBJECT:
@@ -88,7 +88,7 @@ def find_candidate(name: str, setup: Setup) -> Candidate:
             )
     effort = effort_for(name, setup.kind, seconds)
     entry = policy_entry(*facts, effort.grid)
-    tuned = list(map(check_is_policy, entry.settings())) if entry.tuning_grid else []
+    tuned = list(map(check_is_policy, entry.policies())) if entry.tuning_grid else []
     descriptions = ["default", *(describe_settings(policy, entry.tuning_grid) for policy in tuned)]
     return Candidate(name, [default, *tuned], descriptions, effort, seconds)
 

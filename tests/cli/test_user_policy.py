@@ -40,7 +40,7 @@ def test_module_and_class_name_a_user_policy(folder: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert "mine:SgdGreedy" in run.stdout
     (folder / "mine.toml").write_text(
-        'horizon = 50\nrepeats = 2\nfresh = 2\n[problem]\ndim = 2\narms = 3\n[[policy]]\nname = "mine:SgdGreedy"\n'
+        'horizon = 50\nrepeats = 2\nfresh = 2\n[environment]\ndim = 2\narms = 3\n[[policy]]\nkind = "mine:SgdGreedy"\n'
         "[policy.grid]\nstep = [0.1, 1.0]\n"
     )
     run = glb("compare", "mine.toml", "--jobs", "1", folder=folder)
@@ -74,7 +74,7 @@ def test_error_names_the_missing_module_or_class(name: str, message: str, folder
 
 def test_syntax_error_names_file_and_line(folder: Path) -> None:
     (folder / "broken.py").write_text("x = 1\ndef f(:\n")
-    (folder / "mine.toml").write_text('horizon = 50\n[problem]\n[[policy]]\nname = "broken:Policy"\n')
+    (folder / "mine.toml").write_text('horizon = 50\n[environment]\n[[policy]]\nkind = "broken:Policy"\n')
     for words in (("compare", "mine.toml"), ("simulate", "--policy", "broken:Policy")):
         run = glb(*words, folder=folder)
         assert run.returncode == 2

@@ -26,14 +26,14 @@ title = "Mine"
 horizon = 50
 repeats = 3
 fresh = 5
-[problem]
+[environment]
 dim = 3
 arms = 5
 [[policy]]
-name = "online-laplace"
+kind = "online-laplace"
 grid = { exploration = [0.5, 1.0] }
 [[policy]]
-name = "sgd-ts"
+kind = "sgd-ts"
 grid = { step = [0.5, 1.0], block_factor = [3, 5] }
 """
 SIMPLE = """
@@ -41,11 +41,11 @@ title = "Simple"
 horizon = HORIZON
 repeats = 3
 fresh = 5
-[problem]
+[environment]
 dim = 3
 arms = 5
 [[policy]]
-name = "lin-ucb"
+kind = "lin-ucb"
 grid = { exploration = [0.5, 1.0, 2.0, 4.0] }
 """
 
@@ -66,8 +66,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 def test_several_problems_share_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
-    text = SIMPLE.replace("HORIZON", "20").replace("[problem]", '[[problem]]\nname = "small"')
-    (tmp_path / "two.toml").write_text(text + '[[policy]]\nname = "uniform"\n[[problem]]\nname = "large"\narms = 30\n')
+    text = SIMPLE.replace("HORIZON", "20").replace("[environment]", '[[environment]]\nname = "small"')
+    (tmp_path / "two.toml").write_text(
+        text + '[[policy]]\nkind = "uniform"\n[[environment]]\nname = "large"\narms = 30\n'
+    )
     (tmp_path / "one.toml").write_text(SIMPLE.replace("HORIZON", "20"))
     run = glb("compare", "two.toml", "one.toml", "--jobs", "1", "--protocol", "fresh", folder=tmp_path)
     assert run.returncode == 0, run.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from glbandits import InvalidInput, UnknownName
 from glbandits.lab import Synthetic, gaussian
-from glbandits.lab.experiments.problems import default_link, make_problem
+from glbandits.lab.experiments.named_environments import default_link, make_environment
 from glbandits.lab.experiments.user_experiment import read_experiments
 from tests.cli.in_process import glb
 
@@ -66,7 +66,7 @@ def module_of(folder: Path) -> str:
 
 def written(folder: Path, problem: str) -> Path:
     path = folder / "mine.toml"
-    path.write_text(f'horizon = 50\nrepeats = 2\nfresh = 3\n[problem]\n{problem}\n[[policy]]\nname = "uniform"\n')
+    path.write_text(f'horizon = 50\nrepeats = 2\nfresh = 3\n[environment]\n{problem}\n[[policy]]\nkind = "uniform"\n')
     return path
 
 
@@ -76,18 +76,18 @@ def test_own_environment_is_a_problem_with_its_settings(folder: Path) -> None:
     assert type(experiment.environment).__name__ == "Drift"
     assert vars(experiment.environment)["speed"] == 0.01
     assert experiment.note == f"The problem is {kind}(speed=0.01, noise='normal')."
-    assert experiment.entries[0].settings()[0].get_params()["link"] == "identity"
+    assert experiment.policies[0].policies()[0].get_params()["link"] == "identity"
 
 
 def test_own_function_returns_the_problem(folder: Path) -> None:
-    problem = make_problem(f"{module_of(folder)}:small", {"fixed_arms": True})
+    problem = make_environment(f"{module_of(folder)}:small", {"fixed_arms": True})
     assert problem == Synthetic(dim=2, arms=3, fixed_arms=True)
 
 
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        ('kind = "MODULE:Drift"', r"\[problem\] of mine.toml needs speed; got kind"),
+        ('kind = "MODULE:Drift"', r"\[environment\] of mine.toml needs speed; got kind"),
         ('kind = "MODULE:Drift"\nsped = 1', "'sped'; did you mean 'speed'"),
         (
             'kind = "MODULE:Drift"\nspeed = -1',
@@ -100,7 +100,7 @@ def test_own_function_returns_the_problem(folder: Path) -> None:
         ('kind = "MODULE:number"', "needs a class or a function that returns an environment; MODULE.number is 3"),
         ('kind = "MODULE:Drfit"', "MODULE.Drfit is None"),
         ('kind = "no_such_module:Drift"', "there is no module 'no_such_module'"),
-        ("kind = 5", "unknown kind of problem 5"),
+        ("kind = 5", "unknown kind of environment 5"),
     ],
 )
 def test_wrong_problems_are_refused(folder: Path, problem: str, message: str) -> None:
@@ -124,7 +124,7 @@ def test_default_link_fits_the_rewards() -> None:
 def test_command_line_simulates_and_compares_own_environments(folder: Path) -> None:
     kind = f"{module_of(folder)}:Drift"
     options = ("--policy", "uniform", "--horizon", "30", "--seeds", "2", "--out", "new/folder")
-    run = glb("simulate", "--problem", f"{kind}:speed=0.01", *options, folder=folder)
+    run = glb("simulate", "--environment", f"{kind}:speed=0.01", *options, folder=folder)
     assert run.returncode == 0, run.stderr
     assert (folder / "new/folder/regret.parquet").exists()
     kind = f"{module_of(folder)}:small"
@@ -137,9 +137,9 @@ def test_command_line_simulates_and_compares_own_environments(folder: Path) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--problem", "MODULE:Drift:sped=1"), "'sped'; did you mean 'speed'"),
-        (("--problem", "MODULE:Drift:speed=1", "--dim", "3"), "are of the synthetic problem only"),
-        (("--problem", "pricse"), "unknown kind of problem 'pricse'; did you mean 'prices'"),
+        (("--environment", "MODULE:Drift:sped=1"), "'sped'; did you mean 'speed'"),
+        (("--environment", "MODULE:Drift:speed=1", "--dim", "3"), "are for the synthetic problem"),
+        (("--environment", "pricse"), "unknown kind of environment 'pricse'; did you mean 'prices'"),
     ],
 )
 def test_wrong_problem_on_the_command_line_is_an_error(folder: Path, words: tuple[str, ...], message: str) -> None:

@@ -65,7 +65,7 @@ def final_regret(environment: Any, folder: Path) -> float:
         title="Own",
         environment=environment,
         horizon=200,
-        entries=[PolicyEntry(Uniform, {"link": "identity"})],
+        policies=[PolicyEntry(Uniform, {"link": "identity"})],
         repeats=[1, 2],
         fresh=[11, 12, 13],
     )

@@ -27,7 +27,7 @@ SMALL = Experiment(
     title="Small",
     environment=Synthetic(dim=3, arms=6),
     horizon=100,
-    entries=(PolicyEntry(SgdTs, {"horizon": 100}, GRID), PolicyEntry(Uniform, {"link": "logistic"})),
+    policies=(PolicyEntry(SgdTs, {"horizon": 100}, GRID), PolicyEntry(Uniform, {"link": "logistic"})),
     repeats=(1, 2, 3),
     finals=(21, 22, 23, 24),
     fresh=(11, 12, 13, 14, 15),
@@ -106,10 +106,10 @@ def test_fresh_protocol_tunes_and_reports_on_different_seeds(tmp_path: Path) -> 
 def test_finalists_are_the_best_distinct_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocols, "MIN_FINALISTS", 2)
     grid = {"step": (0.1, 1.0), "exploration_a1": (0.1, 1.0), "exploration_a2": (0.1, 1.0)}
-    experiment = replace(SMALL, entries=(PolicyEntry(SgdTs, {"horizon": 100}, grid),), finals=(21, 22, 23))
+    experiment = replace(SMALL, policies=(PolicyEntry(SgdTs, {"horizon": 100}, grid),), finals=(21, 22, 23))
     store = ResultStore(tmp_path)
     ExperimentRunner(store, jobs=1).run([experiment], [FRESH])
-    policies = experiment.entries[0].settings()
+    policies = experiment.policies[0].policies()
     tuned = {
         p: np.mean([store[s].regret[-1] for s in specs(experiment, [p], (1, 2, 3), own_noise=True)]) for p in policies
     }
@@ -131,7 +131,7 @@ def test_finals_must_differ_from_repeats(tmp_path: Path) -> None:
 
 
 def test_paper_grids_are_complete() -> None:
-    sizes = {c.label: len(c.settings()) for c in simulation().entries}
+    sizes = {c.label: len(c.policies()) for c in simulation().policies}
     assert sizes == {
         "sgd-ts": 1750,
         "ucb-glm": 50,
@@ -142,19 +142,19 @@ def test_paper_grids_are_complete() -> None:
         "epsilon-greedy": 5,
     }
     experiment = simulation()
-    sgd_ts = experiment.entries[0].settings()
+    sgd_ts = experiment.policies[0].policies()
     keys = {spec.key for spec in specs(experiment, sgd_ts, [1])}
     assert len(keys) == 10 * 7 * 15  # a1 and a2 act through one number
 
 
 def test_thin_grid_is_part_of_the_full_grid() -> None:
-    for entry in simulation().entries:
-        whole, thin = entry.settings(), entry.settings(quick=True)
+    for entry in simulation().policies:
+        whole, thin = entry.policies(), entry.policies(quick=True)
         assert 0 < len(thin) < len(whole)
         assert all(policy in whole for policy in thin)
-    assert len(PolicyEntry(EpsilonGreedy, grid={"warm_up": (3, 4)}).settings(quick=True)) == 2
+    assert len(PolicyEntry(EpsilonGreedy, grid={"warm_up": (3, 4)}).policies(quick=True)) == 2
     with pytest.raises(InvalidInput, match="has a setting without values"):
-        PolicyEntry(EpsilonGreedy, grid={"exploration": ()}).settings()
+        PolicyEntry(EpsilonGreedy, grid={"exploration": ()}).policies()
 
 
 def test_settings_are_described_as_text() -> None:

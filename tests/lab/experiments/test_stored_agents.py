@@ -50,13 +50,13 @@ FILE = """
 horizon = 40
 repeats = 2
 fresh = 3
-[problem]
+[environment]
 dim = 3
 arms = 5
 [[policy]]
-name = "uniform"
+kind = "uniform"
 [[policy]]
-name = "mine:Mine"
+kind = "mine:Mine"
 """
 
 
@@ -107,19 +107,19 @@ def test_experiment_file_names_agents_with_settings_and_grid(folder: Path) -> No
     path = folder / "own.toml"
     path.write_text(FILE + "[policy.grid]\nnoise = [0.0, 0.2]\n")
     [experiment] = read_experiments([path])
-    entry = experiment.entries[1]
+    entry = experiment.policies[1]
     assert entry.label == "Mine"
     settings = [{"noise": noise, "horizon": 40} for noise in (0.0, 0.2)]
-    assert [policy.get_params() for policy in entry.settings()] == settings
+    assert [policy.get_params() for policy in entry.policies()] == settings
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
         ("[policy.settings]\nnose = 1", "'nose'; did you mean 'noise'"),
-        ('[[policy]]\nname = "mine:number"', "mine:number' must name a subclass of .*Policy, or a class or function"),
-        ('[[policy]]\nname = "mine:Miine"', "mine.Miine is None"),
-        ('[[policy]]\nname = "mine:Path"', r"Path must have the methods choose\(arms, rng\) and learn"),
+        ('[[policy]]\nkind = "mine:number"', "mine:number' must name a subclass of .*Policy, or a class or function"),
+        ('[[policy]]\nkind = "mine:Miine"', "mine.Miine is None"),
+        ('[[policy]]\nkind = "mine:Path"', r"Path must have the methods choose\(arms, rng\) and learn"),
     ],
 )
 def test_wrong_agents_in_a_file_are_refused(folder: Path, lines: str, message: str) -> None:

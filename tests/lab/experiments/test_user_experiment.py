@@ -15,7 +15,7 @@ horizon = 300
 repeats = 4
 fresh = 50
 
-[problem]
+[environment]
 kind = "synthetic"
 dim = 4
 arms = 10
@@ -23,12 +23,12 @@ fixed_arms = true
 link = "probit"
 
 [[policy]]
-name = "online-laplace"
+kind = "online-laplace"
 settings = { rule = "ucb" }
 grid = { exploration = [0.5, 1.0, 2.0], prior_precision = [0.1, 1.0] }
 
 [[policy]]
-name = "sgd-ts"
+kind = "sgd-ts"
 """
 
 
@@ -52,21 +52,21 @@ def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
     assert (experiment.name, experiment.title, experiment.horizon) == ("mine", "Mine", 300)
     assert experiment.environment == Synthetic(dim=4, arms=10, fixed_arms=True, link="probit")
     assert (len(experiment.repeats), len(experiment.fresh)) == (4, 50)
-    laplace, sgd_ts = experiment.entries
-    assert len(laplace.settings()) == 6
-    assert len(sgd_ts.settings()) == 1750
-    assert sgd_ts.fixed == {"horizon": 300, "link": "probit"}
-    assert laplace.fixed == {"link": "probit", "rule": "ucb"}
+    laplace, sgd_ts = experiment.policies
+    assert len(laplace.policies()) == 6
+    assert len(sgd_ts.policies()) == 1750
+    assert sgd_ts.settings == {"horizon": 300, "link": "probit"}
+    assert laplace.settings == {"link": "probit", "rule": "ucb"}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("horizon = 300", "", "needs horizon; got title, repeats, fresh, problem, policy"),
+        ("horizon = 300", "", "needs horizon; got title, repeats, fresh, environment, policy"),
         ("horizon = 300", "horizon = ", "is not a TOML file"),
         ("horizon = 300", "horizon = 0", "horizon must be a whole number of at least 1; got 0"),
-        ("arms = 10", "arm = 10", r"unknown name in \[problem\] of mine.toml 'arm'; did you mean 'arms'"),
-        ('"synthetic"', '"synthetik"', "unknown kind of problem 'synthetik'; did you mean 'synthetic'"),
+        ("arms = 10", "arm = 10", r"unknown name in \[environment\] of mine.toml 'arm'; did you mean 'arms'"),
+        ('"synthetic"', '"synthetik"', "unknown kind of environment 'synthetik'; did you mean 'synthetic'"),
         ('"sgd-ts"', '"sgd-st"', "unknown policy 'sgd-st'; did you mean 'sgd-ts'"),
         ('"sgd-ts"', '"online-laplace"', "must have different names; got online-laplace, online-laplace"),
         ("exploration = [", "explore = [", "'explore'; did you mean 'exploration'"),
@@ -79,14 +79,14 @@ def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
             "online-laplace has exploration both in settings and in grid; remove one of them",
         ),
         ("grid = { exploration", "grid = 0 # {", "must be a table of names and values; got 0"),
-        ('[[policy]]\nname = "sgd-ts"', "", None),
+        ('[[policy]]\nkind = "sgd-ts"', "", None),
     ],
 )
 def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: str | None, tmp_path: Path) -> None:
     assert old in WHOLE
     path = written(tmp_path, WHOLE.replace(old, new))
     if message is None:
-        assert len(read_experiments([path])[0].entries) == 1
+        assert len(read_experiments([path])[0].policies) == 1
     else:
         with pytest.raises((InvalidInput, UnknownName), match=message):
             read_experiments([path])
@@ -95,53 +95,53 @@ def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: s
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        ('kind = "news"', r"\[problem\] of mine.toml needs files; got kind"),
-        ('kind = "news"\nfiles = 5', r"\[problem\] of mine.toml has a value of the wrong type, {'files': 5}"),
+        ('kind = "news"', r"\[environment\] of mine.toml needs files; got kind"),
+        ('kind = "news"\nfiles = 5', r"\[environment\] of mine.toml has a value of the wrong type, {'files': 5}"),
         ('kind = "forest-cover"\ndata = 5', "5"),
     ],
 )
 def test_invalid_problems_are_rejected(problem: str, message: str, tmp_path: Path) -> None:
-    path = written(tmp_path, f'horizon = 10\n[problem]\n{problem}\n[[policy]]\nname = "uniform"\n')
+    path = written(tmp_path, f'horizon = 10\n[environment]\n{problem}\n[[policy]]\nkind = "uniform"\n')
     with pytest.raises(InvalidInput, match=message):
         read_experiments([path])
 
 
 def test_link_and_horizon_can_be_in_the_grid(tmp_path: Path) -> None:
     grid = '"sgd-ts"\ngrid = { link = ["identity", "logistic"], horizon = [100, 300] }'
-    entry = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', grid))])[0].entries[1]
-    settings = {(settings_values(policy)["link"], settings_values(policy)["horizon"]) for policy in entry.settings()}
+    entry = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', grid))])[0].policies[1]
+    settings = {(settings_values(policy)["link"], settings_values(policy)["horizon"]) for policy in entry.policies()}
     assert settings == {("identity", 100), ("identity", 300), ("logistic", 100), ("logistic", 300)}
 
 
 def test_fixed_setting_is_removed_from_the_default_grid(tmp_path: Path) -> None:
     fixed = '"sgd-ts"\nsettings = { step = 0.5 }'
-    policies = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))])[0].entries[1].settings()
+    policies = read_experiments([written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))])[0].policies[1].policies()
     assert {settings_values(policy)["step"] for policy in policies} == {0.5}
     assert 1 < len(policies) < 1750
 
 
 def test_thin_grid_keeps_settings_without_thin_values(tmp_path: Path) -> None:
-    laplace = read_experiments([written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))])[0].entries[0]
-    assert [settings_values(policy)["exploration"] for policy in laplace.settings(quick=True)] == [0.5, 0.5, 2.0, 2.0]
-    laplace = read_experiments([written(tmp_path, WHOLE)])[0].entries[0]
-    assert {settings_values(policy)["exploration"] for policy in laplace.settings(quick=True)} == {1.0}
+    laplace = read_experiments([written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))])[0].policies[0]
+    assert [settings_values(policy)["exploration"] for policy in laplace.policies(quick=True)] == [0.5, 0.5, 2.0, 2.0]
+    laplace = read_experiments([written(tmp_path, WHOLE)])[0].policies[0]
+    assert {settings_values(policy)["exploration"] for policy in laplace.policies(quick=True)} == {1.0}
 
 
 def test_file_may_have_several_problems(tmp_path: Path) -> None:
-    two = WHOLE.replace("[problem]", '[[problem]]\nname = "few"') + "[[problem]]\narms = 50\n"
+    two = WHOLE.replace("[environment]", '[[environment]]\nname = "few"') + "[[environment]]\narms = 50\n"
     first, second = read_experiments([written(tmp_path, two)])
     assert (first.name, first.title, second.name, second.title) == ("few", "Mine, few", "mine 2", "Mine, mine 2")
     assert first.environment == Synthetic(dim=4, arms=10, fixed_arms=True, link="probit")
     assert second.environment == Synthetic(arms=50)
-    assert [entry.label for entry in second.entries] == ["online-laplace", "sgd-ts"]
-    assert second.entries[1].fixed["link"] == "logistic"
+    assert [entry.label for entry in second.policies] == ["online-laplace", "sgd-ts"]
+    assert second.policies[1].settings["link"] == "logistic"
     for wrong in ('name = "few"', "name = 3", 'name = ""'):
-        with pytest.raises(InvalidInput, match=r"each \[\[problem\]\] needs a name of its own"):
-            read_experiments([written(tmp_path, two + f"[[problem]]\n{wrong}\n")])
+        with pytest.raises(InvalidInput, match=r"each \[\[environment\]\] needs a name of its own"):
+            read_experiments([written(tmp_path, two + f"[[environment]]\n{wrong}\n")])
 
 
 def test_price_shop_is_a_problem(tmp_path: Path) -> None:
-    text = 'horizon = 50\n[problem]\nkind = "prices"\n[[policy]]\nname = "optimist"\n'
+    text = 'horizon = 50\n[environment]\nkind = "prices"\n[[policy]]\nkind = "optimist"\n'
     [experiment] = read_experiments([written(tmp_path, text)])
     assert (experiment.environment, experiment.title) == (Prices(), "mine (payoff units)")
 
@@ -150,17 +150,88 @@ def test_price_shop_is_a_problem(tmp_path: Path) -> None:
 def test_reference_is_a_policy_by_the_name_in_the_file(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "mine_reference.py").write_text(OWN_POLICY)
     monkeypatch.chdir(tmp_path)
-    text = 'horizon = 50\nreference = "NAME"\n[problem]\n[[policy]]\nname = "uniform"\n[[policy]]\nname = "NAME"\n'
+    text = 'horizon = 50\nreference = "NAME"\n[environment]\n[[policy]]\nkind = "uniform"\n[[policy]]\nkind = "NAME"\n'
     [experiment] = read_experiments([written(tmp_path, text.replace("NAME", name))])
-    assert experiment.reference == experiment.entries[1].label
+    assert experiment.reference == experiment.policies[1].label
     with pytest.raises(UnknownName, match="unknown policy as reference 'unifrom'; did you mean 'uniform'"):
         read_experiments([written(tmp_path, text.replace("NAME", "unifrom", 1).replace("NAME", name))])
 
 
-def test_experiment_needs_policies_and_seeds() -> None:
-    entries = (PolicyEntry(Uniform),)
-    with pytest.raises(InvalidInput, match="the experiment 'mine' needs at least one policy; got none"):
-        Experiment(name="mine", title="", environment=Synthetic(), horizon=10, entries=())
-    for changes in ({"repeats": ()}, {"fresh": ()}):
-        with pytest.raises(InvalidInput, match="needs at least one seed in repeats and one in fresh"):
-            Experiment(name="mine", title="", environment=Synthetic(), horizon=10, entries=entries, **changes)  # type: ignore[arg-type]
+def test_same_policy_may_be_compared_under_two_names(tmp_path: Path) -> None:
+    text = """
+    horizon = 50
+    repeats = [1, 2]
+    finals = 0
+    fresh = [11, 12, 13]
+    reference = "with floor"
+    [environment]
+    dim = 3
+    arms = 4
+    [[policy]]
+    kind = "optimist"
+    [[policy]]
+    kind = "optimist"
+    name = "with floor"
+    settings = { floor = 0.1 }
+    """
+    [read] = read_experiments([written(tmp_path, text)])
+    automatic = {"link": "logistic"}
+    made = Experiment(
+        name="mine",
+        environment=Synthetic(dim=3, arms=4),
+        horizon=50,
+        policies=(
+            PolicyEntry("optimist", automatic, {}),
+            PolicyEntry("optimist", automatic | {"floor": 0.1}, {}, name="with floor"),
+        ),
+        repeats=(1, 2),
+        finals=0,  # type: ignore[arg-type]
+        fresh=(11, 12, 13),
+        reference="with floor",
+        note=read.note,
+    )
+    assert read == made
+    assert [entry.label for entry in made.policies] == ["optimist", "with floor"]
+
+
+def test_number_of_seeds_stands_for_the_seeds() -> None:
+    experiment = Experiment("mine", Synthetic(), 10, [PolicyEntry(Uniform)], repeats=2, finals=3, fresh=4)  # type: ignore[arg-type]
+    assert (experiment.repeats, experiment.finals) == ((1, 2), (501, 502, 503))
+    assert experiment.fresh == (1001, 1002, 1003, 1004)
+    assert experiment.title == "mine"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"policies": ()}, "the experiment 'mine' needs at least one policy; got none"),
+        ({"repeats": ()}, "repeats must be at least one seed, or a number of seeds; got none"),
+        ({"fresh": 0}, "fresh must be a whole number of at least 1; got 0"),
+        ({"fresh": [1, 1]}, r"fresh must be different seeds; got \[1, 1\]"),
+        ({"fresh": [-1]}, "a seed of fresh must be a whole number of at least 0; got -1"),
+        ({"fresh": "many"}, "fresh must be a whole number of at least 1; got 'many'"),
+        ({"horizon": 0}, "horizon must be a whole number of at least 1; got 0"),
+        ({"reference": "mine"}, "unknown policy as reference 'mine'"),
+    ],
+)
+def test_invalid_experiments_are_rejected(changes: dict[str, Any], message: str) -> None:
+    values: dict[str, Any] = {
+        "name": "mine", "environment": Synthetic(), "horizon": 10, "policies": [PolicyEntry(Uniform)],
+    }  # fmt: skip
+    with pytest.raises((InvalidInput, UnknownName), match=message):
+        Experiment(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kind": Uniform()}, r"kind must be a class of policies, its name, .*; got Uniform\(.* as settings"),
+        ({"kind": 5}, "kind must be a class of policies, its name, or a class or function that makes agents; got 5"),
+        ({"kind": "unifrom"}, "unknown policy 'unifrom'; did you mean 'uniform'"),
+        ({"kind": Uniform, "name": ""}, "the name of a policy must be a text; got ''"),
+        ({"kind": Uniform, "name": 5}, "the name of a policy must be a text; got 5"),
+    ],
+)
+def test_invalid_policies_of_an_experiment_are_rejected(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((InvalidInput, UnknownName), match=message):
+        PolicyEntry(**arguments)

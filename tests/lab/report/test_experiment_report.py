@@ -290,7 +290,7 @@ def test_experiments_with_equal_names_are_rejected(tmp_path: Path) -> None:
 
 
 def test_own_comparison_shows_every_policy_and_its_differences_to_the_reference(tmp_path: Path) -> None:
-    mine = replace(FIXED_ARMS, entries=(*ENTRIES, *EXTRAS, *MORE), extras=(), reference="uniform", best_arms=0)
+    mine = replace(FIXED_ARMS, policies=(*ENTRIES, *EXTRAS, *MORE), extras=(), reference="uniform", best_arms=0)
     (result,) = ExperimentRunner(ResultStore(tmp_path / "store"), jobs=1).run([mine], [FRESH])
     summary = summarise(result)
     assert summary.fresh is not None
@@ -312,7 +312,7 @@ def test_own_comparison_shows_every_policy_and_its_differences_to_the_reference(
 
 
 def test_comparison_without_a_reference_has_no_differences(tmp_path: Path) -> None:
-    mine = replace(FIXED_ARMS, entries=ENTRIES, extras=())
+    mine = replace(FIXED_ARMS, policies=ENTRIES, extras=())
     (result,) = ExperimentRunner(ResultStore(tmp_path), jobs=1).run([mine], [FRESH])
     summary = summarise(result)
     assert summary.fresh is not None

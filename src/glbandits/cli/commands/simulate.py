@@ -14,8 +14,8 @@ from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.lab.environments import Environment, Synthetic
 from glbandits.lab.experiments import TABLE_FORMATS, SimulatedComparison, compare, write_results
+from glbandits.lab.experiments.named_environments import default_link, make_environment
 from glbandits.lab.experiments.paired_differences import SIMULTANEOUS
-from glbandits.lab.experiments.problems import default_link, make_problem
 from glbandits.policies.parsing import parse_policy_or_agent, split_policy
 
 
@@ -24,10 +24,10 @@ def simulate_command(
         list[str],
         typer.Option(metavar="POLICY", help="A policy, optionally with settings: sgd-ts:step=0.5. Repeat for more."),
     ] = ["optimist", "sgd-ts", "uniform"],  # noqa: B006
-    problem: Annotated[
+    environment: Annotated[
         str,
         typer.Option(
-            metavar="PROBLEM",
+            metavar="ENVIRONMENT",
             help="synthetic, forest-cover, prices, or a class of yours, with its settings: mine:Drift:speed=0.1.",
         ),
     ] = "synthetic",
@@ -59,21 +59,21 @@ def simulate_command(
     check_int("seeds", seeds, at_least=1)
     check_int("horizon", horizon, at_least=1)  # policies receive it, and would report it as their setting
     lookup("format", file_format, TABLE_FORMATS)
-    environment: Environment
+    problem: Environment
     synthetic = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
-    if problem == "synthetic":
-        environment = synthetic
+    if environment == "synthetic":
+        problem = synthetic
         title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
     else:
         if synthetic != Synthetic():
             raise InvalidInput(
-                "--dim, --arms, --fixed-arms, --theta-norm, --link and --rewards are of the synthetic problem only; "
-                f"got --problem {problem}. Write the settings of a problem after its name: mine:Drift:speed=0.1"
+                "--dim, --arms, --fixed-arms, --theta-norm, --link and --rewards are for the synthetic problem; got "
+                f"--environment {environment}. Write its settings after its name: mine:Drift:speed=0.1"
             )
-        name, settings = split_policy(problem)
-        environment = make_problem(name, settings, f"--problem {problem}")
-        title = f"{problem}: T={horizon}, d={environment.dim}"
-    policies = {text: parse_policy_or_agent(text, horizon=horizon, link=default_link(environment)) for text in policy}
+        name, settings = split_policy(environment)
+        problem = make_environment(name, settings, f"--environment {environment}")
+        title = f"{environment}: T={horizon}, d={problem.dim}"
+    policies = {text: parse_policy_or_agent(text, horizon=horizon, link=default_link(problem)) for text in policy}
     if reference is not None:
         lookup("policy as reference", reference, policies)
     if len(policies) < len(policy):
@@ -89,7 +89,7 @@ def simulate_command(
             bar(label, rounds_played, horizon * seeds * len(policies))
 
         comparison = compare(
-            policies, environment, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
+            policies, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
         )
     print_table(console, _table(comparison, reference))
     prepare_out_folder(out)

@@ -3,6 +3,11 @@
 `evaluation.policy_comparison` compares policies on a log.
 """
 
+from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
+from glbandits.lab.experiments.outcomes import ExperimentResult
+from glbandits.lab.experiments.paired_differences import Difference
+from glbandits.lab.experiments.protocols import ExperimentRunner
+from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.simulated_comparison import (
     TABLE_FORMATS,
     SimulatedComparison,
@@ -10,5 +15,22 @@ from glbandits.lab.experiments.simulated_comparison import (
     results_table,
     write_results,
 )
+from glbandits.lab.experiments.summary import ExperimentSummary, summarise
+from glbandits.lab.experiments.user_experiment import read_experiments
 
-__all__ = ["TABLE_FORMATS", "SimulatedComparison", "compare", "results_table", "write_results"]
+__all__ = [
+    "TABLE_FORMATS",
+    "Difference",
+    "Experiment",
+    "ExperimentResult",
+    "ExperimentRunner",
+    "ExperimentSummary",
+    "PolicyEntry",
+    "ResultStore",
+    "SimulatedComparison",
+    "compare",
+    "read_experiments",
+    "results_table",
+    "summarise",
+    "write_results",
+]

@@ -1,14 +1,16 @@
 """An experiment as data: a problem, a horizon, and policies with grids of settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.arrays import set_validated
+from glbandits.common.errors import InvalidInput, check_int, lookup, value_text
 from glbandits.lab.environments import Environment
 from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec
-from glbandits.policies.agents import AgentFactory, PolicyOrAgent, settings_values
+from glbandits.policies.agents import AgentFactory, PolicyOrAgent, agent_factory, settings_values
 from glbandits.policies.contract import Grid, Policy, grid_points
+from glbandits.policies.parsing import find_policy
 
 THIN_GRID: Grid = {
     "exploration": (0.1, 1.0),
@@ -19,6 +21,10 @@ THIN_GRID: Grid = {
     "block_factor": (1, 5, 10),
 }
 """The thin grid of `--quick`: a policy keeps only these values of a setting, if its grid has any of them."""
+FIRST_REPEAT, FIRST_FINAL, FIRST_FRESH = 1, 501, 1001
+"""The first seeds, if an experiment gives the number of its seeds."""
+MAX_HORIZON = 10**8
+"""All choices of a run are kept in memory."""
 QUICK_REPEATS, QUICK_FRESH = 5, 20
 """Largest numbers of repeats and of fresh seeds with `--quick`. It has no finals."""
 
@@ -27,27 +33,43 @@ QUICK_REPEATS, QUICK_FRESH = 5, 20
 class PolicyEntry:
     """A policy in an experiment: fixed settings, and a grid of values for others."""
 
-    kind: type[Policy] | AgentFactory
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    kind: Any
+    """A class of policies or its name, or a class or function that makes agents. Stored as a class or AgentFactory."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The same in all runs."""
     grid: Grid | None = None
-    """None for the default grid of the policy."""
+    """Values to try for other settings; None for the default grid of the policy."""
+    name: str | None = None
+    """What tables and figures call it; by default the name of the policy."""
+
+    def __post_init__(self) -> None:
+        kind = find_policy(self.kind) if isinstance(self.kind, str) else agent_factory(self.kind) or self.kind
+        if not (isinstance(kind, AgentFactory) or (isinstance(kind, type) and issubclass(kind, Policy))):
+            raise InvalidInput(
+                "kind must be a class of policies, its name, or a class or function that makes agents; got "
+                f"{value_text(self.kind)}. Pass settings of the policy as settings"
+            )
+        if self.name is not None and not (isinstance(self.name, str) and self.name.strip()):
+            raise InvalidInput(f"the name of a policy must be a text; got {value_text(self.name)}")
+        set_validated(self, kind=kind)
 
     @property
     def label(self) -> str:
         """The name of the policy in tables and figures."""
-        return self.kind.name
+        return str(self.kind.name if self.name is None else self.name)
 
     @property
     def tuning_grid(self) -> Grid:
         """The grid, or the default grid of the policy if there is none."""
-        return self.kind.grid if self.grid is None else self.grid
+        default: Grid = self.kind.grid
+        return default if self.grid is None else self.grid
 
-    def settings(self, *, quick: bool = False) -> list[PolicyOrAgent]:
+    def policies(self, *, quick: bool = False) -> list[PolicyOrAgent]:
         """Return a policy for every point of the grid, or of the thin grid if `quick`."""
         grid = dict(self.tuning_grid)
         if quick:
             grid = {name: _thin(name, values) for name, values in grid.items()}
-        points = [{**self.fixed, **point} for point in grid_points(self.label, grid)]
+        points = [{**self.settings, **point} for point in grid_points(self.label, grid)]
         if isinstance(self.kind, AgentFactory):
             return [self.kind.with_settings(point) for point in points]
         build: Any = self.kind
@@ -59,25 +81,46 @@ def _thin(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(value for value in values if value in THIN_GRID.get(name, values)) or values
 
 
+def seeds_from(count: int, first: int) -> tuple[int, ...]:
+    """Return this many consecutive seeds."""
+    return tuple(range(first, first + count))
+
+
+def _seeds(name: str, given: Any, first: int, end: int = 2**62, *, may_be_empty: bool = False) -> tuple[int, ...]:
+    """Return seeds, or as many as the given number, from `first` on and below `end`. Raises InvalidInput."""
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        seeds = tuple(check_int(f"a seed of {name}", seed, at_least=0) for seed in given)
+        if len(set(seeds)) < len(seeds):
+            raise InvalidInput(f"{name} must be different seeds; got {value_text(given)}", field=name)
+    else:
+        count = check_int(name, given, at_least=0 if may_be_empty else 1, at_most=end - first)
+        seeds = seeds_from(count, first)
+    if not (seeds or may_be_empty):
+        raise InvalidInput(f"{name} must be at least one seed, or a number of seeds; got none", field=name)
+    return seeds
+
+
 @dataclass(frozen=True)
 class Experiment:
     """The definition of an experiment."""
 
     name: str
-    title: str
+    """The name in files and links of the report."""
     environment: Environment
     horizon: int
-    entries: Sequence[PolicyEntry]
+    policies: Sequence[PolicyEntry]
+    title: str = ""
+    """The heading in the report; by default the name."""
     extras: Sequence[PolicyEntry] = ()
     """Policies that are not in the paper. They play on fresh seeds only."""
-    repeats: Sequence[int] = tuple(range(1, 11))
-    """Seeds of the paper's protocol. The fresh protocol selects finalists on them."""
-    finals: Sequence[int] = tuple(range(501, 521))
-    """Seeds on which the fresh protocol selects one of the finalists. If empty, the repeats decide."""
-    fresh: Sequence[int] = tuple(range(1001, 1061))
-    """Seeds of the runs that the fresh protocol reports."""
+    repeats: Sequence[int] = seeds_from(10, FIRST_REPEAT)
+    """Seeds of the paper's protocol, or their number. The fresh protocol selects finalists on them."""
+    finals: Sequence[int] = seeds_from(20, FIRST_FINAL)
+    """Seeds on which the fresh protocol selects a finalist, or their number. With none, the repeats decide."""
+    fresh: Sequence[int] = seeds_from(60, FIRST_FRESH)
+    """Seeds of the runs that the fresh protocol reports, or their number."""
     reference: str | None = None
-    """The label of the policy to which the report and the summary compare all others."""
+    """The name of the policy to which the report and the summary compare all others."""
     measure: Literal["regret", "reward"] = "regret"
     """The quantity of figures: cumulative regret, or the running mean of expected reward."""
     best_arms: int = 0
@@ -86,13 +129,19 @@ class Experiment:
     """Remarks on the data for readers of the report."""
 
     def __post_init__(self) -> None:
-        labels = [entry.label for entry in (*self.entries, *self.extras)]
+        check_int("horizon", self.horizon, at_least=1, at_most=MAX_HORIZON)
+        set_validated(
+            self,
+            title=self.title or self.name,
+            repeats=_seeds("repeats", self.repeats, FIRST_REPEAT, FIRST_FINAL),
+            finals=_seeds("finals", self.finals, FIRST_FINAL, FIRST_FRESH, may_be_empty=True),
+            fresh=_seeds("fresh", self.fresh, FIRST_FRESH),
+        )
+        labels = [entry.label for entry in (*self.policies, *self.extras)]
         if not labels:
             raise InvalidInput(f"the experiment {self.name!r} needs at least one policy; got none")
         if len(set(labels)) < len(labels):
             raise InvalidInput(f"policies of an experiment must have different names; got {', '.join(labels)}")
-        if not self.repeats or not self.fresh:
-            raise InvalidInput(f"the experiment {self.name!r} needs at least one seed in repeats and one in fresh")
         if self.reference is not None:
             lookup("policy as reference", self.reference, dict.fromkeys(labels))
 

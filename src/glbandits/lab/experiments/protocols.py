@@ -125,9 +125,9 @@ class _Tuning:
         self.experiment, self.store = experiment, store
         self._problem = experiment.problem()
         self._tables: dict[str, list[list[FinishedRun]]] = {}
-        self.grids = [_Grid(entry, entry.settings(quick=quick), False) for entry in experiment.entries]
+        self.grids = [_Grid(entry, entry.policies(quick=quick), False) for entry in experiment.policies]
         if FRESH in protocols:
-            self.grids += [_Grid(entry, entry.settings(quick=quick), True) for entry in experiment.extras]
+            self.grids += [_Grid(entry, entry.policies(quick=quick), True) for entry in experiment.extras]
 
     def grid_specs(self) -> list[RunSpec]:
         """Return the runs of every setting on the repeats."""

@@ -28,7 +28,7 @@ SCHEMA: dict[str, Any] = {
     "environment": pl.String,
     "horizon": pl.Int64,
     "seed": pl.Int64,
-    "luck": pl.Int64,  # RunSpec.noise_seed
+    "noise_seed": pl.Int64,
     "version": pl.String,
     "code": pl.String,
     "seconds": pl.Float64,

@@ -8,17 +8,14 @@ from typing import Any
 from glbandits.common.errors import InvalidInput, check_int, lookup
 from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import has_payoffs
-from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
-from glbandits.lab.experiments.problems import default_link, described, make_problem
+from glbandits.lab.experiments.experiment import MAX_HORIZON, Experiment, PolicyEntry
+from glbandits.lab.experiments.named_environments import default_link, described, make_environment
 from glbandits.policies.agents import AgentFactory
 from glbandits.policies.contract import settings_of
 from glbandits.policies.parsing import find_policy
 
-FIRST_FRESH_SEED = 1001
-KEYS = {"title", "horizon", "repeats", "fresh", "reference", "problem", "policy"}
+KEYS = {"title", "horizon", "repeats", "finals", "fresh", "reference", "environment", "policy"}
 """Keys of a file."""
-MAX_HORIZON = 10**8
-"""All choices of a run are kept in memory."""
 
 
 def read_experiments(paths: Sequence[Path]) -> list[Experiment]:
@@ -34,58 +31,67 @@ def _read_file(path: Path) -> Iterator[Experiment]:
     except OSError as error:
         raise InvalidInput(f"{path} could not be read ({error.strerror}). Name a TOML file with problems") from None
     _check_keys(path, "the file", document, KEYS)
-    for key in ("horizon", "problem", "policy"):
+    for key in ("horizon", "environment", "policy"):
         if key not in document:
             raise InvalidInput(
                 f"{path} needs {key}; got {', '.join(document) or 'nothing'}. docs/comparing.md has an example"
             )
     horizon = check_int("horizon", document["horizon"], at_least=1, at_most=MAX_HORIZON)
-    repeats = check_int("repeats", document.get("repeats", 10), at_least=1, at_most=min(Experiment.finals) - 1)
-    fresh = check_int("fresh", document.get("fresh", 60), at_least=1)
+    seeds = {name: document[name] for name in ("repeats", "finals", "fresh") if name in document}
     if not isinstance(document["policy"], list) or not document["policy"]:
         raise InvalidInput(f"{path}: each policy must be a table [[policy]]; got {document['policy']!r}")
-    title, tables = str(document.get("title", path.stem)), document["problem"]
-    problems = {path.stem: (title, tables)}
-    if isinstance(tables, list) and tables:
-        problems = {}
-        for number, table in enumerate(tables, 1):
-            name = table.get("name", f"{path.stem} {number}") if isinstance(table, dict) else None
-            if not isinstance(name, str) or not name or name in problems:
-                raise InvalidInput(f"{path}: each [[problem]] needs a name of its own, a text; got {name!r}")
-            problems[name] = (f"{title}, {name}", {key: value for key, value in table.items() if key != "name"})
-    for name, (full_title, table) in problems.items():
-        environment, note = _problem(path, table)
-        entries = tuple(_entry(path, each, horizon, environment) for each in document["policy"])
-        named = zip(document["policy"], entries, strict=True)
-        labels: dict[Any, str] = {each["name"]: entry.label for each, entry in named}
+    title = str(document.get("title", path.stem))
+    for name, full_title, table in _environment_tables(path, title, document["environment"]):
+        environment, note = _environment(path, table)
+        policies = tuple(_entry(path, each, horizon, environment) for each in document["policy"])
+        named = zip(document["policy"], policies, strict=True)
+        labels: dict[Any, str] = {each["kind"]: entry.label for each, entry in named}
         reference = document.get("reference")
         yield Experiment(
             name=name,
             title=f"{full_title} (payoff units)" if has_payoffs(environment) else full_title,
             environment=environment,
             horizon=horizon,
-            entries=entries,
-            repeats=tuple(range(1, repeats + 1)),
+            policies=policies,
             reference=labels.get(reference, reference),
-            fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
             note=f"The problem is {note}.",
+            **seeds,
         )
 
 
-def _problem(path: Path, table: Any) -> tuple[Environment, str]:
-    """Return a problem, and what the report says about it."""
+def _environment_tables(path: Path, title: str, tables: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield name, title and table of each environment of a file."""
+    if not (isinstance(tables, list) and tables):
+        yield path.stem, title, tables
+        return
+    names = set[str]()
+    for number, table in enumerate(tables, 1):
+        name = table.get("name", f"{path.stem} {number}") if isinstance(table, dict) else None
+        if not isinstance(name, str) or not name or name in names:
+            raise InvalidInput(f"{path}: each [[environment]] needs a name of its own, a text; got {name!r}")
+        names.add(name)
+        yield name, f"{title}, {name}", {key: value for key, value in table.items() if key != "name"}
+
+
+def _environment(path: Path, table: Any) -> tuple[Environment, str]:
+    """Return an environment, and what the report says about it."""
     if not isinstance(table, dict):
-        raise InvalidInput(f"{path}: problem must be a table, [problem], or several, [[problem]]; got {table!r}")
+        raise InvalidInput(
+            f"{path}: environment must be a table, [environment], or several, [[environment]]; got {table!r}"
+        )
     settings = dict(table)
     kind = settings.pop("kind", "synthetic")
-    environment = make_problem(kind, settings, f"[problem] of {path.name}")
-    note = described(kind, settings) if ":" in kind else repr(environment)
-    return environment, note
+    environment = make_environment(kind, settings, f"[environment] of {path.name}")
+    return environment, described(kind, settings) if ":" in kind else repr(environment)
 
 
 def _entry(path: Path, table: Any, horizon: int, environment: Environment) -> PolicyEntry:
-    _check_keys(path, "[[policy]]", table, {"name", "settings", "grid"})
-    kind: Any = find_policy(table.get("name"))
+    _check_keys(path, "[[policy]]", table, {"kind", "name", "settings", "grid"})
+    if "kind" not in table:
+        raise InvalidInput(
+            f'{path}: each [[policy]] needs kind, such as "optimist"; got {", ".join(table) or "nothing"}'
+        )
+    kind: Any = find_policy(table["kind"])
     known = kind.setting_names if isinstance(kind, AgentFactory) else list(settings_of(kind()))
     fixed, grid = table.get("settings", {}), table.get("grid")
     for part in (fixed, {} if grid is None else grid):
@@ -101,8 +107,8 @@ def _entry(path: Path, table: Any, horizon: int, environment: Environment) -> Po
         values = {name: tuple(v if isinstance(v, list) else [v]) for name, v in grid.items()}
     automatic = {"horizon": horizon, "link": default_link(environment)}
     fixed = {name: value for name, value in automatic.items() if name in known and name not in values} | fixed
-    entry = PolicyEntry(kind, fixed, values)
-    entry.settings()  # raise on invalid values now, not in the middle of the runs
+    entry = PolicyEntry(kind, fixed, values, table.get("name"))
+    entry.policies()  # raise on invalid values now, not in the middle of the runs
     return entry
 
 

@@ -1,4 +1,4 @@
-"""Problems by name: those of the package, and environments of a user's module, such as `mine:Drift`."""
+"""Environments by name: those of the package, and those of a user's module, such as `mine:Drift`."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -11,34 +11,39 @@ from glbandits.lab.environments import Environment, ForestCover, News, Prices, S
 from glbandits.lab.environments.rounds import check_environment
 from glbandits.maths.links import Link
 
-PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News, "prices": Prices}
-"""The problems of the package by `kind`."""
+ENVIRONMENTS: dict[str, type[Any]] = {
+    "synthetic": Synthetic,
+    "forest-cover": ForestCover,
+    "news": News,
+    "prices": Prices,
+}
+"""Environments of the package by `kind`."""
 
 
-def make_problem(kind: object, settings: Mapping[str, Any], where: str = "the problem") -> Environment:
+def make_environment(kind: object, settings: Mapping[str, Any], where: str = "the environment") -> Environment:
     """Return the environment of this kind with these settings.
 
     Args:
-        kind: a name of `PROBLEMS`, or `module:Name` for a class or function of a user, which is called with the
+        kind: a name of `ENVIRONMENTS`, or `module:Name` for a class or function of a user, which is called with the
             settings and returns an environment.
         settings: keyword arguments.
         where: what messages call the settings.
     """
     if isinstance(kind, str) and ":" in kind:
-        return _own_problem(kind, settings, where)
-    known: Any = lookup("kind of problem", kind, PROBLEMS)
+        return _own_environment(kind, settings, where)
+    known: Any = lookup("kind of environment", kind, ENVIRONMENTS)
     _check_names(where, settings, [field.name for field in fields(known)])
     for field in fields(known):
         if field.default is MISSING and field.default_factory is MISSING and field.name not in settings:
             raise InvalidInput(f"{where} needs {field.name}; got {', '.join(('kind', *settings))}")
     try:
-        problem: Environment = known(**settings)
+        environment: Environment = known(**settings)
     except TypeError as error:
         raise InvalidInput(f"{where} has a value of the wrong type, {dict(settings)!r}: {error}") from None
-    return problem
+    return environment
 
 
-def _own_problem(kind: str, settings: Mapping[str, Any], where: str) -> Environment:
+def _own_environment(kind: str, settings: Mapping[str, Any], where: str) -> Environment:
     make = load_object(kind)
     if not callable(make):
         raise UnknownName(
@@ -46,15 +51,15 @@ def _own_problem(kind: str, settings: Mapping[str, Any], where: str) -> Environm
         )
     _check_arguments(make, settings, where)
     try:
-        problem: Environment = make(**settings)
-        check_environment(problem)
+        environment: Environment = make(**settings)
+        check_environment(environment)
     except GlbanditsError as error:
         raise InvalidInput(f"{where}, {described(kind, settings)}: {error}") from error
     except Exception as error:
         raise InvalidInput(
             f"{where} could not be created by {described(kind, settings)}: {type(error).__name__}: {error}"
         ) from error
-    return problem
+    return environment
 
 
 def _check_arguments(make: Callable[..., Any], settings: Mapping[str, Any], where: str) -> None:
@@ -83,7 +88,7 @@ def _check_names(where: str, settings: Mapping[str, Any], known: list[str]) -> N
 
 
 def described(kind: str, settings: Mapping[str, Any]) -> str:
-    """Return a problem as text, for titles and messages.
+    """Return an environment as text, for titles and messages.
 
     >>> described("mine:Drift", {"speed": 0.1})
     'mine:Drift(speed=0.1)'
