@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,19 @@ entry_point(*jobs[0]).call(values)
 print(all(entry_point(*job).is_compiled for job in jobs), values[0], {after})
 """
 PROCESSES = "len([thread for thread in the_pool()._threads if thread.process is not None])"
-KILL = """
-def kill():
+SEND = """
+compiler_pool.SILENT_SECONDS = 20.0
+def send():
     while not (threads := the_pool()._threads) or threads[0].process is None:
         time.sleep(0.001)
-    os.kill(threads[0].process.pid, signal.SIGKILL)
-threading.Thread(target=kill, daemon=True).start()
+    time.sleep({seconds})
+    os.kill(threads[0].process.pid, signal.{name})
+threading.Thread(target=send, daemon=True).start()
 """
+KILL, STOP = SEND.format(name="SIGKILL", seconds=0), SEND.format(name="SIGSTOP", seconds=0)
+KILL_LATER, STOP_LATER = SEND.format(name="SIGKILL", seconds=1), SEND.format(name="SIGSTOP", seconds=1)
+LOSE_THREADS = "compiler_pool._CompilerThread.run = lambda thread: thread._pool.take(thread, None)"
+NO_PROCESSES = "sys.executable = '/bin/false'", "sys.executable = '/no/such/file'"
 
 
 def printed(cache: Path | str, before: str = "", after: str = "0") -> list[str]:
@@ -51,9 +58,17 @@ def test_several_processes_compile(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("before", [KILL, "sys.executable = '/bin/false'", "sys.executable = '/no/such/file'"])
+@pytest.mark.parametrize("before", [KILL, KILL_LATER, LOSE_THREADS, *NO_PROCESSES])
 def test_failing_process_does_not_break_the_command(before: str, tmp_path: Path) -> None:
     assert printed(tmp_path, before) == ["True", "0.5", "0"]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("before", [STOP, STOP_LATER])
+def test_process_that_hangs_does_not_stop_the_command(before: str, tmp_path: Path) -> None:
+    start = time.monotonic()
+    assert printed(tmp_path, before)[:2] == ["True", "0.5"]
+    assert time.monotonic() > start + 20  # the process was waited for, and then killed
 
 
 @pytest.mark.system

@@ -16,6 +16,12 @@ from typing import Any, Protocol
 
 IDLE_SECONDS = 10.0
 """Seconds without work after which a process ends, because it uses about 200 MB."""
+SILENT_SECONDS = 60.0
+"""Seconds without a line of a process after which it is killed. It writes one every few seconds (`worker`)."""
+
+
+DONE = b"done\n"
+"""The line of a process that has finished a job."""
 
 
 class Compilable(Protocol):
@@ -49,51 +55,45 @@ def core_count() -> int:
 class CompilerPool:
     """Threads that send entry points to processes. They are started as needed, at most one for each core.
 
-    If a process cannot be started or dies, its thread compiles the entry point in this process instead.
+    If a process cannot be started, dies or hangs, its thread compiles the entry point in this process instead.
     """
 
     def __init__(self) -> None:
-        self._size, self._changed, self._unfinished = core_count(), threading.Condition(), 0
+        self._size, self._changed = core_count(), threading.Condition()
         self._waiting: list[Compilable] = []
         self._threads: list[_CompilerThread] = []
         self._is_stopped = False
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether submitted entry points are still being compiled."""
-        return any(thread.is_alive() for thread in self._threads)
 
     def submit(self, entry: Compilable) -> None:
         """Add an entry point to the queue."""
         with self._changed:
             self._waiting.append(entry)
-            self._unfinished += 1
             self._changed.notify()
-            if self._unfinished > len(self._threads) < self._size:
+            unfinished = len(self._waiting) + sum(thread.entry is not None for thread in self._threads)
+            if unfinished > len(self._threads) < self._size:
                 self._threads.append(_CompilerThread(self))
                 self._threads[-1].start()
 
-    def take(self, own: set[Any], timeout: float | None) -> Compilable | None:
-        """Remove and return the next entry point for a process. Return None after the timeout, and if stopped.
+    def take(self, thread: "_CompilerThread", timeout: float | None) -> Compilable | None:
+        """Give a thread the next entry point. Return None after the timeout in seconds, and if the pool is stopped.
 
-        Args:
-            own: the families of which the process has compiled some already. They come first. Those of other processes
-                come last.
-            timeout: in seconds; None for no timeout.
+        Families of which the process of the thread has compiled some already come first, those of other processes last.
         """
         with self._changed:
+            thread.entry = None
             if not self._changed.wait_for(lambda: self._waiting or self._is_stopped, timeout) or self._is_stopped:
                 return None
-            others = set[Any]().union(*(thread.families for thread in self._threads))
-            chosen = min(self._waiting, key=lambda entry: (entry.family not in own, entry.family in others))
-            self._waiting.remove(chosen)
-            own.add(chosen.family)
-            return chosen
+            own, others = thread.families, set[Any]().union(*(each.families for each in self._threads))
+            thread.entry = min(self._waiting, key=lambda entry: (entry.family not in own, entry.family in others))
+            self._waiting.remove(thread.entry)
+            own.add(thread.entry.family)
+            return thread.entry
 
-    def finish(self) -> None:
-        """Count an entry point as finished."""
+    def has(self, entry: Compilable) -> bool:
+        """Whether a submitted entry point is still being compiled, or will be."""
         with self._changed:
-            self._unfinished -= 1
+            alive = [thread for thread in self._threads if thread.is_alive()]
+            return any(thread.entry is entry for thread in alive) or (bool(alive) and entry in self._waiting)
 
     @property
     def is_stopped(self) -> bool:
@@ -118,10 +118,12 @@ class _CompilerThread(threading.Thread):
         self.process: subprocess.Popen[bytes] | None = None
         self.families = set[Any]()
         """The families of which the process has compiled some."""
+        self.entry: Compilable | None = None
+        """The entry point that is being compiled."""
 
     def run(self) -> None:
         while not self._pool.is_stopped:
-            entry = self._pool.take(self.families, None if self.process is None else IDLE_SECONDS)
+            entry = self._pool.take(self, None if self.process is None else IDLE_SECONDS)
             if entry is None:
                 self._end_process()
                 continue
@@ -132,7 +134,6 @@ class _CompilerThread(threading.Thread):
                 self._end_process()
             if not self._pool.is_stopped:
                 entry.load()
-            self._pool.finish()
 
     def _compile_in_process(self, entry: Compilable) -> None:
         """Let the process compile, and wait for it. Raises an exception if it has not finished."""
@@ -147,18 +148,28 @@ class _CompilerThread(threading.Thread):
                 start_new_session=True,
             )
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.write(len(job).to_bytes(4, "big") + job)
         self.process.stdin.flush()
-        if not self.process.stdout.readline():
+        while self._line_of(self.process) != DONE:
+            pass
+
+    def _line_of(self, process: "subprocess.Popen[bytes]") -> bytes:
+        """Return the next line of the process. Kills it if there is none for long. Raises EOFError if it is dead."""
+        watchdog = threading.Timer(SILENT_SECONDS, process.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        watchdog.cancel()
+        if not line:
             raise EOFError
+        return line
 
     def _end_process(self) -> None:
         process, self.process = self.process, None
         self.families.clear()
         if process is not None:
-            process.terminate()
-            process.wait()
+            _kill(process)
             for pipe in (process.stdin, process.stdout):
                 with suppress(OSError):
                     pipe.close()  # type: ignore[union-attr]
@@ -167,9 +178,14 @@ class _CompilerThread(threading.Thread):
         """End the process and the thread. Called by another thread."""
         process = self.process
         if process is not None:
-            process.terminate()
-            process.wait()
+            _kill(process)
         self.join(timeout=5.0)
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """End a process, also one that does not react to signals. Numba moves complete files into its cache."""
+    process.kill()
+    process.wait()
 
 
 _lock = threading.Lock()
@@ -186,9 +202,9 @@ def compiler_pool() -> CompilerPool:
         return _pools[0]
 
 
-def pool_is_alive() -> bool:
-    """Return whether this process has a pool, busy or idle."""
-    return bool(_pools) and _pools[0].is_alive
+def is_in_pool(entry: Compilable) -> bool:
+    """Return whether a submitted entry point is still being compiled, or will be."""
+    return bool(_pools) and _pools[0].has(entry)
 
 
 def forget_pool() -> None:

@@ -40,7 +40,7 @@ import numpy as np
 
 from glbandits.common.errors import GlbanditsError, InvalidInput
 from glbandits.compilation.compile_progress import compile_progress, expected_seconds
-from glbandits.compilation.compiler_pool import compiler_pool, core_count, forget_pool, pool_is_alive
+from glbandits.compilation.compiler_pool import compiler_pool, core_count, forget_pool, is_in_pool
 from glbandits.compilation.plain_calls import arrays_of, as_typed
 from glbandits.compilation.private_numba import compiler_lock
 from glbandits.compilation.recipe import Job, Recipe, compile_now, is_cached, marker_file, needs
@@ -132,6 +132,11 @@ class EntryPoint:
             raise self.failure
         return self.call
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether compilation was started, but the pool has ended without it."""
+        return self._is_submitted and not is_in_pool(self) and not self._ready.is_set()
+
     def load(self) -> None:
         """Load the machine code from the cache on disk, or compile here. Every call raises an error of this."""
         with self._lock:
@@ -144,8 +149,8 @@ class EntryPoint:
             self._ready.set()
 
     def wait(self) -> None:
-        """Wait until the pool has compiled, if it was started. Compile here if it was not, or has ended."""
-        while self._is_submitted and not self._ready.wait(0.2) and pool_is_alive():
+        """Wait until the pool has compiled, if it was started. Compile here if it was not, or has failed."""
+        while self._is_submitted and not self._ready.wait(0.2) and not self.is_lost:
             pass
         self.load()
 
@@ -329,6 +334,9 @@ def _compile_missing(entries: Sequence[EntryPoint]) -> None:
                 entry.load()
         while waiting:
             time.sleep(POLL_SECONDS)
+            for entry in shared:
+                if entry.is_lost:
+                    entry.load()
             start()
         for entry in ours:
             entry.wait()
