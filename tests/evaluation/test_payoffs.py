@@ -11,7 +11,8 @@ from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log, prom
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, compare_policies
-from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
+from glbandits.evaluation.replay.log_player import play_policies
+from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table
 from tests.evaluation.shop_log import COSTS, LOGGED, NAMES, PRICES, Shop, shop
 

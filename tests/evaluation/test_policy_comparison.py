@@ -78,7 +78,7 @@ def test_candidates_may_be_targets_of_evaluate() -> None:
         compare_policies(log, {"a": "nwe"}, settings)
     with pytest.raises(UnknownName, match="unknown arm 'nwe'; did you mean 'new'"):
         compare_policies(log, {"a": "arm:nwe"}, settings)
-    with pytest.raises(InvalidInput, match="candidate 'a' must be a Bandit, an array"):
+    with pytest.raises(InvalidInput, match="candidate 'a' must be a Bandit, an agent"):
         compare_policies(log, {"a": 3}, settings)  # type: ignore[dict-item]
 
 

@@ -60,7 +60,7 @@ class TorchAgent:
     def __init__(self, dim: int) -> None:
         import torch
 
-        self.torch, self.model = torch, torch.nn.Linear(dim, 1)
+        self.torch, self.model = torch, torch.nn.Linear(dim, 1, bias=False)
         torch.nn.init.zeros_(self.model.weight)
         self.steps = torch.optim.SGD(self.model.parameters(), lr=0.5)
 

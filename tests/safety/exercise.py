@@ -20,8 +20,9 @@ from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation import LoggedData, SparseArms
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
-from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
+from glbandits.evaluation.replay.log_player import play_policies
 from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
+from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.lab import SparseHashed, Synthetic, simulate
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.maths.links import find_link

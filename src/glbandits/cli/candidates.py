@@ -14,8 +14,8 @@ from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.evaluation.replay.log_player import log_settings
 from glbandits.features import FeatureMap
-from glbandits.policies.contract import Policy
-from glbandits.policies.parsing import parse_policy
+from glbandits.policies.agents import PolicyOrAgent
+from glbandits.policies.parsing import parse_policy_or_agent
 
 ONLINE_NOTE = (
     "on a log, epsilon-greedy learns with fit=online, one step for each row. epsilon-greedy:fit=exact fits all rows "
@@ -58,10 +58,10 @@ def proposed_columns(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.removeprefix(COLUMN_PREFIX) for text in texts if text.startswith(COLUMN_PREFIX)))
 
 
-def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> Policy:
-    """Return the policy of a text, with the link of the log and the number of rows to learn as defaults."""
+def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> PolicyOrAgent:
+    """Return the policy or agents of a text, with the link of the log and the number of rows to learn as defaults."""
     horizon = max(1, round(train_share * len(log)))
-    return parse_policy(text, link=first_row_of(log).link, horizon=horizon, **log_settings(text))
+    return parse_policy_or_agent(text, link=first_row_of(log).link, horizon=horizon, **log_settings(text))
 
 
 def fit_notes(texts: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
 from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import ReplaySettings
+from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.evaluation.verdict_sentences import Compared, verdict_sentences
 
 CURVE_POINTS = 500

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -20,11 +20,12 @@ from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL, Interval, ratio
+from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log, first_row_of
-from glbandits.evaluation.replay.train import train
-from glbandits.policies import Policy
+from glbandits.evaluation.replay.train import train_all
+from glbandits.policies.agents import PolicyLike, learner_of
 
 
 def _slate_ips(weights: Floats) -> Floats:
@@ -158,7 +159,7 @@ def evaluate_slates(
 
 def compare_on_slates(
     log: Log,
-    candidates: Mapping[str, Policy | TargetLike],
+    candidates: Mapping[str, PolicyLike | TargetLike],
     estimators: Sequence[str],
     *,
     train_share: float = 0.5,
@@ -180,11 +181,14 @@ def compare_on_slates(
         level: confidence level of the intervals.
         seed: of all random numbers.
     """
-    learns = any(isinstance(candidate, Policy) for candidate in candidates.values())
+    learns = any(learner_of(candidate) is not None for candidate in candidates.values())
     whole = LogSlice(log, 0, len(log))
     training, evaluated = split(log, train_share) if learns else (whole, whole)
     for label, candidate in candidates.items():
-        target = train(training, candidate, seed=seed) if isinstance(candidate, Policy) else candidate
+        learner, target = learner_of(candidate), cast(TargetLike, candidate)
+        if learner is not None:
+            trained = train_all(training, {label: learner}, seed=seed, progress=lambda *_: None)[label]
+            target = frozen(trained)
         if isinstance(target, GivenTarget):
             target = target.of_part(evaluated)
         yield label, evaluate_slates(evaluated, target, estimators, self_normalised=self_normalised, level=level)

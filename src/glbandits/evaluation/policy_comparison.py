@@ -17,7 +17,8 @@ from glbandits.evaluation.comparison_result import (
     GateSettings,
     PolicyComparison,
 )
-from glbandits.evaluation.estimators.frozen_target import FrozenTarget, frozen_recipe
+from glbandits.evaluation.estimators.frozen_agent import frozen
+from glbandits.evaluation.estimators.frozen_target import frozen_recipe
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
@@ -30,7 +31,8 @@ from glbandits.evaluation.replay.log_player import block_rows, check_duration, c
 from glbandits.evaluation.replay.train import train_all
 from glbandits.evaluation.select_estimator import choose_estimator, with_validator
 from glbandits.maths.links import find_link
-from glbandits.policies import Policy
+from glbandits.policies.agents import PlayingAgent, PolicyLike, PolicyOrAgent, learner_of
+from glbandits.policies.contract import Policy
 
 __all__ = [
     "Candidate",
@@ -43,11 +45,13 @@ __all__ = [
     "compare_policies",
 ]
 
-Candidate: TypeAlias = Policy | Bandit | Target
-"""A policy, which learns from the log; a Bandit, which has learned elsewhere; or a target, which does not learn."""
+Candidate: TypeAlias = PolicyOrAgent | Bandit | Target
+"""A policy or an agent, which learns from the log; a Bandit, which has learned elsewhere; or a target, which does not
+learn."""
 
-CandidateLike: TypeAlias = Policy | TargetLike
-"""A candidate, or anything that `evaluate` accepts as a target, such as "uniform" and "arm:b"."""
+CandidateLike: TypeAlias = PolicyLike | TargetLike
+"""A candidate, the class of an agent, a function of `dim` that makes agents, or anything that `evaluate` accepts as a
+target, such as "uniform" and "arm:b"."""
 
 Progress: TypeAlias = Callable[[str, float, float], None]
 """Called with a label, the work done and the total work."""
@@ -97,13 +101,11 @@ def compare_policies(
         raise InvalidInput("name at least one policy to evaluate")
     reference = next(iter(candidates)) if settings.reference is None else settings.reference
     lookup("reference", reference, candidates)
+    learning = {label: learner for label, each in candidates.items() if (learner := learner_of(each)) is not None}
     prepared: dict[str, Candidate] = {
-        label: candidate
-        if isinstance(candidate, Policy | Bandit)
-        else as_target(candidate, log, f"candidate {label!r}")
-        for label, candidate in candidates.items()
+        label: learning.get(label) or _unlearned(candidate, log, label) for label, candidate in candidates.items()
     }
-    learners = [label for label, candidate in prepared.items() if isinstance(candidate, Policy)]
+    learners = list(learning)
     logs_of_others = dict(other_rewards or {})
     for name, other in logs_of_others.items():
         if len(other) != len(log) or other.dim != log.dim:
@@ -150,9 +152,8 @@ def compare_policies(
 
     if learners:
         report("learning curves", 0, 1)
-        policies_that_learn = [each for each in prepared.values() if isinstance(each, Policy)]
         jobs_of = partial(_jobs_after_the_curve, dim=log.dim, payoffs=first_row_of(log).values is not None)
-        compile_slow(policies_that_learn, log, settings.learning_curve_rules(), other_jobs=jobs_of)
+        compile_slow(list(learning.values()), log, settings.learning_curve_rules(), other_jobs=jobs_of)
     first = run(work, steps)
     for step, result in zip(steps, first, strict=True):
         if step[0] == "learn":
@@ -175,6 +176,10 @@ def compare_policies(
     )
 
 
+def _unlearned(candidate: Any, log: Log, label: str) -> Bandit | Target:
+    return candidate if isinstance(candidate, Bandit) else as_target(candidate, log, f"candidate {label!r}")
+
+
 def _jobs_after_the_curve(form: Policy, dim: int, payoffs: bool) -> list[Job]:
     """Return the entry points that train a policy and evaluate it."""
     key = form.implementation(dim), find_link(form.link)
@@ -194,7 +199,7 @@ class _Learned(NamedTuple):
 
     curve: LearningCurve | None
     """Its reward while it learns the whole log; None for a reward that it does not learn."""
-    bandit: Bandit
+    bandit: Bandit | PlayingAgent
     """It has learned the first part of the log."""
 
 
@@ -240,7 +245,8 @@ class _Work:
     def _learn(self, labels: Sequence[str]) -> dict[str, _Learned]:
         """Compute learning curves in one pass over the log, and train in one pass over its first part."""
         assert self._parts is not None
-        learners = {label: each for label, each in self._candidates.items() if isinstance(each, Policy)}
+        candidates = self._candidates.items()
+        learners = {label: learner for label, each in candidates if (learner := learner_of(each)) is not None}
         size = block_rows(learners.values())
         learners = {label: learners[label] for label in labels}
         # `play_policies` checks the duration of the curves. This checks that of training, before the curves take time.
@@ -278,7 +284,7 @@ class _Work:
         )
         targets = {label: self._target(label, rows) for label in labels}
         compared = None
-        if has_headline and (rows is test_part or not isinstance(self._candidates[self._reference], Policy)):
+        if has_headline and (rows is test_part or learner_of(self._candidates[self._reference]) is None):
             own = self._reference in targets
             compared = targets[self._reference] if own else self._target(self._reference, rows)
         label = f"evaluating {', '.join(labels)}"
@@ -313,11 +319,11 @@ class _Work:
 
     def _target(self, label: str, rows: Log) -> Target:
         """The candidate, after it has learned, as a target for these rows."""
-        candidate = self.learned[label].bandit if label in self.learned else self._candidates[label]
-        assert not isinstance(candidate, Policy)
-        if isinstance(candidate, Bandit):
-            return FrozenTarget(candidate, self._settings.seed, self._settings.exploration)
+        candidate: Any = self.learned[label].bandit if label in self.learned else self._candidates[label]
+        if isinstance(candidate, Bandit | PlayingAgent):
+            return frozen(candidate, self._settings.seed, self._settings.exploration)
         if isinstance(candidate, GivenTarget) and rows is not self._log:
             assert isinstance(rows, LogSlice | ClusterSlice)
-            return candidate.of_part(rows)
-        return candidate
+            candidate = candidate.of_part(rows)
+        target: Target = candidate
+        return target

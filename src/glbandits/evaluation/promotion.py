@@ -18,11 +18,12 @@ same side. A candidate on which the log has not enough evidence has no gain.
 import math
 from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import cast
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
-from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.support import SupportSums
 from glbandits.evaluation.estimators.targets import TargetLike, UniformTarget, as_target, target_probabilities
@@ -32,9 +33,9 @@ from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.evaluation.promotion_result import Gains, Promotion, Verdict
-from glbandits.evaluation.replay.train import train
+from glbandits.evaluation.replay.train import train_all
 from glbandits.maths.links import find_link
-from glbandits.policies import Policy
+from glbandits.policies.agents import PolicyLike, learner_of
 
 FIRST_ROWS = 512
 """The number of rows that candidates learn before the first comparison. They learn again after 2, 4, ... times as many.
@@ -51,7 +52,7 @@ MIN_ROWS, MOST_ROWS = 100, 1e9
 
 def promotion(
     log: Log,
-    candidates: Mapping[str, Policy | TargetLike],
+    candidates: Mapping[str, PolicyLike | TargetLike],
     *,
     alpha: float = 0.05,
     margin: float = 0.0,
@@ -68,7 +69,8 @@ def promotion(
     Args:
         log: a log with propensities. Intervals are narrower with the probabilities of all arms
             (`LoggedData.probabilities`).
-        candidates: candidates by name. A `Policy` learns the log, and is always compared on rows that it learns later.
+        candidates: candidates by name. A policy, or an agent (a class, or a function of `dim`), learns the log, and is
+            always compared on rows that it learns later.
             Any other target of `evaluate` is used unchanged, and must not have learned from this log.
         alpha: bound on the probability that the gate ever promotes a candidate that is worse than the running policy
             was on the compared rows, over all calls and candidates. The running policy may have improved since these
@@ -105,8 +107,9 @@ def promotion(
     reason = why_no_anytime_interval(head, bounds)
     if reason:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
-    policies = {name: candidate for name, candidate in candidates.items() if isinstance(candidate, Policy)}
-    targets = {name: as_target(each, log) for name, each in candidates.items() if not isinstance(each, Policy)}
+    policies = {name: learner for name, each in candidates.items() if (learner := learner_of(each)) is not None}
+    unlearned = {name: cast(TargetLike, each) for name, each in candidates.items() if name not in policies}
+    targets = {name: as_target(each, log) for name, each in unlearned.items()}
     first = FIRST_ROWS if policies else 0
     if len(log) <= first:
         return Promotion(
@@ -127,7 +130,8 @@ def promotion(
     reader, done = RowReader(bounds, None, model, 0, payoff_bounds), 0
     for start, end in pairwise([0, *starts, len(log)]):
         for name, policy in policies.items() if start else ():
-            targets[name] = FrozenTarget(train(LogSlice(log, 0, start), policy, seed=seed), seed)
+            trained = train_all(LogSlice(log, 0, start), {name: policy}, seed=seed, progress=lambda *_: None)[name]
+            targets[name] = frozen(trained, seed)
         for block in LogSlice(log, start, end).blocks():
             rows, random = reader.read(block), UniformTarget().probabilities(block, done)
             for name, target in targets.items() if start >= first else ():

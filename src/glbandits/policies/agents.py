@@ -120,11 +120,14 @@ class AgentFactory:
     @cached_property
     def identity(self) -> str:
         """Digest of the code and the settings."""
-        return identity_of((self.make, dict(self.settings)), f"the agent {self.name}")
+        return identity_of((self.make, self.get_params()), f"the agent {self.name}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name, like a policy."""
-        return dict(self.settings)
+        """Return the settings and the defaults of others by name, like a policy."""
+        signature = self._signature()
+        parameters = [] if signature is None else list(signature.parameters.values())[1:]
+        defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
+        return defaults | dict(self.settings)
 
     def with_settings(self, settings: Mapping[str, Any], **defaults: Any) -> "AgentFactory":
         """Return a factory with these settings in addition, and the defaults that its agents have as settings."""
@@ -132,7 +135,7 @@ class AgentFactory:
         return replace(self, settings={**known, **self.settings, **settings})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AgentFactory) and (self.make, self.settings) == (other.make, other.settings)
+        return isinstance(other, AgentFactory) and self.make == other.make and self.get_params() == other.get_params()
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -205,6 +208,23 @@ def agent_factory(value: object) -> AgentFactory | None:
     return AgentFactory(value)
 
 
+def learner_of(candidate: object) -> PolicyOrAgent | None:
+    """Return the policy or factory of agents if this candidate learns from a log; None for any other target.
+
+    A function makes agents if its first parameter is called `dim`. Any other function computes probabilities.
+    """
+    if isinstance(candidate, Policy | AgentFactory):
+        return candidate
+    made_by = candidate.func if isinstance(candidate, partial) else candidate
+    if isinstance(made_by, type):
+        return agent_factory(candidate) if hasattr(made_by, "choose") else None
+    if callable(candidate) and not is_agent(candidate):
+        with suppress(ValueError):  # written in C
+            first, *_ = [*inspect.signature(candidate).parameters, ""]
+            return agent_factory(candidate) if first == "dim" else None
+    return None
+
+
 def settings_values(policy: PolicyOrAgent) -> dict[str, Any]:
     """Return the settings as values for a JSON file: a setting of agents that is none of these as its text."""
     if not isinstance(policy, AgentFactory):
@@ -219,12 +239,12 @@ class PlayingAgent:
     Args:
         agent: a new one.
         name: what messages call it.
-        seed: of the run; None if the run has none.
+        seed: of the run; None for a random one.
         stream: different streams of a seed have different random numbers.
         rows: what messages call the parts of the run, such as "round".
     """
 
-    def __init__(self, agent: Agent, name: str, seed: int, stream: int = 0, rows: str = "round") -> None:
+    def __init__(self, agent: Agent, name: str, seed: int | None, stream: int = 0, rows: str = "round") -> None:
         self.agent, self.name, self._seed, self._rows = agent, name, seed, rows
         self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(AGENT_STREAM, stream)))
 
@@ -279,7 +299,8 @@ class PlayingAgent:
             ) from error
 
     def _where(self, row: int) -> str:
-        return f"{self._rows} {row:,} with seed {self._seed}"
+        seed = "" if self._seed is None else f" with seed {self._seed}"
+        return f"{self._rows} {row:,}{seed}"
 
 
 def _described(error: Exception) -> str:

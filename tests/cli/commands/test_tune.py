@@ -43,7 +43,7 @@ def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
     assert [played["value"] for played in record["candidates"]] == pytest.approx(
         [played.value for played in expected.candidates]
     )
-    assert record["chosen"]["settings"] == {"exploration": expected.best.exploration}  # type: ignore[attr-defined]
+    assert record["chosen"]["settings"] == {"exploration": expected.best.exploration}  # type: ignore[union-attr]
     assert [record["gain"], *record["gain_interval"]] == pytest.approx([expected.gain, *expected.gain_interval()])
     assert re.search(rf"\n *1 +exploration=10.0, untuned +{expected.candidates[0].value:.5f}", run.stdout)
     assert f"{expected.gain:+.5f}" in run.stdout

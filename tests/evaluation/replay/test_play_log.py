@@ -7,7 +7,7 @@ import pytest
 from glbandits import Bandit, EpsilonGreedy, Greedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
 from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedData, RowArms, play_log
-from glbandits.evaluation.replay.log_player import THINNING_STREAM
+from glbandits.evaluation.replay.players import THINNING_STREAM
 from glbandits.maths.philox import generator, uniform
 from tests.counting_policy import Counting
 from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Stream, live_reward, write_log

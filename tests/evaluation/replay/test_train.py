@@ -29,12 +29,12 @@ def test_trained_bandit_takes_rows_with_the_columns_of_its_log(tmp_path: Path) -
     table().write_parquet(tmp_path / "log.parquet")
     for log in (read_table(table(), COLUMNS), read_parquet(tmp_path / "log.parquet", COLUMNS)):
         done: list[int] = []
-        bandit = train(log, LinUcb(), progress=lambda rows, _, seen=done: seen.append(rows))  # type: ignore[misc]
+        bandit = train(log, LinUcb(), progress=lambda rows, _, seen=done: seen.append(rows))
         assert done[-1] == ROWS
         for age, best in ((20, 0), (70, 1)):
             assert bandit.choose([{"offer": "hat", "age": age}, {"offer": "shoe", "age": age}]) == best
     with pytest.raises(InvalidInput, match="policy must be an instance of a subclass"):
-        train(log, 3)  # type: ignore[arg-type]
+        train(log, 3)  # type: ignore[call-overload]
 
 
 def test_bandit_with_another_feature_map_is_rejected() -> None:

@@ -10,7 +10,9 @@ from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_pol
 from glbandits.cli.common_options import prepare_out_file
 from glbandits.cli.log_options import LogArguments, with_log_options
 from glbandits.cli.progress import work_bar
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import train
+from glbandits.policies.agents import AgentFactory
 
 
 @with_log_options
@@ -29,6 +31,11 @@ def train_command(
     console = Console(emoji=False)
     log, notes = options.open(console, with_propensities=False)
     settings = parse_learning_policy(policy, log)
+    if isinstance(settings, AgentFactory):
+        raise InvalidInput(
+            f"an agent has no model file; got {policy}. Train it in Python: glbandits.evaluation.train(log, "
+            f"{settings.name})"
+        )
     prepare_out_file(out)
     with work_bar(console) as bar:
         bar(f"{settings.name} learns", 0, 1)

@@ -132,4 +132,5 @@ def _label(played: CandidateResult, names: Sequence[str]) -> str:
 
 def _tuned(played: CandidateResult, names: Sequence[str]) -> dict[str, Any]:
     """The values that a candidate has for the tuned settings."""
-    return {name: getattr(played.policy, name) for name in names}
+    settings = played.policy.get_params()
+    return {name: settings.get(name) for name in names}

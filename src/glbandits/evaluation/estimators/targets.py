@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput, lookup
+from glbandits.evaluation.estimators.frozen_agent import FrozenAgent
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice
 from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of, first_row_of
 from glbandits.features.kinds.categorical import normalised
+from glbandits.policies.agents import Agent, PlayingAgent, is_agent
 from glbandits.policies.contract import Policy
 
 ARM_PREFIX, COLUMN_PREFIX = "arm:", "column:"
@@ -35,7 +37,7 @@ class Target(Protocol):
         """
 
 
-TargetLike: TypeAlias = Target | Bandit | Floats | str | Callable[[LoggedData], Floats]
+TargetLike: TypeAlias = Target | Bandit | Agent | Floats | str | Callable[[LoggedData], Floats]
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class ComputedTarget:
 
 
 def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
-    """Convert a Bandit, an array, a function, "uniform", "column:NAME" or the name of an arm to a Target for a log.
+    """Convert a Bandit, a trained agent, an array, a function, "uniform", "column:NAME" or an arm to a Target of a log.
 
     The name of an arm may have the prefix "arm:". `role` is the name of the argument in messages.
     """
@@ -162,6 +164,9 @@ def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
         target.check_rows(len(log))
     if isinstance(target, Bandit):
         return FrozenTarget(target)
+    if is_agent(target) and not isinstance(given, Policy):
+        agent = cast(Agent, target)
+        return FrozenAgent(PlayingAgent(agent, str(getattr(agent, "name", type(agent).__name__)), 0, rows="row"))
     if isinstance(target, Target) and not isinstance(given, Policy | LoggedData):  # these have probabilities too
         return target
     if isinstance(target, str):
@@ -169,9 +174,13 @@ def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
     if callable(target) and not isinstance(target, type):
         return ComputedTarget(target)
     raise InvalidInput(
-        f"{role} must be a Bandit, an array of probabilities (rows, arms), a function of a block, 'uniform', "
-        f"'column:NAME' or the name of an arm; got {type(target).__name__}"
+        f"{role} must be a Bandit, an agent that has learned (train), an array of probabilities (rows, arms), a "
+        f"function of a block, 'uniform', 'column:NAME' or the name of an arm; got {_kind(target)}"
     )
+
+
+def _kind(target: object) -> str:
+    return f"the class {target.__name__}" if isinstance(target, type) else type(target).__name__
 
 
 def _named_target(text: str, log: Log, role: str) -> Target:

@@ -94,6 +94,11 @@ class SparseArms:
         )
 
 
+def arms_between(packed: Any, start: int, end: int) -> Any:
+    """Return the arms from `start` to `end` of `packed_arms`: a matrix, or SparseRows."""
+    return SparseRows(*packed).rows(start, end) if isinstance(packed, tuple) else packed[start:end]
+
+
 def packed_arms(arms: ArmFeatures) -> tuple[Any, Ints]:
     """Return arms as compiled loops take them, and the index there of the first arm of each row of the log.
 

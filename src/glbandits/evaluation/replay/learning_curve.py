@@ -10,7 +10,7 @@ from glbandits.common.display.displayed import Displayed
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
 from glbandits.maths.online_statistics.running_sums import RunningSums
-from glbandits.policies import Policy
+from glbandits.policies.agents import PolicyOrAgent
 
 Learn: TypeAlias = Literal["matched", "all"]
 
@@ -27,7 +27,7 @@ class LearningCurve(Displayed):
     rows of a cluster are taken together.
     """
 
-    policy: Policy
+    policy: PolicyOrAgent
     seed: int
     learn: Learn
     """Which rows were learned: those where the policy chose the logged arm, or all."""

@@ -1,30 +1,34 @@
 """Play a log with any number of policies in one pass over it."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints
+from glbandits.common.arrays import Floats
 from glbandits.common.display.progress_lines import duration
-from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.compilation.entry_point import compile_all, compile_mode, entry_point, uncompiled_entry
+from glbandits.common.errors import InvalidInput, check_int
+from glbandits.compilation.entry_point import compile_all, compile_mode, uncompiled_entry
 from glbandits.compilation.recipe import Job
 from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
-from glbandits.evaluation.logs.payoffs import LogPayoffs, rows_argument
 from glbandits.evaluation.logs.reward_checks import check_rewards
-from glbandits.evaluation.logs.sparse_arms import packed_arms
-from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, WeightedSums
-from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
+from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.replay.players import (
+    AgentLogPlayer,
+    BlockArrays,
+    LogPlayer,
+    PolicyPlayer,
+    ReplaySettings,
+    check_propensities,
+    replay_job,
+)
 from glbandits.maths.links import Link, find_link
-from glbandits.maths.philox import generator
 from glbandits.policies import EpsilonGreedy, Policy
-from glbandits.policies.contract.compiled_calls import convert_index_errors
+from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
 from glbandits.policies.contract.decisions import check_has_scores
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
-from glbandits.policies.parsing import as_policy, split_policy
+from glbandits.policies.parsing import as_policy_or_agent, split_policy
 from glbandits.policies.sparse_forms import sparse_form
 
 MAX_SECONDS, WARNING_SECONDS = 3600.0, 30.0
@@ -37,32 +41,10 @@ PROBED_ROWS = 32
 """Rows that a policy plays in plain Python, which shows how long it would take for all."""
 SAMPLED_ROWS = 5000
 """Rows from which the number of distinct rows is estimated."""
-THINNING_STREAM = 2**62
-"""Random stream for thinning rows. It is separate from the stream of the policy."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReplaySettings:
-    """Settings of a replay; `play_log` documents them."""
-
-    learn: Learn = "matched"
-    exact: bool = False
-    least_propensity: float | None = None
-    points: int = 1
-
-    def __post_init__(self) -> None:
-        lookup("way to learn", self.learn, dict.fromkeys(("matched", "all")))
-        check_int("points", self.points, at_least=1)
-        if self.least_propensity is not None:
-            check_float("least_propensity", self.least_propensity, above=0, at_most=1)
-            if self.learn == "all":
-                raise InvalidInput('least_propensity needs learn="matched"; got learn="all". Leave it out')
-        if self.exact and self.learn == "matched":
-            raise InvalidInput('exact needs learn="all"; got learn="matched". Leave it out')
 
 
 def play_policies(
-    policies: Sequence[Policy],
+    policies: Sequence[PolicyOrAgent],
     log: Log,
     seeds: Sequence[int],
     settings: ReplaySettings,
@@ -80,10 +62,13 @@ def play_policies(
     check_duration(policies, log, length, settings.learn, seeds=len(seeds))
     if settings.learn == "matched" and settings.least_propensity is None:
         settings = replace(settings, least_propensity=min_propensity)
-    players = [
-        [LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse, payoffs=payoffs, rows=length) for seed in seeds]
-        for policy in policies
-    ]
+
+    def player_of(policy: PolicyOrAgent, seed: int) -> LogPlayer:
+        if isinstance(policy, AgentFactory):
+            return AgentLogPlayer(policy, log.dim, seed, settings)
+        return PolicyPlayer(policy, log.dim, seed, settings, sparse=log.sparse, payoffs=payoffs, rows=length)
+
+    players = [[player_of(policy, seed) for seed in seeds] for policy in policies]
     for block in log.blocks(size or block_rows(policies)):
         rows = BlockArrays.from_block(block)
         for player in (player for same_policy in players for player in same_policy):
@@ -106,15 +91,15 @@ def form_for_log(policy: Policy, log: Log) -> Policy:
     return sparse_form(policy, log.dim, advice=advice) if log.sparse else policy
 
 
-def policy_for_log(policy: Policy | str) -> Policy:
-    """Return a policy, or create that of a text. A text means `fit="online"` unless it says otherwise.
+def policy_for_log(policy: PolicyLike) -> PolicyOrAgent:
+    """Return a policy or a factory of agents, or create that of a text.
 
-    An exact fit of all rows at each row takes minutes.
+    A text means `fit="online"` unless it says otherwise: an exact fit of all rows at each row takes minutes.
 
     >>> policy_for_log("epsilon-greedy").fit, policy_for_log("epsilon-greedy:fit=exact").fit
     ('online', 'exact')
     """
-    return as_policy(policy, **(log_settings(policy) if isinstance(policy, str) else {}))
+    return as_policy_or_agent(policy, **(log_settings(policy) if isinstance(policy, str) else {}))
 
 
 def log_settings(text: str) -> dict[str, str]:
@@ -124,7 +109,7 @@ def log_settings(text: str) -> dict[str, str]:
     return {} if "fit" in split_policy(text).settings else {"fit": "online"}
 
 
-def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int, bool]:
+def _check(log: Log, policies: Sequence[PolicyOrAgent]) -> tuple[float, int, bool]:
     """Check that all policies can learn from a log.
 
     Return its smallest propensity, its number of rows, and whether it has payoffs.
@@ -132,9 +117,10 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int, bool]:
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
     check_int("the number of features of the log", log.dim, at_least=1)
-    for policy in policies:
-        check_can_run(form_for_log(check_is_policy(policy), log), log.dim)
-    learners = {find_link(policy.link): policy.name for policy in policies}
+    compiled = compiled_policies(policies)
+    for policy in compiled:
+        check_can_run(form_for_log(policy, log), log.dim)
+    learners = {find_link(policy.link): policy.name for policy in compiled}
     min_propensity, first_row, payoffs = 1.0, 0, False
     for block in log.blocks():
         payoffs = _check_payoffs(policies, log, block)
@@ -147,20 +133,32 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int, bool]:
     return min_propensity, first_row, payoffs
 
 
-def _check_payoffs(policies: Iterable[Policy], log: Log, block: LoggedData) -> bool:
+def compiled_policies(policies: Iterable[PolicyOrAgent]) -> list[Policy]:
+    """Return the policies that are no agents. Raises InvalidInput if one of them is no policy."""
+    return [check_is_policy(policy) for policy in policies if not isinstance(policy, AgentFactory)]
+
+
+def _check_payoffs(policies: Iterable[PolicyOrAgent], log: Log, block: LoggedData) -> bool:
     """Return whether a block has payoffs. Raises InvalidInput if it has, and a policy cannot choose by them."""
-    if block.values is not None:
-        for policy in policies:
-            check_has_scores(form_for_log(policy, log), log.dim, "payoffs")
-    return block.values is not None
+    if block.values is None:
+        return False
+    for policy in policies:
+        if isinstance(policy, AgentFactory):
+            raise InvalidInput(
+                f"{policy.name} is an agent, which chooses without values and costs, but the log has them. Read the "
+                "log without payoffs, or use a policy"
+            )
+        check_has_scores(form_for_log(policy, log), log.dim, "payoffs")
+    return True
 
 
-def block_rows(policies: Iterable[Policy]) -> int:
+def block_rows(policies: Iterable[PolicyOrAgent]) -> int:
     """Number of rows of a block for these policies."""
-    return SLOW_BLOCK if any(policy.keeps_history for policy in policies) else BLOCK
+    slow = (isinstance(policy, AgentFactory) or policy.keeps_history for policy in policies)
+    return SLOW_BLOCK if any(slow) else BLOCK
 
 
-def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn, *, seeds: int = 1) -> None:
+def check_duration(policies: Iterable[PolicyOrAgent], log: Log, rows: int, learn: Learn, *, seeds: int = 1) -> None:
     """Raise InvalidInput if a policy would take hours.
 
     Warn if all policies and seeds together take long.
@@ -168,7 +166,7 @@ def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn
     Only policies that refit all rewards after each one are slow, and they have no sparse form. A fit takes
     O(distinct rows x features). The number of distinct rows is estimated from the first rows of the log.
     """
-    slow = [] if log.sparse else [policy for policy in policies if policy.keeps_history]
+    slow = [] if log.sparse else [policy for policy in compiled_policies(policies) if policy.keeps_history]
     if not slow:
         return
     block = next(iter(log.blocks()))
@@ -193,28 +191,12 @@ def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn
         )
 
 
-def check_propensities(block: LoggedData) -> Floats:
-    """Return the propensities. Raises InvalidInput if the log has none."""
-    if block.propensities is None:
-        raise InvalidInput(
-            "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "
-            "glbandits.evaluation.estimate_propensities"
-        )
-    return block.propensities
-
-
 def _check_learnable(rewards: Floats, link: Link, learner: str, first_row: int) -> None:
     check_rewards(rewards, link, lambda row: f"{learner} cannot learn row {first_row + row}")
 
 
-def replay_job(form: Policy, dim: int, learn: Learn, payoffs: bool) -> Job:
-    """Return the entry point with which a form of a policy plays a log, for `compile_all`."""
-    recipe = matched_recipe if learn == "matched" else all_recipe
-    return recipe, form.implementation(dim), find_link(form.link), payoffs
-
-
 def compile_slow(
-    policies: Sequence[Policy],
+    policies: Sequence[PolicyOrAgent],
     log: Log,
     settings: ReplaySettings,
     *,
@@ -236,120 +218,17 @@ def compile_slow(
     slow = list[Job]()
     payoffs = _check_payoffs(policies, log, first)
     probed = replace(settings, least_propensity=1.0) if settings.learn == "matched" else settings
-    for policy in policies:
-        form = form_for_log(check_is_policy(policy), log)
+    for policy in compiled_policies(policies):
+        form = form_for_log(policy, log)
         check_can_run(form, log.dim)
         _check_learnable(first.rewards, find_link(policy.link), policy.name, 0)
         job, rows = replay_job(form, log.dim, settings.learn, payoffs), len(log) * seeds
         entry = uncompiled_entry(*job)
         if not entry.is_ready and not entry.recipe.check_bounds:
-            player = LogPlayer(policy, log.dim, 0, probed, sparse=log.sparse, payoffs=payoffs)
+            player = PolicyPlayer(policy, log.dim, 0, probed, sparse=log.sparse, payoffs=payoffs)
             player.play(BlockArrays.from_block(first))
         if policy.keeps_history:  # the cost of a row grows with the rows before it
             rows *= max(len(log) // PROBED_ROWS, 1)
         if entry.recipe.check_bounds or (not entry.is_ready and entry.is_slow(rows)):
             slow += [job, *other_jobs(form)]
     compile_all(slow)
-
-
-class BlockArrays(NamedTuple):
-    """The arrays of a block, as the compiled loops take them."""
-
-    arms: Any
-    """A matrix, or a tuple of the three arrays of `SparseRows`."""
-    starts: Ints
-    """The index in `arms` of the first arm of each row."""
-    counts: Ints
-    chosen: Ints
-    rewards: Floats
-    payoffs: Floats
-    values_and_costs: LogPayoffs | None
-    propensities: Floats
-    clusters: Ints | None
-
-    @classmethod
-    def from_block(cls, block: LoggedData) -> "BlockArrays":
-        """Convert a block. Arms that are the same in every row are not repeated."""
-        arms, starts = packed_arms(block.arms)
-        return cls(
-            arms=arms,
-            starts=starts,
-            counts=np.ascontiguousarray(block.arms.counts),
-            chosen=np.ascontiguousarray(block.chosen),
-            rewards=np.ascontiguousarray(block.rewards),
-            payoffs=block.payoffs,
-            values_and_costs=LogPayoffs.of_block(block),
-            propensities=check_propensities(block),
-            clusters=block.clusters,
-        )
-
-
-class LogPlayer:
-    """A policy that plays a log block by block."""
-
-    def __init__(
-        self,
-        policy: Policy,
-        dim: int,
-        seed: int,
-        settings: ReplaySettings,
-        *,
-        sparse: bool = False,
-        payoffs: bool = False,
-        rows: int = 0,
-    ) -> None:
-        self._policy, self._seed, self._replay, self._rows_left = policy, seed, settings, rows
-        form = sparse_form(policy, dim) if sparse else policy
-        self._entry = entry_point(*replay_job(form, dim, settings.learn, payoffs))
-        self._unit = "payoff" if payoffs else "reward"
-        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
-        self._thinning_rng = generator(seed, THINNING_STREAM)
-        self._sums, self._matched, self._below = WeightedSums(settings.points), 0, 0
-
-    def play(self, rows: BlockArrays) -> None:
-        """Play the next rows."""
-        least = self._replay.least_propensity
-        self._rows_left -= len(rows.chosen)
-        with convert_index_errors(self._policy, "the log"):
-            weights = self._learn_all(rows) if least is None else self._learn_matched(rows, least)
-        self._sums.add(weights, rows.payoffs, rows.clusters)
-
-    def _learn_matched(self, rows: BlockArrays, least: float) -> Floats:
-        """Learn the matched rows after thinning; return the weights of all rows."""
-        matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
-        keep = least / rows.propensities
-        for part, play in self._pieces(rows):
-            inputs = self._loop_arguments(rows, part)
-            self._state = play(*inputs, keep[part], self._thinning_rng, matched[part], kept[part])
-        self._matched += int(matched.sum())
-        self._below += int(matched @ (rows.propensities < least))
-        return kept / np.minimum(rows.propensities, least)
-
-    def _learn_all(self, rows: BlockArrays) -> Floats:
-        """Learn all rows; return their weights."""
-        probabilities = np.empty(len(rows.chosen))
-        for part, play in self._pieces(rows):
-            self._state = play(*self._loop_arguments(rows, part), self._replay.exact, probabilities[part])
-        self._matched += int(np.count_nonzero(probabilities))
-        return probabilities / rows.propensities
-
-    def _pieces(self, rows: BlockArrays) -> Iterator[tuple[slice, Callable[..., Any]]]:
-        return self._entry.pieces(len(rows.chosen), max(self._rows_left, 0))
-
-    def _loop_arguments(self, rows: BlockArrays, part: slice) -> tuple[Any, ...]:
-        """The first arguments of all loops, for a part of the rows."""
-        by_row = (rows.starts[part], rows.counts[part], rows.chosen[part], rows.rewards[part])
-        arms = rows_argument(rows.arms, rows.values_and_costs, part)
-        return self._state, self._settings, self._rng, arms, *by_row
-
-    def curve(self) -> LearningCurve:
-        """Return the learning curve of all rows so far."""
-        return self._sums.curve(
-            policy=self._policy,
-            seed=self._seed,
-            learn=self._replay.learn,
-            least_propensity=self._replay.least_propensity,
-            matched=self._matched,
-            below=self._below,
-            unit=self._unit,
-        )

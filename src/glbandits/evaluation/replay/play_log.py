@@ -25,8 +25,9 @@ from glbandits.common.errors import check_int
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies, policy_for_log
-from glbandits.policies import Policy
+from glbandits.evaluation.replay.log_player import play_policies, policy_for_log
+from glbandits.evaluation.replay.players import ReplaySettings
+from glbandits.policies.agents import AgentFactory, PolicyLike
 
 ADVICE = {
     "matched": 'learn="all", which uses all matched rows',
@@ -36,7 +37,7 @@ ADVICE = {
 
 
 def play_log(
-    policy: Policy | str,
+    policy: PolicyLike,
     log: Log,
     seed: int,
     *,
@@ -48,12 +49,12 @@ def play_log(
 ) -> LearningCurve:
     """Play a log with a policy that learns, and estimate its mean reward.
 
-    The policy makes the same choices as `Bandit(policy, log.dim, seed)`. The log is read twice: to check it, and to
+    A policy makes the same choices as `Bandit(policy, log.dim, seed)`. The log is read twice: to check it, and to
     play it.
 
     Args:
-        policy: a policy with its settings, or the name of a policy. A horizon must be the number of rows that it will
-            learn.
+        policy: a policy with its settings, or the name of a policy, or a class or function that makes agents
+            (`glbandits.Agent`). A horizon must be the number of rows that it will learn.
         log: a log with propensities.
         seed: seed of the random numbers of the policy and of the thinning.
         learn: "matched" learns rows where the policy chooses the logged arm, about a share `least_propensity` of all.
@@ -86,7 +87,8 @@ def play_log(
         nonlocal done
         done += rows
 
-    lines = progress_lines(lambda: f"{played.name} plays the log: {done / len(log):.0%}")
+    how = " as plain Python" if isinstance(played, AgentFactory) else ""
+    lines = progress_lines(lambda: f"{played.name} plays the log{how}: {done / len(log):.0%}")
     with nullcontext() if progress is not None else lines:
         [[curve]] = play_policies([played], log, [seed], rules, progress or report)
     warn_if_few_rows(curve, stacklevel=3)

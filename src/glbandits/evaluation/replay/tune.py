@@ -17,16 +17,12 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import (
-    ReplaySettings,
-    block_rows,
-    compile_slow,
-    play_policies,
-    policy_for_log,
-)
+from glbandits.evaluation.replay.log_player import block_rows, compile_slow, play_policies, policy_for_log
 from glbandits.evaluation.replay.play_log import warn_if_few_rows
+from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.maths.philox import seed_list
-from glbandits.policies.contract import Grid, Policy, grid_points
+from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
+from glbandits.policies.contract import Grid, grid_points
 
 MAX_GROUPS = 64
 """Maximum number of groups of candidates for worker processes. Each group reads the log once."""
@@ -36,7 +32,7 @@ MAX_GROUPS = 64
 class CandidateResult(Displayed):
     """The result of a policy on a part of a log, averaged over seeds."""
 
-    policy: Policy
+    policy: PolicyOrAgent
     curves: tuple[LearningCurve, ...]
     """The learning curve of each seed, with its last point only."""
 
@@ -76,7 +72,7 @@ class TuningResult(Displayed):
         return self.winner.curves[0].unit
 
     @property
-    def best(self) -> Policy:
+    def best(self) -> PolicyOrAgent:
         """The chosen policy."""
         return self.winner.policy
 
@@ -120,7 +116,7 @@ class TuningResult(Displayed):
 
 
 def tune(
-    candidates: Policy | str | Sequence[Policy | str],
+    candidates: PolicyLike | Sequence[PolicyLike],
     log: Log,
     *,
     grid: Grid | None = None,
@@ -138,8 +134,8 @@ def tune(
     no such bias. On both parts each policy starts untrained.
 
     Args:
-        candidates: policies, or names of policies, of which the first is the default; or a single one, which is the
-            default and whose settings are varied over a grid.
+        candidates: policies, or names of policies, or classes or functions that make agents. The first is the default.
+            Or a single one, which is the default, and whose settings are varied over a grid.
         log: a log with propensities. The first part has its first rows; if clusters interleave, some of the clusters.
             No cluster is in both parts.
         grid: values to try for settings of a single policy; by default the grid of the policy.
@@ -194,7 +190,7 @@ def tune(
 
 
 def _play_candidates(
-    policies: Sequence[Policy],
+    policies: Sequence[PolicyOrAgent],
     part: Log,
     *,
     seeds: Sequence[int],
@@ -227,7 +223,7 @@ def _play_candidates(
     return [results[index] for index in range(len(policies))]
 
 
-def _candidates(candidates: Policy | str | Sequence[Policy | str], grid: Grid | None) -> list[Policy]:
+def _candidates(candidates: PolicyLike | Sequence[PolicyLike], grid: Grid | None) -> list[PolicyOrAgent]:
     """The policies to choose from, the default first."""
     if isinstance(candidates, Sequence) and not isinstance(candidates, str):
         if grid is not None:
@@ -239,6 +235,9 @@ def _candidates(candidates: Policy | str | Sequence[Policy | str], grid: Grid | 
     varied: Grid = getattr(default, "grid", {}) if grid is None else grid
     if not varied:
         raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give grid", field="grid")
+    if isinstance(default, AgentFactory):
+        points = [default.with_settings(point) for point in grid_points(default.name, varied)]
+        return [default, *(point for point in points if point != default)]
     settings = {field.name: field for field in fields(default)}
     for name in varied:
         lookup(f"setting of {default.name}", name, settings)
