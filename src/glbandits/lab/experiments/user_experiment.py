@@ -44,19 +44,25 @@ def _read_file(path: Path) -> Iterator[Experiment]:
     for name, full_title, table in _environment_tables(path, title, document["environment"]):
         environment, note = _environment(path, table)
         policies = tuple(_entry(path, each, horizon, environment) for each in document["policy"])
-        named = zip(document["policy"], policies, strict=True)
-        labels: dict[Any, str] = {each["kind"]: entry.label for each, entry in named}
-        reference = document.get("reference")
         yield Experiment(
             name=name,
             title=f"{full_title} (payoff units)" if has_payoffs(environment) else full_title,
             environment=environment,
             horizon=horizon,
             policies=policies,
-            reference=labels.get(reference, reference),
+            reference=_reference(document, policies),
             note=f"The problem is {note}.",
             **seeds,
         )
+
+
+def _reference(document: dict[str, Any], policies: Sequence[PolicyEntry]) -> Any:
+    """Return the name of the policy that the file names by its name or, if no other has it as name, by its kind."""
+    reference = document.get("reference")
+    if reference in [entry.label for entry in policies]:
+        return reference
+    kinds = {table["kind"]: entry.label for table, entry in zip(document["policy"], policies, strict=True)}
+    return kinds.get(reference, reference)
 
 
 def _environment_tables(path: Path, title: str, tables: Any) -> Iterator[tuple[str, str, Any]]:
