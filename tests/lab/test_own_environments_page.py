@@ -67,7 +67,7 @@ def test_message_of_the_page_is_that_of_a_mean_of_one_and_a_half() -> None:
     exec(MODULE, names)
     base: Any = names["Drift"]
 
-    class Drift(base):
+    class Drift(base):  # type: ignore[misc]
         noise = NOISES["bernoulli"]
 
         def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
