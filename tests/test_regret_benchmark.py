@@ -233,7 +233,7 @@ def test_report_shows_all_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     results = [problem_result("iris"), problem_result("one-hot-10")]
     monkeypatch.setattr("benchmarks.regret.run.read_results", lambda _: results)
     write_report(tmp_path)
-    written = {"regret.md", "regret-problems.csv", "regret.csv", "regret.png", "regret.svg"}
+    written = {"regret.md", "regret-problems.csv", "regret.csv", "regret.pdf", "regret.png", "regret.svg"}
     assert {path.name for path in tmp_path.iterdir()} == written
     assert len((tmp_path / "regret-problems.csv").read_text().splitlines()) == 3
     page = (tmp_path / "regret.md").read_text()

@@ -3,15 +3,16 @@
 import math
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Optimist, Uniform
+from glbandits import Optimist, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import FixedArms, Log, LoggedData, Verdict, promotion, train
-from glbandits.policies import Policy
+from glbandits.evaluation import FixedArms, Log, LoggedData, Verdict, promotion
+from glbandits.evaluation.replay.train import train_all
 
 MEANS = np.array([0.3, 0.5, 0.5])
 
@@ -66,11 +67,11 @@ def test_gain_below_the_margin_gives_keep() -> None:
 def test_policy_learns_again_before_the_rows_it_is_compared_on(monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[int] = []
 
-    def recorded(log: Log, policy: Policy, *, seed: int) -> Bandit:
+    def recorded(log: Log, *arguments: Any, **options: Any) -> Any:
         learned.append(len(log))
-        return train(log, policy, seed=seed)
+        return train_all(log, *arguments, **options)
 
-    monkeypatch.setattr(sys.modules[promotion.__module__], "train", recorded)
+    monkeypatch.setattr(sys.modules[promotion.__module__], "train_all", recorded)
     found = promotion(uniform_log(0, 2049), {"same": Uniform(), "b": "b"})
     assert learned == [512, 1024, 2048]
     assert found.first_row == 512

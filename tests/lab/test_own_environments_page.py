@@ -29,11 +29,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def smaller(text: str) -> str:
-    """Return a program, file or command with fewer rounds and seeds."""
+    """Return a program, file or command with fewer rounds and seeds, in this process."""
     text = re.sub(r"horizon( ?= ?)\d+", r"horizon\g<1>60", text)
-    return text.replace("seeds=20", "seeds=2").replace(
-        'reference="optimist",', 'reference="optimist", repeats=1, fresh=3,'
-    )
+    text = text.replace("seeds=20", "seeds=2").replace('out/store")))', 'out/store")), jobs=1)')
+    return text.replace('reference="optimist",', 'reference="optimist", repeats=1, fresh=3,')
 
 
 @pytest.mark.usefixtures("plain_python")
