@@ -11,26 +11,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.bandit.budget import Budget
-from glbandits.bandit.decider import Decider
 from glbandits.bandit.input_checks import as_floats, checked_order, checked_reward
+from glbandits.bandit.inputs import Inputs, no_costs
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.outlier_watch import OutlierWatch
-from glbandits.bandit.predictions import Prediction, predict
+from glbandits.bandit.predictions import (
+    DEFAULT_DRAWS,
+    Prediction,
+    Ranking,
+    estimated_probabilities,
+    estimated_ranking_probability,
+    predict,
+)
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
-from glbandits.common.arrays import Floats
+from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int, value_text
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.arm_rows import ONLY_ROW
+from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.policies.contract import Outliers, Policy
-from glbandits.policies.contract.compiled_calls import convert_index_errors, index_out_of_range
+from glbandits.policies.contract import Coefficients, Outliers, Policy
+from glbandits.policies.contract.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
+from glbandits.policies.contract.decisions import NO_EXACT_FORM
 from glbandits.policies.contract.policy_checks import check_can_run
 from glbandits.policies.parsing import as_policy
 from glbandits.policies.sparse_forms import sparse_form
 
 
-class Bandit(Decider):
+class Bandit(Displayed):
     """A policy with a state and a random generator: it chooses arms and learns their rewards.
 
     The number of arms may differ between calls. Rewards may arrive late, in any order, or never: `learn` takes the
@@ -76,13 +86,19 @@ class Bandit(Decider):
         self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 
     def _set(self, model: ParsedModel) -> None:
-        super()._set(model)
-        self._learn = self._inputs.learn
-        self._outlier_watch = OutlierWatch(self._form, self.dim, feature_map=self.features, state=self._state)
-        self._budget = model.budget
-        """A `Budget` that is saved with the model, or None."""
+        policy, form, dim, self._state, self._rng, self.features, self._budget = model
+        self.policy, self.dim, self._form, self._settings = policy, dim, form, form.packed_settings(dim)
+        self._link, self._is_sparse = find_link(policy.link), form.is_sparse
+        self._inputs = Inputs(form.implementation(dim), self._link, dim)
+        self._kind, self._choose, self._learn = self._inputs.kind, self._inputs.choose, self._inputs.learn
+        self._outlier_watch = OutlierWatch(form, dim, feature_map=self.features, state=self._state)
         self.warns_of_outliers = True
         """Whether `learn` and `learn_batch` warn of outliers, once for each feature and once for rewards."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether arms are sparse rows."""
+        return self._is_sparse
 
     @property
     def budget(self) -> Budget | None:
@@ -109,6 +125,115 @@ class Bandit(Decider):
                 f"array of shape {state.shape}"
             )
         self._state = state
+
+    def choose(self, arms: Rows, *, values: ArrayLike | None = None, costs: ArrayLike | None = None) -> int:
+        """The index of the arm to pull, a row of `arms` (K, dim).
+
+        Advances the random generator, learns nothing. Without `values` the arm with the highest expected reward is
+        wanted; with `values` the arm with the highest payoff, value * expected reward - cost.
+
+        Args:
+            arms: the features of each arm.
+            values: what a reward of 1 is worth for each arm, (K,), at least 0.
+            costs: what pulling each arm costs, (K,); 0 if it is left out. Only together with `values`.
+        """
+        has_payoffs = values is not None or costs is not None
+        entry = self._inputs.choose_by_payoff if has_payoffs else self._choose
+        if type(arms) is not self._kind:
+            arms = self._arms(arms)
+        try:
+            offered: Any = tuple(arms) if self._is_sparse else arms  # type: ignore[arg-type]
+            if has_payoffs:
+                offered = offered, values, no_costs(len(values)) if costs is None else costs  # type: ignore[arg-type]
+            arm: int = entry.call(self._state, self._settings, self.dim, offered, self._rng)
+        except InvalidArm:
+            raise
+        except IndexError as error:
+            raise index_out_of_range(self.policy, "choose") from error
+        except Exception:  # arguments of another type, or invalid ones; the state is still unchanged
+            offered = self._inputs.offered(self._arms(arms), values, costs)
+            arm = entry.call(self._state, self._settings, self.dim, offered, self._rng)
+        return arm
+
+    def rank(
+        self,
+        arms: Rows,
+        k: int,
+        *,
+        values: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+        draws: int = DEFAULT_DRAWS,
+    ) -> Ranking:
+        """Rank the best k arms, each at most once, and return the probability of this ranking.
+
+        Advances the random generator, learns nothing. `rank(arms, 1)` chooses as `choose(arms)` does. The probability
+        is exact if the rule of the policy has an exact form. Otherwise it is estimated from `draws` trial rankings.
+
+        Args:
+            arms: the features of each arm.
+            k: the number of arms in the ranking, from 1 to K.
+            values: as for `choose`.
+            costs: as for `choose`.
+            draws: trial rankings of an estimate.
+
+        >>> from glbandits import Bandit, Optimist
+        >>> bandit = Bandit(Optimist(), dim=3, seed=7)
+        >>> bandit.rank(np.eye(3), 2)
+        Ranking(arms=array([2, 0]), probability=0.16666666666666666)
+        """
+        entry = self._inputs.rank(payoffs=values is not None or costs is not None)
+        checked: Any = arms if self._inputs.are_usable(arms) else self._arms(arms)
+        offered, count = self._inputs.offered(checked, values, costs), self._inputs.count(checked)
+        order = np.empty(check_int("k", k, at_least=1, at_most=count), np.int64)
+        draws = check_int("draws", draws, at_least=1)
+
+        def rank_by(rng: Generator, order: Ints) -> float:
+            return float(entry.call(self._state, self._settings, self.dim, offered, rng, order))
+
+        with convert_index_errors(self.policy, "rank"):
+            probability = rank_by(self._rng, order)
+            if probability == NO_EXACT_FORM:
+                probability = estimated_ranking_probability(rank_by, self._rng, order, count, draws)
+        return Ranking(order, probability)
+
+    def probabilities(
+        self,
+        arms: Rows,
+        *,
+        values: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+        draws: int = DEFAULT_DRAWS,
+    ) -> Floats:
+        """The probabilities with which the next `choose` with the same arguments returns each arm, (K,).
+
+        Changes no later decision.
+
+        They are exact if the rule of the policy has an exact form. Otherwise (a new posterior draw for each decision)
+        they are estimated from `draws` trial decisions, with a standard error of sqrt(p (1 - p) / draws), at most
+        0.005 by default. An estimate is never 0: an arm that no trial decision chose has 1 / (K (draws + 1)).
+        """
+        draws = check_int("draws", draws, at_least=1)
+        exact = self.exact_probabilities(arms, values=values, costs=costs)
+        if exact is not None:
+            return exact
+        entry = self._choose if values is None else self._inputs.choose_by_payoff
+        checked = self._arms(arms)
+        offered = self._inputs.offered(checked, values, costs)
+
+        def choose_by(rng: Generator) -> int:
+            return int(entry.call(self._state, self._settings, self.dim, offered, rng))
+
+        with convert_index_errors(self.policy, "choose"):
+            return estimated_probabilities(choose_by, self._rng, self._inputs.count(checked), draws)
+
+    def exact_probabilities(
+        self, arms: Rows, *, values: ArrayLike | None = None, costs: ArrayLike | None = None
+    ) -> Floats | None:
+        """As `probabilities` if the rule of the policy has an exact form; None if it has none."""
+        entry = self._inputs.probabilities(payoffs=values is not None or costs is not None)
+        checked: Any = arms if self._inputs.are_usable(arms) else self._arms(arms)
+        out, offered = np.empty(self._inputs.count(checked)), self._inputs.offered(checked, values, costs)
+        return out if entry.call(self._state, self._settings, self.dim, offered, out) else None
 
     def learn(self, x: Rows, reward: float, *, arm: int | None = None) -> None:
         """Learn the reward of an arm, which need not be the arm chosen last.
@@ -244,6 +369,17 @@ class Bandit(Decider):
         """
         return predict(self._form, self._link, self._state, self.dim, self._arms(arms), interval)
 
+    def coefficients(self) -> Coefficients | None:
+        """A copy of the policy's estimate of theta; None if it has no single estimate.
+
+        >>> from glbandits import Bandit, LinUcb
+        >>> bandit = Bandit(LinUcb(), dim=2)
+        >>> bandit.learn([1.0, 0.0], 1.0)
+        >>> bandit.coefficients()
+        Coefficients(theta=array([0.5, 0. ]), intercept=0.0, indices=None)
+        """
+        return self._form.coefficients(self._state, self.dim)
+
     def is_valid(self) -> bool:
         """Whether the model can be saved and loaded again: its state is finite and valid for the policy.
 
@@ -345,6 +481,9 @@ class Bandit(Decider):
     def _values(self) -> dict[str, object]:
         values = {"policy": self.policy.name, **self.policy.get_params(), "dim": self.dim, "sparse": self.sparse}
         return values if self.features is None else values | {"features": repr(self.features)}
+
+    def _arms(self, arms: Rows) -> Any:
+        return self._inputs.arms(encode_rows(self.features, arms, sparse=self.sparse))
 
     def _arm(self, x: Rows, arm: int | None = None) -> Any:
         if arm is not None:

@@ -1,7 +1,7 @@
 """Input of a Bandit: checks and conversions of dense and sparse arms, and the entry points that take them."""
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policies.contract import Policy
+from glbandits.policies.contract.decisions import check_has_scores
 
 
 class Inputs:
@@ -47,10 +48,14 @@ class Inputs:
 
     def rank(self, *, payoffs: bool) -> EntryPoint:
         """The entry point that ranks arms."""
+        check_has_scores(self._key[0], "rankings")
         return self._entry(entry_points.rank_recipe, payoffs)
 
     def _entry(self, recipe: Callable[..., Recipe], payoffs: bool) -> EntryPoint:
-        return entry_point(recipe, *self._key, payoffs) if payoffs else entry_point(recipe, *self._key)
+        if not payoffs:
+            return entry_point(recipe, *self._key)
+        check_has_scores(self._key[0], "payoffs")
+        return entry_point(recipe, *self._key, payoffs)
 
     def packed(self, arms: Any) -> Any:
         """Arms as entry points take them."""
@@ -59,6 +64,13 @@ class Inputs:
     def packed_row(self, x: Any) -> Any:
         """One arm as the entry point `learn` takes it."""
         return (*x, ONLY_ROW) if self._is_sparse else x
+
+    def offered(self, arms: Any, values: Any, costs: Any) -> Any:
+        """Checked arms as entry points take them, with payoffs if there are any."""
+        packed = self.packed(arms)
+        if values is None and costs is None:
+            return packed
+        return packed, *self.payoffs(self.count(arms), values, costs)
 
     def payoffs(self, count: int, values: Any, costs: Any) -> Floats:
         """Convert values and costs of arms to a matrix, (2, K)."""
@@ -148,6 +160,14 @@ class Inputs:
     def count(self, arms: Any) -> int:
         """The number of arms."""
         return arms.row_count if self._is_sparse else len(arms)
+
+
+@lru_cache(maxsize=64)
+def no_costs(count: int) -> Floats:
+    """Return the costs of arms that cost nothing, read-only."""
+    costs = np.zeros(count)
+    costs.flags.writeable = False
+    return costs
 
 
 def policy_jobs(policy: Policy, dim: int) -> list[Job]:

@@ -74,7 +74,7 @@ class FrozenTarget:
     def _fill(self, arms: Any, payoffs: LogPayoffs | None, starts: Ints, counts: Ints, out: Floats) -> bool:
         """Write the probabilities of each row; return whether they are exact."""
         if payoffs is not None:
-            check_has_scores(self._policy, self._dim, "payoffs")
+            check_has_scores(self._policy.implementation(self._dim), "payoffs")
         key = self._policy.implementation(self._dim), find_link(self._policy.link)
         exact = False
         for part, fill in entry_point(frozen_recipe, *key, payoffs is not None).pieces(len(counts)):

@@ -148,7 +148,7 @@ def _check_payoffs(policies: Iterable[PolicyOrAgent], log: Log, block: LoggedDat
                 f"{policy.name} is an agent, which chooses without values and costs, but the log has them. Read the "
                 "log without payoffs, or use a policy"
             )
-        check_has_scores(form_for_log(policy, log), log.dim, "payoffs")
+        check_has_scores(form_for_log(policy, log).implementation(log.dim), "payoffs")
     return True
 
 

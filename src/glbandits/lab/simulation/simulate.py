@@ -255,7 +255,7 @@ def play_job(policy: Policy, environment: Environment) -> Job:
     _check_rewards(policy, environment)
     payoffs = has_payoffs(environment)
     if payoffs:
-        check_has_scores(form, environment.dim, "payoffs")
+        check_has_scores(form.implementation(environment.dim), "payoffs")
     return play_recipe, form.implementation(environment.dim), find_link(policy.link), environment.noise, payoffs
 
 

@@ -258,11 +258,11 @@ def has_scores(kind: Any) -> bool:
     return decisions_of(kind).rank is not None
 
 
-def check_has_scores(policy: Any, dim: int, purpose: str) -> None:
-    """Raise InvalidInput if the policy chooses without a score for each arm."""
-    if not has_scores(policy.implementation(dim)):
+def check_has_scores(kind: Any, purpose: str) -> None:
+    """Raise InvalidInput if a policy class chooses without a score for each arm."""
+    if not has_scores(kind):
         raise InvalidInput(
-            f"{policy.name} has no score for each arm, which {purpose} need. Use another policy, such as optimist."
+            f"{kind.name} has no score for each arm, which {purpose} need. Use another policy, such as optimist."
         )
 
 
