@@ -24,8 +24,6 @@ class CodeDigest(NamedTuple):
     """False if the code uses an object that cannot be digested. Machine code must then not be cached on disk."""
     functions: tuple[FunctionType, ...]
     """Every Python function that the entry point calls, directly or indirectly."""
-    names: frozenset[str]
-    """The name of every global and attribute that the code reads."""
 
 
 def digest_of_code(function: Callable[..., Any]) -> CodeDigest:
@@ -41,7 +39,7 @@ def digest_of_code(function: Callable[..., Any]) -> CodeDigest:
     assert isinstance(function, FunctionType)
     walk = _CodeWalk()
     walk.function(function)
-    return CodeDigest(walk.digest.hexdigest()[:16], walk.is_complete, tuple(walk.functions[1:]), frozenset(walk.names))
+    return CodeDigest(walk.digest.hexdigest()[:16], walk.is_complete, tuple(walk.functions[1:]))
 
 
 class _CodeWalk:
@@ -51,7 +49,6 @@ class _CodeWalk:
         self.digest = sha256()
         self.functions: list[FunctionType] = []
         self.is_complete = True
-        self.names: set[str] = set()
         self._seen: set[int] = set()
 
     def function(self, function: FunctionType) -> None:
@@ -74,7 +71,6 @@ class _CodeWalk:
     def _code(self, code: CodeType) -> None:
         self.digest.update(code.co_code)
         self._text(" ".join(code.co_names))
-        self.names.update(code.co_names)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._code(constant)

@@ -118,7 +118,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a list as state": (spoiled(init=lambda self, dim: [0.0] * dim), r"a vector of float64; got \[0.0, 0.0, 0.0\]"),
     "a setting that does not exist": (
         spoiled(choose=lambda state, settings, arms, rng, link: int(settings.stpe)),
-        "Mine.choose failed with AttributeError: .* has no attribute 'stpe', in line",
+        "Mine.choose reads settings.stpe, but compiled code has only step. Correct the name",
     ),
     "a helper without decorator": (
         spoiled(choose=lambda state, settings, arms, rng, link: int(undecorated(0.2))),

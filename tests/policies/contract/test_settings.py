@@ -1,4 +1,6 @@
 import math
+from contextlib import suppress
+from types import FunctionType
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -6,6 +8,7 @@ import pytest
 
 from glbandits import POLICIES, InvalidInput, UnknownName
 from glbandits.common.arrays import Floats, Generator
+from glbandits.compilation.code_digest import digest_of_code
 from glbandits.maths.links import LinkFunctions
 from glbandits.policies.contract import (
     AnyLink,
@@ -16,15 +19,20 @@ from glbandits.policies.contract import (
     PositiveInt,
     Probability,
     declared_settings,
-    derived,
     unpacker,
 )
+from glbandits.policies.contract.decisions import decisions_of
+from glbandits.policies.contract.policy_checks import check_can_run
+from glbandits.policies.contract.settings import packed_names
 
 
 class Example(Policy):
     """A policy with a setting of each type."""
 
     name: ClassVar[str] = "example"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = (
+        *("step", "share", "rounds", "skipped", "width", "mode", "loud", "doubled"),
+    )
 
     link: AnyLink = "logistic"
     step: Positive = 1.0
@@ -37,7 +45,6 @@ class Example(Policy):
     loud: bool = False
     unread: float = 7.0
 
-    @derived
     def doubled(self, dim: int) -> float:
         return 2.0 * self.step * dim
 
@@ -101,10 +108,63 @@ def test_packed_settings_are_read_by_name() -> None:
     assert math.isnan(packed.rounds)
 
 
-def test_settings_that_no_function_reads_are_not_packed() -> None:
+def test_settings_that_are_not_declared_are_not_packed() -> None:
     packed = unpacker(Example)(Example().packed_settings(5))
     assert not hasattr(packed, "unread")
     np.testing.assert_array_equal(Example(unread=1.0).packed_settings(5), Example(unread=2.0).packed_settings(5))
+
+
+def test_all_numeric_settings_are_packed_by_default() -> None:
+    class Plain(Example):
+        compiled_settings: ClassVar[tuple[str, ...] | None] = None
+
+    assert [*packed_names(Plain)] == [setting.name for setting in declared_settings(Plain) if setting.is_packed]
+
+
+def test_unknown_name_in_compiled_settings_is_rejected() -> None:
+    class Misspelt(Example):
+        compiled_settings: ClassVar[tuple[str, ...] | None] = ("step", "dubled")
+
+    with pytest.raises(InvalidInput, match="compiled_settings of Misspelt has 'dubled', which is neither"):
+        Misspelt().packed_settings(3)
+
+
+def test_setting_that_is_read_but_not_declared_is_named() -> None:
+    class Forgetful(Example):
+        compiled_settings: ClassVar[tuple[str, ...] | None] = ("step",)
+
+    with pytest.raises(InvalidInput, match=r"choose reads settings.share, but compiled code has only step"):
+        check_can_run(Forgetful(), 3)
+
+
+def all_kinds(kind: Any) -> list[Any]:
+    """All policies of the package, with their variants and sparse forms."""
+    found = [each for child in kind.__subclasses__() for each in (child, *all_kinds(child))]
+    return [each for each in dict.fromkeys(found) if "policies.algorithms." in each.__module__]
+
+
+def names_read(function: FunctionType) -> set[str]:
+    codes = [each.__code__ for each in (function, *digest_of_code(function).functions)]
+    return {name for code in codes for name in code.co_names}
+
+
+@pytest.mark.parametrize("kind", all_kinds(Policy))
+def test_built_in_policies_declare_the_settings_that_they_read(kind: Any) -> None:
+    functions = decisions_of(kind).choose, decisions_of(kind).probabilities, kind.learn
+    read = {name for function in functions for name in names_read(function)}
+    assert set(packed_names(kind)) <= read
+    assert read.isdisjoint({setting.name for setting in declared_settings(kind)} - {*packed_names(kind), "link"})
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_settings_that_a_policy_accepts_can_be_packed(name: str) -> None:
+    kind: Any = POLICIES[name]
+    for setting in declared_settings(kind):
+        for value in (1e-9, 1e9) if setting.kind in (int, float) else ():
+            policy = None
+            with suppress(InvalidInput):
+                policy = kind(**{setting.name: setting.kind(value)})
+            assert policy is None or policy.packed_settings(3).size > 0
 
 
 def test_settings_are_frozen_equal_and_hashable() -> None:

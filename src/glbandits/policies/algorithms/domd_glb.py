@@ -10,7 +10,7 @@ from glbandits.compilation.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import copy_to
-from glbandits.policies.contract import Bounds, NonNegative, PolicyInfo, derived
+from glbandits.policies.contract import Bounds, NonNegative, PolicyInfo
 from glbandits.policies.shared.glb_omd_policy import LEARNED, GlbOmdPolicy, factor_of
 
 REWARDS_PER_DIMENSION = 16.0
@@ -43,6 +43,14 @@ class DomdGlb(GlbOmdPolicy):
     """
 
     name: ClassVar[str] = "domd-glb"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = (
+        "exploration",
+        "bound",
+        "step",
+        "prior_precision",
+        "memory",
+        "interval",
+    )
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="d^2", memory="d^2",
         guarantee="d^(3/4) P^(1/4) T^(3/4), theta* moves by P",
@@ -52,12 +60,10 @@ class DomdGlb(GlbOmdPolicy):
     exploration: NonNegative = 2.0
     half_life: Annotated[float, Bounds(at_least=1)] | None = None
 
-    @derived
     def memory(self, dim: int) -> float:
         """The half-life in rewards."""
         return REWARDS_PER_DIMENSION * (dim + 1) if self.half_life is None else self.half_life
 
-    @derived
     def interval(self, dim: int) -> float:
         """The number of rewards from one discount to the next."""
         return max(1.0, math.floor(self.memory(dim) / DISCOUNTS))

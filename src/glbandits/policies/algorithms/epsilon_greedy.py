@@ -20,7 +20,6 @@ from glbandits.policies.contract import (
     Policy,
     PolicyInfo,
     StateLayout,
-    derived,
 )
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
 from glbandits.policies.shared.refit_policy import FITTED, LEARNED, FittedPolicy, theta_of
@@ -58,6 +57,7 @@ class EpsilonGreedy(FittedPolicy):
     """
 
     name: ClassVar[str] = "epsilon-greedy"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("warm_up", "ridge", "exploration")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="t d (online: d)", memory="t d (online: d)",
@@ -70,7 +70,6 @@ class EpsilonGreedy(FittedPolicy):
     ridge: NonNegative = 0.0
     fit: Literal["exact", "online"] = "exact"
 
-    @derived
     def first_precision(self, dim: int) -> float:
         """The prior precision of a coefficient, for `fit="online"`."""
         return self.ridge or 1.0
@@ -107,6 +106,8 @@ class EpsilonGreedy(FittedPolicy):
 class OnlineEpsilonGreedy(EpsilonGreedy):
     """Epsilon-greedy with `fit="online"`."""
 
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("warm_up", "exploration")
+
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Update the diagonal posterior by one reward."""
@@ -118,6 +119,8 @@ class OnlineEpsilonGreedy(EpsilonGreedy):
 
 class SparseEpsilonGreedy(SparseDiagonal, EpsilonGreedy, sparse=True):
     """The sparse form of `EpsilonGreedy(fit="online")`. `fit="exact"` has no sparse form."""
+
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("warm_up", "exploration", "first_precision")
 
     def __post_init__(self) -> None:
         super().__post_init__()

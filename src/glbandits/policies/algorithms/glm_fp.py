@@ -32,6 +32,7 @@ class GlmFp(MlePolicy):
     """
 
     name: ClassVar[str] = "glm-fp"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "prior_precision", "tau")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d^2", memory="t d",

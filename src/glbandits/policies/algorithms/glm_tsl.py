@@ -27,6 +27,7 @@ class GlmTsl(MlePolicy):
 
     name: ClassVar[str] = "glm-tsl"
     draws_anew: ClassVar[bool] = True
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "prior_precision", "tau")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d", learn="t d^2", memory="t d",

@@ -49,6 +49,7 @@ class GlmUcb(MlePolicy):
     name: ClassVar[str] = "glm-ucb"
     estimate: ClassVar[str] = "theta_in_ball"
     scores_are_rewards: ClassVar[bool] = True
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "bound", "tau")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d", memory="t d",

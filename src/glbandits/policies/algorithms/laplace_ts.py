@@ -19,7 +19,6 @@ from glbandits.policies.contract import (
     PolicyInfo,
     Positive,
     StateLayout,
-    derived,
 )
 from glbandits.policies.shared.diagonal_step import take_diagonal_step
 from glbandits.policies.shared.shared_settings import STEPS
@@ -55,6 +54,7 @@ class LaplaceTs(Policy):
     draws_anew: ClassVar[bool] = True
     layout: ClassVar[StateLayout] = LAYOUT
     estimate: ClassVar[str] = "means"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration",)
     grid: ClassVar[Grid] = {"exploration": STEPS}
     """Seven values as in the SGD-TS paper, which tunes the step size of a solver that is not needed here."""
     info: ClassVar[PolicyInfo] = PolicyInfo(
@@ -96,7 +96,8 @@ class SparseLaplaceTs(SparseDiagonal, LaplaceTs, sparse=True):
     A coordinate of a draw is a function of its index and of the generator, so it does not depend on other coordinates.
     """
 
-    @derived
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "prior_precision", "dimension")
+
     def dimension(self, dim: int) -> int:
         """The number of normal variates by which a decision advances the generator."""
         return dim

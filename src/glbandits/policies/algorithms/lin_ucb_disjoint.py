@@ -77,6 +77,7 @@ class LinUcbDisjoint(Policy):
 
     name: ClassVar[str] = "lin-ucb-disjoint"
     layout: ClassVar[StateLayout] = LAYOUT
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("context_dim", "exploration")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K c^2 + K^2 c to find the blocks", learn="c^2", memory="K c^2", page="linear",

@@ -11,7 +11,7 @@ from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import add_scaled, add_scaled_row, dot, dot_row
-from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, PositiveInt, derived
+from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, Positive, PositiveInt
 from glbandits.policies.shared.refit_policy import LEARNED, RefitPolicy, add_observation, history_at, theta_of
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
@@ -41,6 +41,14 @@ class LmcTs(RefitPolicy):
 
     name: ClassVar[str] = "lmc-ts"
     estimate_is_draw: ClassVar[bool] = True
+    compiled_settings: ClassVar[tuple[str, ...] | None] = (
+        "warm_up",
+        "ridge",
+        "exploration",
+        "steps",
+        "step",
+        "lipschitz",
+    )
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="n t d", memory="t d",
@@ -61,7 +69,6 @@ class LmcTs(RefitPolicy):
                 f"got {find_link(self.link)}"
             )
 
-    @derived
     def lipschitz(self, dim: int) -> float:
         """The largest slope L of the link."""
         return find_link(self.link).lipschitz

@@ -34,6 +34,7 @@ class OfuglbE(MlePolicy):
     """
 
     name: ClassVar[str] = "ofuglb-e"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "prior_precision", "bound", "tau")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d^2", memory="t d",

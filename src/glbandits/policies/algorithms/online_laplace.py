@@ -40,6 +40,7 @@ class OnlineLaplace(PosteriorPolicy):
     """
 
     name: ClassVar[str] = "online-laplace"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration",)
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 (ts: d^2 + K d)", learn="d^2", memory="d^2",

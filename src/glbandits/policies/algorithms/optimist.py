@@ -26,7 +26,6 @@ from glbandits.policies.contract import (
     PolicyInfo,
     Probability,
     StateLayout,
-    derived,
 )
 from glbandits.policies.shared.half_life_selection import (
     COPIES,
@@ -128,6 +127,14 @@ class Optimist(Policy):
     layout: ClassVar[StateLayout] = LAYOUT
     estimate: ClassVar[str] = "mean"
     outliers_at: ClassVar[int | None] = OUTLIERS
+    compiled_settings: ClassVar[tuple[str, ...] | None] = (
+        "floor",
+        "covariance",
+        "memory",
+        "noise",
+        "bernoulli",
+        "intercept_precision",
+    )
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
         guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
@@ -139,22 +146,18 @@ class Optimist(Policy):
     floor: Probability = 0.0
     covariance: Literal["blocks", "diagonal"] = "blocks"
 
-    @derived
     def memory(self, dim: int) -> float:
         """The half-life in rewards; infinite if the policy never forgets, or finds out itself when to forget."""
         return math.inf if self.half_life is None or self.half_life == "auto" else self.half_life
 
-    @derived
     def noise(self, dim: int) -> float:
         """The sum of squared residuals that counts as already observed."""
         return assumed_noise(find_link(self.link))
 
-    @derived
     def bernoulli(self, dim: int) -> float:
         """1 if the link implies the variance of 0/1 rewards, else 0."""
         return float(is_bernoulli(find_link(self.link)))
 
-    @derived
     def intercept_precision(self, dim: int) -> float:
         """The prior precision of the intercept."""
         return 1.0 / intercept_variance(find_link(self.link))

@@ -22,7 +22,6 @@ from glbandits.policies.contract import (
     PolicyInfo,
     Positive,
     StateLayout,
-    derived,
 )
 from glbandits.policies.shared.shared_settings import EXPLORATIONS
 
@@ -71,6 +70,14 @@ class RsGlincb(Policy):
 
     name: ClassVar[str] = "rs-glincb"
     layout: ClassVar[StateLayout] = LAYOUT
+    compiled_settings: ClassVar[tuple[str, ...] | None] = (
+        "exploration",
+        "elimination",
+        "threshold",
+        "prior_precision",
+        "bound",
+        "log_growth",
+    )
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="d^2, and d log T fits of t d^2", memory="t d",
@@ -85,7 +92,6 @@ class RsGlincb(Policy):
     growth: Annotated[float, Bounds(above=1)] = 2.0
     bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0
 
-    @derived
     def log_growth(self, dim: int) -> float:
         """The increase of log det H that triggers a switch."""
         return math.log(self.growth)

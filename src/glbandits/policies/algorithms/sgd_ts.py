@@ -23,7 +23,6 @@ from glbandits.policies.contract import (
     PositiveInt,
     Probability,
     StateLayout,
-    derived,
 )
 from glbandits.policies.shared.sgd_ts_theory import TheoryConstants, variance
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS, STEPS, warm_up_length
@@ -93,6 +92,18 @@ class SgdTs(Policy):
     name: ClassVar[str] = "sgd-ts"
     layout: ClassVar[StateLayout] = LAYOUT
     estimate: ClassVar[str] = "theta_bar"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = (
+        "floor",
+        "radius",
+        "ridge",
+        "tau",
+        "eta",
+        "plain_variance",
+        "mle_variance",
+        "gap_variance",
+        "log_T",
+        "draws_per_block",
+    )
     grid: ClassVar[Grid] = {
         "block_factor": FACTORS,
         "step": STEPS,
@@ -164,7 +175,6 @@ class SgdTs(Policy):
                     "as well. Omit one of the two."
                 )
 
-    @derived
     def tau(self, dim: int) -> int:
         """The block length."""
         if self.theory is not None:
@@ -176,32 +186,26 @@ class SgdTs(Policy):
     def random_start(self, dim: int) -> int:
         return self.tau(dim)
 
-    @derived
     def eta(self, dim: int) -> float:
         """The step size of block 1. That of block j is eta / j."""
         return self.step if self.theory is None else 1 / self.theory.alpha(dim)
 
-    @derived
     def plain_variance(self, dim: int) -> float:
         """The diagonal entry of j A_j in line 11; 0 with `theory`."""
         return 2 * self.exploration_a1**2 + 2 * self.exploration_a2**2 if self.theory is None else 0.0
 
-    @derived
     def mle_variance(self, dim: int) -> float:
         """The factor of equation 6 in j A_j; 0 without `theory`."""
         return 0.0 if self.theory is None else self.theory.mle_variance(dim)
 
-    @derived
     def gap_variance(self, dim: int) -> float:
         """The factor of equation 7 in j A_j; 0 without `theory`."""
         return 0.0 if self.theory is None else self.theory.gap_variance(dim)
 
-    @derived
     def log_T(self, dim: int) -> float:  # noqa: N802
         """The logarithm of the horizon of `theory`; 0 without `theory`."""
         return 0.0 if self.theory is None else math.log(self.theory.horizon)
 
-    @derived
     def draws_per_block(self, dim: int) -> int:
         """The number of draws theta_TS that are made at the start of a block."""
         return {"block": 1, "decision": 0, "candidates": self.candidates}[self.draw]

@@ -20,7 +20,7 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to, point_mass, uniform_mass
-from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, StateLayout, derived
+from glbandits.policies.contract import Bounds, Grid, NonNegative, PolicyInfo, StateLayout
 from glbandits.policies.shared.mle_policy import MlePolicy
 from glbandits.policies.shared.shared_settings import EXPLORATIONS, FACTORS
 
@@ -62,6 +62,7 @@ class SupCbGlm(MlePolicy):
     name: ClassVar[str] = "supcb-glm"
     layout: ClassVar[StateLayout] = LAYOUT
     keeps_history: ClassVar[bool] = True
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "tau", "stages", "finest")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 log T", learn="t d", memory="t d + d^2 log T",
@@ -72,12 +73,10 @@ class SupCbGlm(MlePolicy):
     exploration: NonNegative = 1.0
     horizon: Annotated[int, Bounds(at_least=2)] = 10_000
 
-    @derived
     def stages(self, dim: int) -> int:
         """The number of stages S."""
         return max(1, math.floor(math.log2(self.horizon)))
 
-    @derived
     def finest(self, dim: int) -> float:
         """The final width 1/sqrt T."""
         return float(self.horizon**-0.5)

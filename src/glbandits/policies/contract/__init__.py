@@ -17,7 +17,6 @@ from glbandits.policies.contract.settings import (
     PositiveInt,
     Probability,
     declared_settings,
-    derived,
 )
 from glbandits.policies.contract.state_layout import StateLayout
 
@@ -37,7 +36,6 @@ __all__ = [
     "Probability",
     "StateLayout",
     "declared_settings",
-    "derived",
     "grid_points",
     "jittable",
     "rebuild",

@@ -78,9 +78,9 @@ class Policy:
     neither rankings nor payoffs.
 
     Arguments of these functions: `settings` has an attribute for each numeric setting (None reads as NaN, a choice as
-    its index) and for each method under `@derived`. `rng` is a random generator (`maths.philox`). `arms` is a (K, d)
-    matrix with K >= 1. `link` has the mean, slope and antiderivative of the policy's link. All arguments are valid:
-    the caller has checked them.
+    its index), or for each name in `compiled_settings`. `rng` is a random generator (`maths.philox`). `arms` is a
+    (K, d) matrix with K >= 1. `link` has the mean, slope and antiderivative of the policy's link. All arguments are
+    valid: the caller has checked them.
 
     A subclass of a policy that is declared with `sparse=True` is the sparse form of that policy, which a Bandit with
     `sparse=True` runs. Its functions take `arms` as SparseRows, and `x` as a SparseRow without zeros
@@ -97,6 +97,11 @@ class Policy:
     """Whether that vector is a random draw around an estimate which the policy does not store."""
     grid: ClassVar[Grid] = {}
     """The settings that experiments tune, and their values: those of the SGD-TS paper if it tunes this policy."""
+    compiled_settings: ClassVar[tuple[str, ...] | None] = None
+    """What the functions read from `settings`: numeric settings, and methods `name(self, dim) -> float`.
+
+    None: all numeric settings. Policies that differ only in other settings share results in the result store.
+    """
     info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
     """The row in docs/policies.md."""
     outliers_at: ClassVar[int | None] = None

@@ -154,6 +154,11 @@ def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except GlbanditsError:
         raise
     except Exception as error:
+        if isinstance(error, AttributeError) and hasattr(error.obj, "_fields"):
+            raise InvalidInput(
+                f"{name} reads settings.{error.name}, but compiled code has only {', '.join(error.obj._fields)}. "
+                "Correct the name, or add it to compiled_settings."
+            ) from error
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise InvalidInput(
             f"{name} failed with {type(error).__name__}: {error}, in line {frame.lineno} of {frame.filename}: "

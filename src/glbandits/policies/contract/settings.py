@@ -6,19 +6,16 @@ code reads them.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from types import FunctionType, NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from glbandits.common.arrays import Floats, set_validated
 from glbandits.common.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, value_text
-from glbandits.compilation.code_digest import digest_of_code
 from glbandits.maths.links import Link, find_link
-from glbandits.policies.contract.decisions import decisions_of
 
 
 @dataclass(frozen=True)
@@ -36,14 +33,6 @@ Probability: TypeAlias = Annotated[float, Bounds(at_least=0, at_most=1)]
 PositiveInt: TypeAlias = Annotated[int, Bounds(at_least=1)]
 NonNegativeInt: TypeAlias = Annotated[int, Bounds(at_least=0)]
 AnyLink: TypeAlias = str | Link
-
-Method = TypeVar("Method", bound=Callable[..., float])
-
-
-def derived(method: Method) -> Method:
-    """Decorator of a method `name(self, dim) -> float`: compiled code reads `settings.name`."""
-    method.is_derived = True  # type: ignore[attr-defined]
-    return method
 
 
 class Setting(NamedTuple):
@@ -141,21 +130,16 @@ def _kind(policy: object) -> Any:
 
 @cache
 def packed_names(kind: Any) -> tuple[str, ...]:
-    """Return the names of the settings and derived values that compiled code reads.
-
-    Policies that differ only in other settings run the same compiled code, and share results in the result store.
-    """
-    read: set[str] = set()
-    decisions = decisions_of(kind)
-    for function in (decisions.choose, decisions.probabilities, getattr(kind, "learn", None)):
-        read |= digest_of_code(function).names if isinstance(function, FunctionType) else set()
-    settings = [setting.name for setting in declared_settings(kind) if setting.is_packed]
-    methods = [name for base in reversed(kind.__mro__) for name in vars(base) if _is_derived(kind, name)]
-    return tuple(name for name in dict.fromkeys(settings + methods) if name in read)
-
-
-def _is_derived(kind: type, name: str) -> bool:
-    return getattr(getattr(kind, name, None), "is_derived", False) is True
+    """Return the names under which compiled code reads settings: those that the class declares."""
+    numbers = tuple(setting.name for setting in declared_settings(kind) if setting.is_packed)
+    names: tuple[str, ...] = numbers if kind.compiled_settings is None else kind.compiled_settings
+    for name in names:
+        if name not in numbers and not callable(getattr(kind, name, None)):
+            raise InvalidInput(
+                f"compiled_settings of {kind.__name__} has {name!r}, which is neither a numeric setting nor a method "
+                f"{name}(self, dim). Correct the name."
+            )
+    return names
 
 
 def packed_settings(policy: object, kind: type, dim: int) -> Floats:

@@ -40,6 +40,7 @@ class GlbOmdPolicy(Policy):
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "bound", "step")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
 
     link: AnyLink = "logistic"

@@ -41,6 +41,7 @@ class GlocPolicy(Policy):
 
     layout: ClassVar[StateLayout] = LAYOUT
     estimate: ClassVar[str] = "theta_hat"
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "step", "bound")
     grid: ClassVar[Grid] = {"step": STEPS, "exploration": EXPLORATIONS}
 
     link: AnyLink = "logistic"

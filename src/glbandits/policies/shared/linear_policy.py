@@ -20,6 +20,7 @@ class LinearPolicy(PosteriorPolicy):
         noise: the standard deviation of the rewards. Used by intervals of predictions only.
     """
 
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration",)
     link: ClassVar[AnyLink] = "identity"
 
     exploration: NonNegative = 1.0

@@ -23,7 +23,6 @@ from glbandits.policies.contract import (
     Positive,
     PositiveInt,
     StateLayout,
-    derived,
 )
 from glbandits.policies.shared.shared_settings import warm_up_length
 
@@ -57,6 +56,7 @@ class MlePolicy(Policy):
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
+    compiled_settings: ClassVar[tuple[str, ...] | None] = ("exploration", "ridge", "tau")
 
     link: AnyLink = "logistic"
     exploration: NonNegative = 1.0
@@ -66,7 +66,6 @@ class MlePolicy(Policy):
     ridge: NonNegative = 0.0
     prior_precision: Positive = 1e-6
 
-    @derived
     def tau(self, dim: int) -> int:
         """The number of random pulls before the first fit."""
         return self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
