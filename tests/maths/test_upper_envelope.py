@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, norm, uniform
 
 from glbandits.common.arrays import Floats
+from glbandits.maths.line_order import highest_line
 from glbandits.maths.philox import generator, normal
 from glbandits.maths.posteriors.gaussian_posterior import score_lines
 from glbandits.maths.upper_envelope import (
-    highest_line,
     normal_probabilities,
     sorted_lines,
     uniform_probabilities,

@@ -1,7 +1,8 @@
-"""The order of lines at a random position Z: the lines in order, and the probability of the order.
+"""The order of lines at a random position Z: the highest line, all lines in order, and the probability of an order.
 
 A rule that scores arms by level + Z slope, with the same Z for all arms, ranks them in the order of their lines at Z.
-An order holds in one interval of Z, because two lines cross at most once. `upper_envelope` has the case of one arm.
+An order holds in one interval of Z, because two lines cross at most once. The probability that a line is the highest
+follows from the `upper_envelope`.
 """
 
 import math
@@ -14,7 +15,6 @@ from glbandits.compilation.numba_support import jittable
 from glbandits.maths.normal import interval_probability
 from glbandits.maths.philox import any_index, normal, uniform
 from glbandits.maths.upper_envelope import (
-    highest_line,
     normal_probabilities,
     sorted_lines,
     uniform_probabilities,
@@ -42,6 +42,19 @@ def draw_z(z: ZRange, rng: Generator) -> float:
     if math.isinf(z.low):
         return normal(rng)
     return z.low + (z.high - z.low) * uniform(rng)
+
+
+@jittable
+def highest_line(levels: Floats, slopes: Floats, z: float) -> int:
+    """The index of the line with the highest levels + z slopes; the first of equal lines.
+
+    Compares differences of lines, which distinguishes close lines even if scores are large.
+    """
+    best = 0
+    for a in range(1, levels.shape[0]):
+        if levels[a] - levels[best] > z * (slopes[best] - slopes[a]):
+            best = a
+    return best
 
 
 @jittable

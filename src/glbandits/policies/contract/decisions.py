@@ -29,6 +29,7 @@ from glbandits.maths.arm_rows import PayoffArms, arm_count, plain_arms
 from glbandits.maths.line_order import (
     ZRange,
     draw_z,
+    highest_line,
     highest_lines,
     highest_probabilities,
     order_probability,
@@ -38,7 +39,7 @@ from glbandits.maths.line_order import (
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.matrix_products import best_arm, set_scores
 from glbandits.maths.philox import any_index, uniform
-from glbandits.maths.upper_envelope import ROUNDING, highest_line
+from glbandits.maths.upper_envelope import ROUNDING
 from glbandits.maths.vectors import add_scaled, uniform_mass
 
 RULES = ("theta", "index", "lines", "scores")
