@@ -154,9 +154,10 @@ def called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except GlbanditsError:
         raise
     except Exception as error:
-        if isinstance(error, AttributeError) and hasattr(error.obj, "_fields"):
+        if isinstance(error, AttributeError) and type(error.obj).__name__ == "Packed":
+            names = ", ".join(cast(Any, error.obj)._fields)
             raise InvalidInput(
-                f"{name} reads settings.{error.name}, but compiled code has only {', '.join(error.obj._fields)}. "
+                f"{name} reads settings.{error.name}, but compiled code has only {names}. "
                 "Correct the name, or add it to compiled_settings."
             ) from error
         frame = traceback.extract_tb(error.__traceback__)[-1]
