@@ -74,3 +74,38 @@ def test_machine_code_prints_and_raises_with_values(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == [cached, *EXPECTED.split()]
+
+
+POLICY = """
+import numpy as np
+from glbandits import Bandit, Uniform
+
+class Noisy(Uniform):
+    name = "noisy"
+
+    @staticmethod
+    def learn(state, settings, x, reward, rng, link):
+        print(reward)
+        return state
+
+bandit = Bandit(Noisy(), dim=2, seed=1)
+for _ in range(3):
+    bandit.learn([1.0, 2.0], 0.25)
+assert bandit._learn.is_compiled
+"""
+
+
+@pytest.mark.system
+def test_policy_that_prints_rewards_is_compiled_and_plays(tmp_path: Path) -> None:
+    (tmp_path / "noisy_policy.py").write_text(POLICY)
+    environment = os.environ | {
+        "GLBANDITS_COMPILE": "background",
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "import noisy_policy"],
+        env=environment, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-3:] == ["0.25"] * 3

@@ -68,7 +68,7 @@ def test_link_functions_may_be_builtin_or_uncompilable() -> None:
     Bandit(Uniform(link=expo), dim=1, seed=1).learn([1.0], 2.0)
     table = {"half": 0.5}
     odd = cauchit_link(name="odd", mean=lambda z: table["half"] + math.atan(z) / math.pi)
-    with pytest.raises(InvalidInput, match="laplace-ts, odd cannot be compiled: Untyped"):
+    with pytest.raises(InvalidInput, match="laplace-ts, odd cannot be compiled: it uses 'table'"):
         Bandit(LaplaceTs(link=odd), dim=1)
 
 

@@ -43,6 +43,11 @@ def module_of(code: Any) -> str:
     return name if isinstance(name, str) else ""  # classes of Cython have a descriptor
 
 
+def is_own(code: Any) -> bool:
+    """Return whether a class or function belongs to the user: neither to a library nor to this package."""
+    return library_of(module_of(code)) is None
+
+
 def is_library_name(code: Any) -> bool:
     """Return whether the name of a class or function identifies it, together with the version of its library."""
     if isinstance(code, type) and not (code.__flags__ & HEAP_TYPE and isinstance(code.__module__, str)):

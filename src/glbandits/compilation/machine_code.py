@@ -9,10 +9,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numba
-from numba import NumbaError
 
-from glbandits.common.errors import InvalidInput
-from glbandits.compilation.numba_support import MARKER, check_reachable
+from glbandits.compilation.compile_errors import COMPILE_ERRORS, explained
+from glbandits.compilation.numba_support import check_reachable
 from glbandits.compilation.private_numba import cache_only_with, compiler_lock
 from glbandits.compilation.shared_functions import SharedForm, define_symbol, form_with, loaded_code, needed_forms
 
@@ -89,8 +88,8 @@ def compile_cached(
 
     The compiled function raises TypeError for arguments of another type; it never compiles a second version. Callers
     can therefore try first, and convert their arguments only after a TypeError. With `nogil` the function releases the
-    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput with Numba's
-    message if the code cannot be compiled.
+    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput if the code
+    cannot be compiled.
     """
     with compiler_lock:
         form = form_with(function)
@@ -112,8 +111,8 @@ def compile_cached(
                 cache_only_with(compiled, map(_symbol, entry.needs))
             compiled.compile(signature)
             compiled.disable_compile()
-        except NumbaError as error:
-            raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
+        except COMPILE_ERRORS as error:
+            raise explained(error, name, check_reachable(function, name).functions) from None
         except Exception:
             if not (is_cachable and (files := cache_files(function))):
                 raise
@@ -123,22 +122,3 @@ def compile_cached(
         if form is not None:
             define_symbol(form, _symbol(form), compiled)
         return cast(Function, compiled)
-
-
-def _compile_error(text: str, name: str) -> str:
-    """Explain a failed compilation, by our own message if Numba's text contains one."""
-    for line in text.splitlines():
-        if MARKER in line:
-            return line[line.index(MARKER) + len(MARKER) :]
-    for marker in ("Use of unsupported NumPy function", "Unknown attribute", "Untyped global name", "is not supported"):
-        for line in text.splitlines():
-            if marker in line:
-                complaint = line.strip().removeprefix("- ").rstrip(".")
-                return (
-                    f"{name} cannot be compiled: {complaint}. Write this step with loops and the math module, or with "
-                    "NumPy functions that Numba supports."
-                )
-    return (
-        f"{name} cannot be compiled: Numba supports loops, arithmetic, the math module and a part of NumPy. The "
-        "message below names the line."
-    )

@@ -18,6 +18,7 @@ from weakref import WeakSet
 from numba import TypingError, types
 from numba.extending import overload
 
+from glbandits.common.code_references import is_own
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.code_digest import CodeDigest, digest_of_code
 from glbandits.compilation.private_numba import BOUNDS_CHECKS_OF_CALLER, IS_KNOWN, without_owner
@@ -127,11 +128,24 @@ def check_reachable(function: FunctionType, owner: str) -> CodeDigest:
     for called in digest.functions:
         if not is_jittable(called):
             raise InvalidInput(
-                f"{owner} calls {called.__qualname__}, which compiled code cannot call. Put @jittable "
-                f"(from glbandits.policies.contract) above `def {called.__name__}` in {called.__module__}."
+                f"{owner} calls {called.__qualname__}, which compiled code cannot call. {_advice(called)}"
             )
     return digest
 
 
+def _advice(called: FunctionType) -> str:
+    if not is_own(called):
+        return f"It is a function of {called.__module__.partition('.')[0]}. {ADVICE}"
+    return (
+        f"Put @jittable (from glbandits.policies.contract) above `def {called.__name__}` in {called.__module__}. "
+        "If Numba cannot compile it, write the policy as an agent (docs/write-a-policy.md)."
+    )
+
+
+ADVICE = (
+    "Use loops, the math module and NumPy functions that Numba supports, or write the policy as an agent, a Python "
+    "class that may call any library (docs/write-a-policy.md)."
+)
+"""What to do about code that cannot be compiled."""
 MARKER = "glbandits: "
 """Prefix of our own messages inside Numba's error texts."""

@@ -19,7 +19,7 @@ import numba
 from numba import types
 from numba.extending import intrinsic
 
-TESTED = (0, 68), (0, 69)
+TESTED = (0, 61), (0, 69)
 """The oldest tested version of Numba, and the first that is not tested. pyproject.toml has the same."""
 PARTS = (
     "llvmlite.binding:add_symbol",

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import SGDRegressor
 
 from glbandits import Bandit, GlbanditsError, Uniform
 from glbandits.common.arrays import Floats, Generator
@@ -128,6 +130,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         spoiled(choose=lambda state, settings, arms, rng, link: int(decorated(0.2))),
         "Mine.choose calls undecorated",
     ),
+    "SciPy in learn": (
+        spoiled(learn=lambda state, settings, x, reward, rng, link: minimize(lambda z: z * z, state).x),
+        "Mine.learn calls minimize, .*function of scipy.* write the policy as an agent",
+    ),
     "probabilities that do not sum to 1": (
         spoiled(probabilities=lambda state, settings, arms, link, out: out[0] > -1.0),
         "Mine.probabilities must write numbers of at least 0 that sum to 1",
@@ -172,6 +178,14 @@ def unsupported(state: Floats, settings: Any, arms: Floats, rng: Generator, link
     return int(np.einsum("ij->i", arms).argmax())
 
 
+MODEL = SGDRegressor()
+
+
+def learn_with_model(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: Any) -> Floats:  # noqa: ARG001
+    MODEL.partial_fit(x.reshape(1, -1), [reward])
+    return state
+
+
 LATE = {
     "an arm that does not exist": (spoiled(choose=late_arm), "policy 'good' chose arm 4; .* from 0 to 3"),
     "a negative arm": (spoiled(choose=negative_arm), "policy 'good' chose arm -1"),
@@ -180,7 +194,11 @@ LATE = {
     "a float on one path": (spoiled(choose=sometimes_float), r"it can return float64. Convert it by int\(...\)"),
     "NumPy that Numba lacks": (
         spoiled(choose=unsupported),
-        "unsupported NumPy function 'numpy.einsum'.* Write this step",
+        "unsupported NumPy function 'numpy.einsum'.*, in unsupported, line .* write the policy as an agent",
+    ),
+    "an object of scikit-learn": (
+        spoiled(learn=learn_with_model),
+        "it uses 'MODEL', of type sklearn.*, in learn_with_model, line .* write the policy as an agent",
     ),
 }
 
