@@ -1,7 +1,8 @@
 # make run     the main job: the whole paper on thin grids, with a page of figures at the end
 # make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
 # make test    the fast tests: run it after each change; sets up .venv by itself from the lock file
-# make check   all that CI runs: lint, types, architecture, all tests but the slow ones, the site, and the wheel
+# make check   all that CI runs: lint, types, architecture, all tests but the slow ones, the site, the wheel,
+#              and the fast tests of compiled code with the oldest Numba
 # make test-slow   long versions of statistical tests, and the laws on machine code
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
@@ -45,6 +46,7 @@ check: lint test
 	$(PYTEST) -m "(system or statistics or safety) and not slow" tests docs README.md
 	$(MAKE) docs
 	$(BIN)/python tools/check_dist.py out/dist
+	$(BIN)/python tools/check_numba_versions.py
 
 docs: .venv/ready-docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs out/site
