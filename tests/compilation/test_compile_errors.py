@@ -46,7 +46,7 @@ def use_exceptions(values: Floats) -> float:
 
 
 def use_generators(values: Floats) -> float:
-    return sum(value for value in values)
+    return float(sum(value for value in values))
 
 
 def use_random_numbers(values: Floats) -> float:
@@ -68,7 +68,7 @@ CODE: dict[Callable[..., Any], tuple[str, str]] = {
     use_import: (r"Use of unsupported opcode \(IMPORT_NAME\) found", "import scipy"),
     use_file: (r"The 'with \(context manager\) as \(variable\):' construct is not supported", ""),
     use_exceptions: ("Exception matching is limited to <class 'Exception'>", "except ValueError:"),
-    use_generators: ("The use of yield in a closure is unsupported", "return sum"),
+    use_generators: ("The use of yield in a closure is unsupported", "return float"),
     use_random_numbers: ("Unknown attribute 'default_rng'", "return float"),
     use_endless_types: ("maximum recursion depth exceeded", ""),
 }

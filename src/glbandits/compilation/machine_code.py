@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numba
 
+from glbandits.compilation.code_digest import digest_of_code
 from glbandits.compilation.compile_errors import COMPILE_ERRORS, explained
 from glbandits.compilation.numba_support import check_reachable
 from glbandits.compilation.private_numba import cache_only_with, compiler_lock
@@ -112,7 +113,7 @@ def compile_cached(
             compiled.compile(signature)
             compiled.disable_compile()
         except COMPILE_ERRORS as error:
-            raise explained(error, name, check_reachable(function, name).functions) from None
+            raise explained(error, name, digest_of_code(function).functions) from None
         except Exception:
             if not (is_cachable and (files := cache_files(function))):
                 raise
