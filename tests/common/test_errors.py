@@ -44,3 +44,8 @@ def test_column_with_mixed_types_shows_plain_values() -> None:
 def test_check_of_a_number_shows_a_plain_value() -> None:
     with pytest.raises(InvalidInput, match=r"at least 1; got 0$"):
         check_int("jobs", np.int64(0), at_least=1)
+
+
+def test_value_of_several_lines_is_one_line_in_a_message() -> None:
+    assert value_text(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+    assert value_text("two\n  lines") == r"'two\n  lines'"

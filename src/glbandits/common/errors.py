@@ -4,8 +4,10 @@ Every message names the requirement, the value received and what to do.
 """
 
 import math
+import re
 import sys
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -47,17 +49,17 @@ class MissingExtra(GlbanditsError, ModuleNotFoundError):
 
 
 def value_text(value: object, length: int = 60) -> str:
-    """Return the `repr` of a value for a message, cut to `length` characters. NumPy scalars print as plain values.
+    """Return the `repr` of a value for a message, in one line, cut to `length` characters.
+
+    NumPy scalars print as plain values.
 
     >>> import numpy as np
     >>> value_text(np.float64(0.1)), value_text([np.str_("a"), np.int64(3)])
     ('0.1', "['a', 3]")
     """
     numpy = sys.modules.get("numpy")
-    if numpy is None:
-        return repr(value)[:length]
-    with numpy.printoptions(legacy="1.25"):  # later versions print np.float64(0.1)
-        return repr(value)[:length]
+    with numpy.printoptions(legacy="1.25") if numpy else nullcontext():  # later versions print np.float64(0.1)
+        return re.sub(r"\s*\n\s*", " ", repr(value))[:length]
 
 
 def lookup(kind: str, name: object, table: Mapping[str, Entry], *, listed: int | None = None) -> Entry:

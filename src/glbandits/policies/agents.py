@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import index
+from textwrap import shorten
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 from weakref import WeakValueDictionary
 
@@ -29,6 +30,8 @@ AGENT_STREAM = 1
 TOLERANCE = 1e-6
 """Largest deviation of a sum of probabilities from 1."""
 LIBRARY_FOLDER = "site-packages"
+LONGEST_MESSAGE = 300
+"""Most characters of the message of an agent's exception."""
 
 
 @runtime_checkable
@@ -307,7 +310,8 @@ def _described(error: Exception) -> str:
     """Return type and message of an error, and the last line of own code that led to it."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     own = [frame for frame in frames if LIBRARY_FOLDER not in frame.filename] or frames
-    text = f"{type(error).__name__}: {error}"
+    message = shorten(str(error).rstrip(".\n "), LONGEST_MESSAGE, placeholder=" ...")  # one line
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return f"{text}, in line {own[-1].lineno} of {own[-1].filename}" if own else text
 
 

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,8 @@ import pytest
 from glbandits import InvalidInput, Policy, SgdTs, Uniform
 from glbandits.common.display.charts import save_chart
 from glbandits.lab import TABLE_FORMATS, Synthetic, compare, results_table, write_results
+from glbandits.policies.agents import PolicyLike
+from tests.policies.example_agents import RidgeAgent, ScipyAgent
 
 PROBLEM = Synthetic(dim=2, arms=4)
 POLICIES: dict[str, Policy] = {"ours": SgdTs(block_length=5), "any": Uniform()}
@@ -57,3 +60,21 @@ def test_regret_figure_of_one_seed_and_many_policies(tmp_path: Path) -> None:
     many = {f"policy {i}": Uniform() for i in range(9)}
     for path in save_chart(compare(many, PROBLEM, 20, 1).plot("nine lines"), tmp_path, "regret"):
         assert path.stat().st_size > 1000
+
+
+def test_policies_without_labels_have_their_names() -> None:
+    listed: list[PolicyLike] = ["uniform", "sgd-ts:block_length=5", Uniform(), RidgeAgent, ScipyAgent]
+    with pytest.raises(InvalidInput, match=r"different names; got uniform, .*, uniform.* Pass a dict"):
+        compare(listed, PROBLEM, 20, 2, jobs=1)
+    del listed[0]
+    comparison = compare(listed, PROBLEM, 20, 2, jobs=1)
+    assert list(comparison) == ["sgd-ts:block_length=5", "uniform", "RidgeAgent", "map-scipy"]
+    by_label = compare({"one": Uniform(), "other": RidgeAgent}, PROBLEM, 20, 2, jobs=1)
+    np.testing.assert_array_equal(comparison["uniform"].regret, by_label["one"].regret)
+    np.testing.assert_array_equal(comparison["RidgeAgent"].regret, by_label["other"].regret)
+
+
+@pytest.mark.parametrize("wrong", ["uniform", Uniform(), RidgeAgent, None, {Uniform()}])
+def test_what_is_no_list_of_policies_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="policies must be a list of policies, or a dict of them by label; got"):
+        compare(wrong, PROBLEM, 20, 2)

@@ -132,7 +132,7 @@ def test_name_is_that_of_the_class_or_its_attribute() -> None:
     assert "policy RidgeAgent" in repr(run(RidgeAgent))
 
 
-@pytest.mark.parametrize("returned", [5, -1, 1.0, np.float64(2), None, True, "0", [0], np.array([0, 1])])
+@pytest.mark.parametrize("returned", [5, -1, 1.0, np.float64(2), None, True, "0", [0], np.eye(2)])
 def test_invalid_choice_ends_the_run(returned: Any) -> None:
     class Bad(Fixed):
         rounds = 0
@@ -153,6 +153,16 @@ def test_integers_of_other_types_are_indices(returned: Any) -> None:
             return returned
 
     np.testing.assert_array_equal(run(Good).choices, np.full((2, 60), 3))
+
+
+class LongMessage(Fixed):
+    def learn(self, _x: Any, _reward: float) -> None:
+        raise ValueError("two\n\n  lines.\n" + 200 * "and more. ")
+
+
+class SaysNothing(Fixed):
+    def choose(self, _arms: Any, _rng: np.random.Generator) -> Any:
+        raise RuntimeError
 
 
 class ChangesArms(Fixed):
@@ -180,11 +190,14 @@ class Raises(Fixed):
             Raises,
             r"agent Raises failed in round 1 with .*: learn raised KeyError: 'x', in line \d+ of .*.py",
         ),
+        (LongMessage, r"learn raised ValueError: two lines. (and more. )+and \.\.\., in line \d+ of .{,300}$"),
+        (SaysNothing, r"choose raised RuntimeError, in line"),
     ],
 )
 def test_failing_agent_ends_the_run(make: Callable[[int], Agent], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
+    with pytest.raises(InvalidInput, match=message) as caught:
         run(make)
+    assert "\n" not in str(caught.value)
 
 
 def test_failure_in_a_process_has_the_same_message() -> None:

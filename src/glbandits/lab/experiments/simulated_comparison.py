@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import polars as pl
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import one_line
-from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.errors import InvalidInput, lookup, value_text
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import regret_name
@@ -51,7 +51,7 @@ class SimulatedComparison(dict[str, Simulation]):
 
 
 def compare(
-    policies: Mapping[str, PolicyLike],
+    policies: Mapping[str, PolicyLike] | Sequence[PolicyLike],
     environment: Environment,
     horizon: int,
     seeds: int | Iterable[int],
@@ -61,11 +61,11 @@ def compare(
 ) -> SimulatedComparison:
     """Simulate every policy on the same seeds. Classes and functions that make agents are policies too.
 
+    Without labels, as in `compare(["uniform", LinUcb()], ...)`, texts and the names of policies are the labels.
     `progress` is called with a label and the number of rounds played since the last call, first with 0 when the
     simulation of a policy starts.
     """
-    if not policies:
-        raise InvalidInput("compare needs at least one policy; got none")
+    policies = _labelled(policies)
     seeds = seeds if isinstance(seeds, int) else tuple(seeds)
     prepare(map(as_policy_or_agent, policies.values()), environment)  # compile all policies at the same time
     comparison = SimulatedComparison()
@@ -80,6 +80,24 @@ def compare(
             policy, environment, horizon, seeds, jobs=jobs, keep_choices=False, progress=report
         )
     return comparison
+
+
+def _labelled(policies: Mapping[str, PolicyLike] | Sequence[PolicyLike]) -> Mapping[str, PolicyLike]:
+    if isinstance(policies, str) or not isinstance(policies, Mapping | Sequence):
+        raise InvalidInput(
+            f"policies must be a list of policies, or a dict of them by label; got {value_text(policies)}. "
+            'Write ["optimist", LinUcb()] or {"mine": LinUcb()}'
+        )
+    if not policies:
+        raise InvalidInput("compare needs at least one policy; got none")
+    if isinstance(policies, Mapping):
+        return policies
+    labels = [each if isinstance(each, str) else as_policy_or_agent(each).name for each in policies]
+    if len(set(labels)) < len(labels):
+        raise InvalidInput(
+            f"policies must have different names; got {', '.join(labels)}. Pass a dict of policies by label"
+        )
+    return dict(zip(labels, policies, strict=True))
 
 
 def results_table(comparison: SimulatedComparison) -> pl.DataFrame:
