@@ -182,6 +182,19 @@ def test_valid_policy_passes(policy: Policy) -> None:
 
 
 @plain
+def test_skipped_laws_are_not_tested() -> None:
+    with pytest.raises(InvalidInput, match=r"To accept a broken law, name it: .*skip=\('probabilities match choices',"):
+        check_policy(WrongProbabilities(), dim=3)
+    check_policy(WrongProbabilities(), dim=3, skip=("probabilities match choices",))
+
+
+@pytest.mark.safety
+@pytest.mark.usefixtures("compiled_now")
+def test_policy_may_skip_the_last_bit() -> None:
+    check_policy(SumsInNumpy(), skip="machine code equals plain python")
+
+
+@plain
 def test_sparse_form_is_tested() -> None:
     check_policy(LaplaceTs(), dim=3, sparse=True)
     with pytest.raises(InvalidInput, match="has no sparse form"):

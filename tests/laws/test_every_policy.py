@@ -25,9 +25,9 @@ from glbandits import (
     SgdTs,
     SupCbGlm,
 )
+from glbandits.bandit.law_check import law_name
 from glbandits.bandit.policy_laws import (
     LAWS,
-    law_name,
     machine_code_equals_plain_python,
     numbers_of_any_size_leave_a_usable_state,
     probabilities_match_choices,

@@ -3,7 +3,7 @@
 from glbandits.bandit.bandit import Bandit
 from glbandits.bandit.budget import Budget
 from glbandits.bandit.inputs import policy_jobs
-from glbandits.bandit.policy_laws import check_policy
+from glbandits.bandit.law_check import check_policy
 from glbandits.bandit.predictions import Prediction, Ranking
 
 __all__ = ["Bandit", "Budget", "Prediction", "Ranking", "check_policy", "policy_jobs"]

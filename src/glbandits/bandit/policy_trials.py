@@ -22,6 +22,8 @@ LONGEST_START = 400
 """The longest random start that trials wait for."""
 ARMS = 4
 """Arms of a round with numbers of any size."""
+LOG_CHANCE = 20.0
+"""An arm of right probabilities fails with a chance of at most 2 exp(-20), one in 10^8."""
 
 
 class Subject(NamedTuple):
@@ -56,9 +58,7 @@ class Subject(NamedTuple):
 
     def trial(self) -> Iterator[tuple[Floats, float]]:
         """Yield the arms of a round, from 1 to 9, and the reward of the chosen one."""
-        rng = np.random.default_rng(1)
-        for _ in range(self.rounds):
-            yield rng.uniform(-0.6, 0.6, (rng.integers(1, 10), self.dim)), self.rewards[int(rng.random() < 0.5)]
+        return ordinary_rounds(self.dim, self.rewards, self.rounds)
 
     def learned(self, rounds: int | None = None) -> Bandit:
         """A Bandit that has played the first rounds of a trial; all if `rounds` is None."""
@@ -70,9 +70,18 @@ class Subject(NamedTuple):
         return bandit
 
 
-def hard_problems(subject: Subject) -> Iterator[tuple[str, Iterator[tuple[Floats, float]]]]:
-    """Yield names of problems, and rounds of arms and rewards."""
-    dim, (low, high), rng = subject.dim, subject.rewards, np.random.default_rng(3)
+def ordinary_rounds(dim: int, rewards: tuple[float, float], count: int) -> Iterator[tuple[Floats, float]]:
+    """Yield the arms of a round, from 1 to 9, and the reward of the chosen one."""
+    rng = np.random.default_rng(1)
+    for _ in range(count):
+        yield rng.uniform(-0.6, 0.6, (rng.integers(1, 10), dim)), rewards[int(rng.random() < 0.5)]
+
+
+def hard_problems(
+    dim: int, rewards: tuple[float, float], sizes: tuple[float, ...] = (1e-6, 1.0, 1e3, 1e6)
+) -> Iterator[tuple[str, Iterator[tuple[Floats, float]]]]:
+    """Yield names of problems, and rounds of arms and rewards. Features have each of the sizes."""
+    (low, high), rng = rewards, np.random.default_rng(3)
     fixed = {
         "a problem with one arm": np.ones((1, dim)),
         "a problem with features that are all 0": np.zeros((4, dim)),
@@ -80,10 +89,10 @@ def hard_problems(subject: Subject) -> Iterator[tuple[str, Iterator[tuple[Floats
         "a problem with fixed arms": np.vstack([np.eye(dim), np.zeros(dim)]),
     }
     for name, arms in fixed.items():
-        for rewards in ([low], [high], [low, high]):
-            yield name, ((arms, rewards[t % len(rewards)]) for t in range(36))
+        for repeated in ([low], [high], [low, high]):
+            yield name, ((arms, repeated[t % len(repeated)]) for t in range(36))
     yield "a problem with 200 arms", ((rng.uniform(-0.6, 0.6, (200, dim)), high) for _ in range(4))
-    for size in (1e-6, 1.0, 1e3, 1e6):
+    for size in sizes:
         held = size * rng.uniform(-1, 1, (4, dim))
         sized = (held if t % 2 else size * rng.uniform(-1, 1, (4, dim)) for t in range(40))
         yield f"a problem with features up to {size:g}", ((arms, (low, high)[rng.integers(2)]) for arms in sized)
@@ -146,6 +155,15 @@ def any_rounds(link: Link, dim: int, count: int, seed: int, sizes: str | None = 
             arms = known[rng.integers(len(known))]
         known.append(arms)
         yield arms, next(rewards)
+
+
+def counts_agree(counts: Floats, expected: Floats, variances: Floats) -> bool:
+    """Return whether counts of choices agree with the sums of their probabilities and of p (1 - p).
+
+    The bound is Freedman's, which holds for small probabilities too. An arm of probability 0 must not be chosen.
+    """
+    bound = LOG_CHANCE / 3.0 + np.sqrt((LOG_CHANCE / 3.0) ** 2 + 2.0 * LOG_CHANCE * variances)
+    return bool((np.abs(counts - expected) <= bound).all()) and not counts[expected == 0.0].any()
 
 
 class Step(NamedTuple):
