@@ -155,7 +155,8 @@ def draw_evaluate(page: Variables) -> None:
 
 def draw_write_a_policy(_page: Variables) -> None:
     """Draw the regret of the policy of the page beside two policies of the package."""
-    block = re.findall(r"```python\n(.*?)```", page_path("write-a-policy").read_text(encoding="utf-8"), re.DOTALL)[0]
+    blocks = re.findall(r"```python\n(.*?)```", page_path("write-a-policy").read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = (each for each in blocks if "class SgdGreedy(" in each)
     with TemporaryDirectory() as folder:
         (Path(folder) / "mine.py").write_text(block, encoding="utf-8")
         sys.path.insert(0, folder)

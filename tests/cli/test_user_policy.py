@@ -1,36 +1,76 @@
-"""The user-defined policy of docs/write-a-policy.md, in the library and on the command line."""
+"""The agent and the policies of docs/write-a-policy.md, in the library and on the command line."""
 
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from glbandits import Bandit
 from tests.cli.in_process import glb
 
-PAGE = Path(__file__).parents[2] / "docs/write-a-policy.md"
+PAGE = (Path(__file__).parents[2] / "docs/write-a-policy.md").read_text(encoding="utf-8")
+AGENT, COMPARISON, POLICY, PROGRAM, _, _, REFIT = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder with the page's policy in mine.py."""
-    policy, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    (tmp_path / "mine.py").write_text(policy, encoding="utf-8")
+    """A folder with the page's agent in agent.py, and its policy in mine.py."""
+    (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(POLICY, encoding="utf-8")
     path = list(sys.path)
     yield tmp_path
     sys.path[:] = path
-    sys.modules.pop("mine", None)
+    for name in ("agent", "mine"):
+        sys.modules.pop(name, None)
+
+
+def test_agent_of_the_page_is_checked_and_compared(folder: Path) -> None:
+    sys.path.insert(0, str(folder))
+    program = COMPARISON.replace("horizon=1000, seeds=20", "horizon=300, seeds=2, jobs=1")
+    names: dict[str, Any] = {}
+    exec(program.replace("print(compare(", "result = (compare("), names)
+    regret = {name: each.final_regret.mean() for name, each in names["result"].items()}
+    assert list(regret) == ["soft", "sharp", "optimist"]
+    uniform = names["compare"](["uniform"], names["Synthetic"](), 300, 2)["uniform"].final_regret.mean()
+    assert max(regret["soft"], regret["sharp"]) < uniform
+
+
+def test_agent_of_the_page_runs_on_the_command_line(folder: Path) -> None:
+    words = ("--horizon", "20", "--seeds", "1", "--dim", "2", "--arms", "3", "--jobs", "1")
+    run = glb("simulate", "--policy", "agent:Softmax:sharpness=10", *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "agent:Softmax:sharpness=10" in run.stdout
+
+
+@pytest.mark.usefixtures("plain_python")
+def test_policy_of_the_page_with_a_history_fits_all_rewards() -> None:
+    names: dict[str, Any] = {}
+    exec(POLICY + REFIT, names)
+    bandit = Bandit(names["Refit"](), dim=2, seed=1)
+    for x, reward in (([1.0, 0.0], 1.0), ([0.0, 1.0], 0.0), ([1.0, 0.0], 1.0)):
+        bandit.learn(x, reward)
+    coefficients = bandit.coefficients()
+    assert coefficients is not None
+    np.testing.assert_allclose(
+        coefficients.theta,
+        LogisticRegression(fit_intercept=False, tol=1e-10)
+        .fit([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [1, 0, 1])
+        .coef_[0],
+        atol=1e-5,
+    )
 
 
 @pytest.mark.safety
 def test_program_of_the_page_runs(folder: Path) -> None:
-    program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]
     check = "\nassert result.mean[-1] < 70 and bandit.probabilities(np.eye(6)).min() > 0.008, result.mean[-1]\n"
     sys.path.insert(0, str(folder))
-    exec("import numpy as np\n" + program + check, {})
+    exec("import numpy as np\n" + PROGRAM + check, {})
 
 
 @pytest.mark.safety

@@ -107,6 +107,14 @@ def test_rows_of_a_sparse_problem_are_csr_arrays() -> None:
     np.testing.assert_allclose(played.regret[0], np.cumsum(chunk.best() - chunk.payoffs[:, 1]))
 
 
+@pytest.mark.parametrize("make", [RidgeAgent, SklearnAgent, ScipyAgent, TorchAgent])
+def test_agent_with_any_library_is_compared(make: Callable[[int], Agent]) -> None:
+    if make is TorchAgent:
+        pytest.importorskip("torch")
+    comparison = compare({"mine": make, "uniform": "uniform"}, PROBLEM, 30, 2, jobs=1)
+    np.testing.assert_array_equal(comparison["mine"].regret, simulate(make, PROBLEM, 30, 2, jobs=1).regret)
+
+
 def test_agents_are_compared_with_policies() -> None:
     makers: dict[str, Any] = {
         "ridge": partial(RidgeAgent, noise=0.2),
