@@ -22,8 +22,8 @@ LONGEST_START = 400
 """The longest random start that trials wait for."""
 ARMS = 4
 """Arms of a round with numbers of any size."""
-LOG_CHANCE = 20.0
-"""An arm of right probabilities fails with a chance of at most 2 exp(-20), one in 10^8."""
+FAILURE_EXPONENT = 20.0
+"""For an arm of right probabilities, the test fails with probability at most 2 exp(-20), one in 10^8."""
 
 
 class Subject(NamedTuple):
@@ -162,7 +162,7 @@ def counts_agree(counts: Floats, expected: Floats, variances: Floats) -> bool:
 
     The bound is Freedman's, which holds for small probabilities too. An arm of probability 0 must not be chosen.
     """
-    bound = LOG_CHANCE / 3.0 + np.sqrt((LOG_CHANCE / 3.0) ** 2 + 2.0 * LOG_CHANCE * variances)
+    bound = FAILURE_EXPONENT / 3.0 + np.sqrt((FAILURE_EXPONENT / 3.0) ** 2 + 2.0 * FAILURE_EXPONENT * variances)
     return bool((np.abs(counts - expected) <= bound).all()) and not counts[expected == 0.0].any()
 
 
