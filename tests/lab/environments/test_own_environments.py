@@ -166,6 +166,7 @@ def test_simulation_without_compilation_compiles_nothing(mode: str, monkeypatch:
     monkeypatch.setenv("GLBANDITS_COMPILE", mode)
     monkeypatch.setattr(CompilerBase, "compile_extra", refuse)
     monkeypatch.setattr(CompilerBase, "compile_ir", refuse)
+    monkeypatch.setattr("glbandits.compilation.entry_point.is_cached", lambda _recipe: False)  # other tests compile
     monkeypatch.setattr("glbandits.compilation.entry_point.compile_now", refuse)
     monkeypatch.setattr("glbandits.compilation.entry_point.compiler_pool", refuse)
     monkeypatch.setattr("glbandits.compilation.entry_point._entries", {})
