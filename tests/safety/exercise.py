@@ -73,8 +73,7 @@ def play(policy: Policy, dim: int, arms: int, digest: Any) -> None:
             offered = offered * (rng.random(offered.shape) < 0.1)  # other blocks of features in every round
         arm = bandit.choose(offered)
         digest.update(bytes([arm % 256]))
-        if policy.name in EVERY_LOOP or type(policy).probabilities is not Policy.probabilities:
-            digest.update(bandit.probabilities(offered, draws=5).tobytes())
+        digest.update(bandit.probabilities(offered, draws=5).tobytes())
         bandit.learn(offered[arm], float(rng.random() < 0.5))
     if policy.name in EVERY_LOOP:
         few = pool[:4]  # of 300 features, a reward takes some policies a second with bounds checks
