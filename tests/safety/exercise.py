@@ -42,7 +42,6 @@ EVERY_LOOP = ("uniform", "optimist", "sgd-ts", "ucb-glm")
 all policies takes minutes. Every policy plays through `choose`, `learn`, `probabilities` and a simulation."""
 SPARSE: dict[str, tuple[dict[str, Any], ...]] = {
     "optimist": ({}, {"half_life": 3.0}),
-    "sgd-ts": ({}, {"draw": "candidates", "candidates": 5}, {"draw": "decision", "step": 50.0, "block_length": 7}),
     "laplace-ts": ({},),
     "epsilon-greedy": ({"fit": "online"},),
     "uniform": ({},),
