@@ -153,7 +153,7 @@ def class_can_be_pickled(subject: AgentSubject) -> None:
 
 def result_store_can_identify_agents(subject: AgentSubject) -> None:
     """The identity of code and settings can be computed, and playing does not change it."""
-    before = replace(subject.agents).identity  # computed anew
+    before = replace(subject.agents).identity  # computed again
     subject.choices()
     if replace(subject.agents).identity != before:
         raise InvalidInput(

@@ -139,12 +139,11 @@ class Bandit(Displayed):
         """
         has_payoffs = values is not None or costs is not None
         entry = self._inputs.choose_by_payoff if has_payoffs else self._choose
-        if type(arms) is not self._kind:
-            arms = self._arms(arms)
+        rows: Any = arms if type(arms) is self._kind else self._arms(arms)
         try:
-            offered: Any = tuple(arms) if self._is_sparse else arms  # type: ignore[arg-type]
+            offered: Any = tuple(rows) if self._is_sparse else rows
             if has_payoffs:
-                offered = offered, values, no_costs(len(values)) if costs is None else costs  # type: ignore[arg-type]
+                offered = offered, values, no_costs(self._inputs.count(rows)) if costs is None else costs
             arm: int = entry.call(self._state, self._settings, self.dim, offered, self._rng)
         except InvalidArm:
             raise
@@ -254,7 +253,8 @@ class Bandit(Displayed):
             x, arm = self._arm_at(x, arm), None
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
             x, reward, arm = self._arm(x, arm), checked_reward(self._link, reward), None
-        packed: Any = (*x, ONLY_ROW if arm is None else arm) if self._is_sparse else x  # type: ignore[misc]
+        row: Any = x
+        packed: Any = (*row, ONLY_ROW if arm is None else arm) if self._is_sparse else row
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, packed, reward, self._rng)
         except (InvalidInput, TypeError, OverflowError):

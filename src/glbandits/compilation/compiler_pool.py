@@ -170,9 +170,9 @@ class _CompilerThread(threading.Thread):
         self.families.clear()
         if process is not None:
             _kill(process)
-            for pipe in (process.stdin, process.stdout):
+            for pipe in filter(None, (process.stdin, process.stdout)):
                 with suppress(OSError):
-                    pipe.close()  # type: ignore[union-attr]
+                    pipe.close()
 
     def stop(self) -> None:
         """End the process and the thread. Called by another thread."""

@@ -150,7 +150,7 @@ def test_environment_that_changes_itself_is_identified_before_it_plays(tmp_path:
 
 @dataclass(frozen=True)
 class ReadsFile:
-    """An environment whose rounds read a file anew."""
+    """An environment whose rounds read a file each time."""
 
     path: str
     dim: int = 2

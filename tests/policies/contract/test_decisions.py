@@ -8,7 +8,7 @@ from glbandits import POLICIES, EpsilonGreedy, Policy
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import generator
-from glbandits.policies.contract.decisions import Decisions, decisions_of, no_probabilities, rule_of
+from glbandits.policies.contract.decisions import DecisionFunctions, decisions_of, no_probabilities, rule_of
 from glbandits.policies.sparse_forms import sparse_form
 
 ARMS, STATE, LINK, SETTINGS = np.array([[1.0], [3.0], [2.0]]), np.zeros(1), LinkFunctions(abs, abs, abs), ()
@@ -76,7 +76,7 @@ def test_nearest_rule_or_choice_decides() -> None:
 
 def test_class_with_its_own_choice_alone_has_no_scores() -> None:
     own = decisions_of(First)
-    assert own == Decisions(First.choose, no_probabilities, None, None, None)
+    assert own == DecisionFunctions(First.choose, no_probabilities, None, None, None)
     assert probabilities_of(First) is None
     assert None not in decisions_of(FirstAndLargest)
 

@@ -301,15 +301,16 @@ def chart_script() -> str:
 
     Its creation takes 3 seconds, so it is stored in the user's folder of caches, by default ~/.cache/glbandits.
     """
+    create: Any = vl_convert.javascript_bundle  # its declared type demands an argument that it does not need
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         stored = caches / "glbandits" / f"vega-{version('vl-convert-python')}.js"
         if not stored.exists():
             stored.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(stored, vl_convert.javascript_bundle().encode())  # type: ignore[call-arg]
+            write_atomically(stored, create().encode())
         return stored.read_text(encoding="utf-8")
     except (OSError, RuntimeError):  # there is no home, or it is not writable
-        return vl_convert.javascript_bundle()  # type: ignore[call-arg]
+        return str(create())
 
 
 def inline(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:

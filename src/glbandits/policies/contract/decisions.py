@@ -59,7 +59,7 @@ class Rule(NamedTuple):
     random_share: Any
     """`random_share(state, settings) -> float`: the probability that it is."""
     draw_count: Any
-    """`draw_count(state, settings) -> int`: the number of draws in the state; 0 if each decision draws anew."""
+    """`draw_count(state, settings) -> int`: the number of draws in the state; 0 if each decision draws random numbers."""
     scores_are_rewards: bool
     theta: Any = None
     """The rule itself if it is `theta`."""
@@ -96,7 +96,7 @@ def choose_by_theta(
 def probabilities_by_lines(
     rule: Rule, state: Floats, settings: Any, offered: Any, link: LinkFunctions, out: Floats
 ) -> bool:
-    """Write the exact probability of each arm. Returns False if there is none, because each decision draws anew."""
+    """Write the exact probability of each arm. Returns False if there is none, because each decision draws random numbers."""
     share, draws, count = rule.random_share(state, settings), rule.draw_count(state, settings), out.shape[0]
     uniform_mass(out)
     if share >= 1.0 or draws == 0:
@@ -122,7 +122,7 @@ def probabilities_of_random_start(
 ) -> bool:
     """Write equal probabilities. Returns whether they are exact, because this decision is random.
 
-    For rules that draw anew for each decision: their later probabilities have no exact form.
+    For rules that draw random numbers for each decision: their later probabilities have no exact form.
     """
     uniform_mass(out)
     return bool(rule.random_share(state, settings) >= 1.0)
@@ -134,7 +134,7 @@ def rank_by_lines(
 ) -> float:
     """Write different arms in order, as many as `order` has room for, and return the probability of this order.
 
-    Returns NO_EXACT_FORM if the rule draws anew for each decision.
+    Returns NO_EXACT_FORM if the rule draws random numbers for each decision.
     """
     share, draws = rule.random_share(state, settings), rule.draw_count(state, settings)
     count = arm_count(plain_arms(offered))
@@ -203,7 +203,7 @@ def apply_payoffs(
     return z
 
 
-class Decisions(NamedTuple):
+class DecisionFunctions(NamedTuple):
     """The decisions of a policy class, as functions of entry points: with the rule, but without a link."""
 
     choose: Any
@@ -218,7 +218,7 @@ class Decisions(NamedTuple):
     """`rank(state, settings, offered, rng, link, order) -> float` for arms or PayoffArms."""
 
 
-def decisions_of(kind: Any) -> Decisions:
+def decisions_of(kind: Any) -> DecisionFunctions:
     """Return the decisions of a policy class: its own `choose` and `probabilities`, and those that its rule gives.
 
     Of a class and its bases, the nearest one that defines a decision or a part of the rule counts. So a subclass that
@@ -229,22 +229,22 @@ def decisions_of(kind: Any) -> Decisions:
     return _decisions[kind]
 
 
-_decisions: WeakKeyDictionary[type, Decisions] = WeakKeyDictionary()
+_decisions: WeakKeyDictionary[type, DecisionFunctions] = WeakKeyDictionary()
 
 
-def _find_decisions(kind: Any) -> Decisions:
+def _find_decisions(kind: Any) -> DecisionFunctions:
     chooses, knows = _nearest(kind, "choose", *PARTS), _nearest(kind, "choose", "probabilities", *PARTS)
     own_choose = kind.choose if "choose" in chooses else None
     own_probabilities = kind.probabilities if "probabilities" in knows else None
     if set(PARTS).isdisjoint(chooses):
-        return Decisions(own_choose, own_probabilities or no_probabilities, None, None, None)
+        return DecisionFunctions(own_choose, own_probabilities or no_probabilities, None, None, None)
     rule = rule_of(kind)
     probabilities = _bound(
         probabilities_of_random_start if rule.draw_count is no_draw else probabilities_by_lines, rule
     )
     choose_by_payoff = _bound(choose_by_lines, rule)
     choose = own_choose or (choose_by_payoff if rule.theta is None else _bound(choose_by_theta, rule))
-    return Decisions(
+    return DecisionFunctions(
         choose, own_probabilities or probabilities, choose_by_payoff, probabilities, _bound(rank_by_lines, rule)
     )
 
@@ -364,7 +364,7 @@ def one_draw(state: Floats, settings: Any) -> int:
 
 @jittable
 def no_draw(state: Floats, settings: Any) -> int:
-    """For a rule that draws anew for each decision."""
+    """For a rule that draws random numbers for each decision."""
     return 0
 
 
