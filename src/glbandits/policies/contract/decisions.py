@@ -59,7 +59,7 @@ class Rule(NamedTuple):
     random_share: Any
     """`random_share(state, settings) -> float`: the probability that it is."""
     draw_count: Any
-    """`draw_count(state, settings) -> int`: the number of draws in the state; 0 if each decision draws random numbers."""
+    """`draw_count(state, settings) -> int`: the number of draws in the state; 0 if each decision draws its own."""
     scores_are_rewards: bool
     theta: Any = None
     """The rule itself if it is `theta`."""
@@ -96,7 +96,7 @@ def choose_by_theta(
 def probabilities_by_lines(
     rule: Rule, state: Floats, settings: Any, offered: Any, link: LinkFunctions, out: Floats
 ) -> bool:
-    """Write the exact probability of each arm. Returns False if there is none, because each decision draws random numbers."""
+    """Write the exact probability of each arm. Returns False if there is none: each decision draws its own."""
     share, draws, count = rule.random_share(state, settings), rule.draw_count(state, settings), out.shape[0]
     uniform_mass(out)
     if share >= 1.0 or draws == 0:
