@@ -20,7 +20,7 @@ from glbandits.evaluation import (
 from glbandits.evaluation.estimators.grouped_moments import GROUPS
 from tests.evaluation.simulated_logs import World, logged, make_world, small_log
 
-ALL = [name for name, each in ESTIMATORS.items() if name != "replay" and not each.needs_embeddings]
+ALL = [name for name, each in ESTIMATORS.items() if name != "replay"]
 
 
 def test_text_shows_the_support() -> None:

@@ -17,7 +17,7 @@ from glbandits.common.display.html_page import Section, paragraph, write_page
 from glbandits.common.display.palette import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION
 from glbandits.common.display.text_format import NO_VALUE, significant
 from glbandits.common.version import __version__
-from glbandits.evaluation import DoublyRobustEstimate, LoggedData
+from glbandits.evaluation import DoublyRobustEstimate
 from glbandits.evaluation.estimators.support import NO_EVIDENCE
 from glbandits.evaluation.estimators.targets import ARM_PREFIX
 from glbandits.evaluation.report.record import write_json
@@ -35,17 +35,6 @@ KINDS = {
 LOG_RATIO = 20.0
 """Ratio of the largest and the smallest cost from which the axis of costs is logarithmic."""
 LINE_POINTS = 30
-
-
-def requests_table(log: LoggedData) -> DataTable:
-    """Return the requests and the costs of each model in a log."""
-    names, counts = log.arm_names or (), np.bincount(log.chosen)
-    sums = np.bincount(log.chosen, weights=log.rewards)
-    rows = [
-        (name, f"{count:,}", significant(total), significant(total / max(count, 1)))
-        for name, count, total in zip(names, counts.tolist(), sums.tolist(), strict=True)
-    ]
-    return DataTable(("model", "requests", "spend", "spend of a request"), rows)
 
 
 def audit_table(audit: RouterAudit) -> DataTable:

@@ -2,8 +2,8 @@
 
 Sub-packages, from the lowest layer up: `logs` holds logs in memory, `readers` reads them from tables and files,
 `models` fits reward and propensity models, `estimators` computes estimates and intervals, `replay` plays a log with
-policies that learn. The modules of this package combine them: `evaluate`, `evaluate_slates`, `select_estimator` and
-`promotion`. `policy_comparison` compares several candidates, and `report` writes the page about them.
+policies that learn. The modules of this package combine them: `evaluate`, `evaluate_slates` and `promotion`.
+`policy_comparison` compares several candidates, and `report` writes the page about them.
 """
 
 from glbandits.common.extras import needed_for
@@ -22,8 +22,6 @@ from glbandits.evaluation.estimators.point_estimators import (
     DoublyRobust,
     DrOptimisticShrinkage,
     Ips,
-    Mips,
-    OffCem,
     Replay,
     SelfNormalisedDr,
     Snips,
@@ -55,7 +53,6 @@ from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.replay.play_log import play_log
 from glbandits.evaluation.replay.train import train
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult, tune
-from glbandits.evaluation.select_estimator import Selection, ValidationScore, select_estimator
 
 __all__ = [
     "ESTIMATORS",
@@ -91,15 +88,12 @@ __all__ = [
     "LogDescription",
     "LogSlice",
     "LoggedData",
-    "Mips",
-    "OffCem",
     "Overlap",
     "Promotion",
     "Replay",
     "RewardModel",
     "RowArmNames",
     "RowArms",
-    "Selection",
     "SelfNormalisedDr",
     "ServiceExport",
     "SklearnReward",
@@ -112,7 +106,6 @@ __all__ = [
     "TableLog",
     "Target",
     "TuningResult",
-    "ValidationScore",
     "Verdict",
     "estimate_propensities",
     "evaluate",
@@ -128,7 +121,6 @@ __all__ = [
     "read_open_bandit",
     "read_parquet",
     "read_table",
-    "select_estimator",
     "split",
     "train",
     "tune",

@@ -37,7 +37,6 @@ class ComparisonSettings:
 
     Args:
         estimators: names from `ESTIMATORS`.
-        select: whether cross-validation also selects one of them. A note of each evaluation names the selected one.
         train: the share of rows, from the first on, that policies learn before they are evaluated on the rest. If the
             clusters of the log interleave: the share of clusters.
         level: confidence level of the intervals.
@@ -50,7 +49,6 @@ class ComparisonSettings:
     """
 
     estimators: tuple[str, ...] = ("snips", "dr")
-    select: bool = False
     train: float = 0.5
     level: float = DEFAULT_LEVEL
     reward_range: tuple[float, float] | None = None

@@ -10,7 +10,6 @@ import numpy as np
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.anytime import why_no_anytime_interval
-from glbandits.evaluation.estimators.embeddings import EmbeddingsLike, as_embeddings
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Estimator
 from glbandits.evaluation.estimators.headline import HeadlineSums, Levels
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader, RowUnits
@@ -36,7 +35,6 @@ class EvaluationOptions(TypedDict, total=False):
     """The keyword arguments of `evaluate`, which documents them."""
 
     model: RewardModel | None
-    embeddings: EmbeddingsLike | None
     level: float
     reward_range: tuple[float, float] | None
     least_propensity: float | None
@@ -71,7 +69,6 @@ def evaluate(
     estimators: Estimators = ("dr", "ips", "snips"),
     *,
     model: RewardModel | None = None,
-    embeddings: EmbeddingsLike | None = None,
     level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
@@ -96,8 +93,6 @@ def evaluate(
             Or a dict of such targets by name: the result is then a dict of evaluations.
         estimators: names from `ESTIMATORS`, or instances with other settings.
         model: the reward model, for estimators that need one; by default a GLM with the link of the log.
-        embeddings: for `mips` and `offcem`: a category, or a tuple of categories, for each arm by its name; or an array
-            (arms,) or (arms, dimensions), with a leading axis of rows if rows have different arms.
         level: confidence level of the intervals.
         reward_range: lowest and highest possible reward, for anytime-valid intervals; by default those of the link. The
             range of payoffs follows from it, and from the values and costs of the log.
@@ -143,8 +138,6 @@ def evaluate(
     link = find_link(head.link)
     bounds = check_reward_range(reward_range, link)
     payoff_bounds = payoff_range(log, bounds)
-    needs_embeddings = any(estimator.needs_embeddings for estimator in instances)
-    categories = as_embeddings(embeddings, head, len(log)) if needs_embeddings else None
     needs_model = any(estimator.needs_model for estimator in instances)
     if compared is not None and not needs_model:
         raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
@@ -156,7 +149,7 @@ def evaluate(
     is_target = any(each is compared for each in targets.values())
     others = {} if compared is None or is_target else {_REFERENCE: compared}
     sums = {
-        name: TargetSums(each, instances, headline(), np.random.default_rng(seed), categories, head)
+        name: TargetSums(each, instances, headline(), np.random.default_rng(seed), head)
         for name, each in (targets | others).items()
     }
     with shown_progress(progress, "Evaluation") as shown:

@@ -29,7 +29,6 @@ from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.replay.log_player import block_rows, check_duration, compile_slow, play_policies
 from glbandits.evaluation.replay.train import train_all
-from glbandits.evaluation.select_estimator import choose_estimator, with_validator
 from glbandits.maths.links import find_link
 from glbandits.policies.agents import PlayingAgent, PolicyLike, PolicyOrAgent, learner_of
 from glbandits.policies.contract import Policy
@@ -64,7 +63,6 @@ def compare_policies(
     *,
     source: str = "log",
     notes: Sequence[str] = (),
-    embeddings: Mapping[str, Any] | None = None,
     reward: str | None = None,
     other_rewards: Mapping[str, Log] | None = None,
     other_ranges: Mapping[str, tuple[float, float]] | None = None,
@@ -86,7 +84,6 @@ def compare_policies(
         settings: estimators, split, intervals and gate.
         source: name of the log in reports.
         notes: remarks about the log for its reader.
-        embeddings: the category of each arm, by its name, for estimators that need it.
         reward: name of the reward of the log, if there are other rewards.
         other_rewards: the same log with other rewards, by their names. Candidates learn the reward of `log`, and are
             then evaluated by the others too, without the gate.
@@ -120,7 +117,7 @@ def compare_policies(
     parts = split(log, settings.train) if learners else None
     report, one_process = progress or _no_progress, is_one_process(jobs, engine)
     rows_report = report if one_process else _no_progress
-    work = _Work(log, parts, prepared, reference, settings, embeddings, rows_report)
+    work = _Work(log, parts, prepared, reference, settings, rows_report)
     steps: list[_Step] = [] if settings.gate is None else [("gate", ())]
     # One process reads the log once for all policies that learn.
     steps += [("learn", tuple(learners))] if one_process and learners else [("learn", (label,)) for label in learners]
@@ -163,7 +160,7 @@ def compare_policies(
     for name, other in logs_of_others.items():
         own = replace(settings, gate=None, reward_range=(other_ranges or {}).get(name))
         own_parts = split(other, settings.train) if learners else None
-        own_work = _Work(other, own_parts, prepared, reference, own, embeddings, rows_report, learned)
+        own_work = _Work(other, own_parts, prepared, reference, own, rows_report, learned)
         others.append(compared(own_work, source=f"{source}, {name}", settings=own, reward=name))
     return compared(
         work,
@@ -213,12 +210,11 @@ class _Work:
         candidates: Mapping[str, Candidate],
         reference: str,
         settings: ComparisonSettings,
-        embeddings: Mapping[str, Any] | None,
         progress: Progress,
         learned: Mapping[str, _Learned] | None = None,
     ) -> None:
         self._log, self._parts, self._settings, self._progress = log, parts, settings, progress
-        self._candidates, self._reference, self._embeddings = candidates, reference, embeddings
+        self._candidates, self._reference = candidates, reference
         self.learned: dict[str, _Learned] = dict(learned or {})
 
     def run(self, step: _Step) -> Promotion | dict[str, _Learned] | list[EvaluatedPolicy]:
@@ -279,9 +275,7 @@ class _Work:
         settings = self._settings
         test_part = LogSlice(self._log, 0, len(self._log)) if self._parts is None else self._parts[1]
         rows = self._log if isinstance(self._candidates[labels[0]], Bandit) else test_part
-        has_headline = settings.select or any(
-            lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators
-        )
+        has_headline = any(lookup("estimator", name, ESTIMATORS)().needs_model for name in settings.estimators)
         targets = {label: self._target(label, rows) for label in labels}
         compared = None
         if has_headline and (rows is test_part or learner_of(self._candidates[self._reference]) is None):
@@ -292,8 +286,7 @@ class _Work:
         evaluations = evaluate(
             rows,
             targets,
-            with_validator(settings.estimators) if settings.select else settings.estimators,
-            embeddings=self._embeddings,
+            settings.estimators,
             level=settings.level,
             reward_range=settings.reward_range,
             reference=compared,
@@ -302,11 +295,6 @@ class _Work:
             seed=settings.seed,
             progress=lambda done, total: self._progress(label, done, total),
         )
-        if settings.select:
-            evaluations = {
-                label: choose_estimator(each, settings.estimators, seed=settings.seed).evaluation
-                for label, each in evaluations.items()
-            }
         return [
             EvaluatedPolicy(
                 label=label,

@@ -106,7 +106,7 @@ def audit(
     in which the router had the budget for them.
 
     Args:
-        log: from `read_routes`; or from `read_spend_logs`, with estimated propensities.
+        log: from `read_routes`.
         budgets: mean costs of a decision, in the unit of the log. That of the log is always one of them.
         policies: more candidates. `mix:A,B,0.3` sends a share of 0.3 to model B, and all others to A.
         level: confidence level of the intervals.

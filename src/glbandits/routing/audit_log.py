@@ -48,11 +48,10 @@ def routing_log(
     quality: Floats | None,
     *,
     contexts: Floats | None,
-    probabilities: Floats | None,
+    probabilities: Floats,
     notes: Sequence[str],
 ) -> RoutingLog:
-    """Return a log in memory. `probabilities` are None if they are unknown, `contexts` (n, p) if there are none."""
-    check_rows(len(chosen), notes)
+    """Return a log in memory. `contexts` are (n, p), or None if there are none."""
     for name, values, most in (("cost", costs, np.inf), ("quality", np.zeros(1) if quality is None else quality, 1.0)):
         wrong = ~((values >= 0.0) & (values <= most))
         if wrong.any():

@@ -197,27 +197,6 @@ def test_probabilities_of_all_arms_give_expected_sample_size(folder: Path) -> No
     assert support["large_weights"] == {"largest": 1.0, "rows": 600.0, "share": 1.0}
 
 
-def test_select_names_an_estimator_in_a_note(folder: Path) -> None:
-    words = ("--policy", "arm:new", "--estimator", "ips", "--estimator", "snips", "--select")
-    run = glb("evaluate", "log.parquet", *NAMES, *words, folder=folder)
-    assert run.returncode == 0, run.stderr
-    assert re.search(r"Note: cross-validation chooses s?n?ips among ips, snips: 0\.\d{5}", run.stdout)
-    assert "  dr, at every n " in run.stdout
-
-
-def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
-    (folder / "arms.csv").write_text("item,kind\nold,x\nnew,x\n", encoding="utf-8")
-    words = ("--policy", "arm:new", "--estimator", "mips", "--arm-table", "arms.csv", "--embedding")
-    run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", folder=folder)
-    assert "mips and offcem need the probability" in run.stderr  # and not the embeddings
-    (folder / "arms.csv").write_text("item;kind\nold;x\nnew;x\n", encoding="utf-8")
-    run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", "--separator", ";", folder=folder)
-    assert "mips and offcem need the probability" in run.stderr
-    (folder / "arms.csv").write_text("item,kind\nold,x\nnew,x\n", encoding="utf-8")
-    run = glb("evaluate", "log.parquet", *NAMES, *words, "knd", folder=folder)
-    assert "arm_table has no column 'knd' (did you mean 'kind'?)" in run.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -234,7 +213,6 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
         (("log.parquet", *NAMES, "--arm-table", "none.csv"), "Option: --arm-table"),
         (("log.parquet", *NAMES, "--probabilities", "p_{arm}"), "needs a column for every arm"),
         (("log.parquet", *NAMES, "--probabilities", "p"), "Option: --probabilities"),
-        (("log.parquet", *NAMES, "--embedding", "kind"), "Option: --arm-table"),
         (("log.parquet", *NAMES, "--link", "identity", "--promote-if-better"), "Option: --reward-range"),
         (("log.parquet", *NAMES, "--policy", "optimist:floor=2"), "glb: floor must be"),
         (("log.parquet", *NAMES, "--policy", "epsilon-greedy:exploration=-1"), "glb: exploration must be"),

@@ -161,7 +161,7 @@ def test_logging_policy_as_target_gives_the_mean_reward(name: str) -> None:
             assert len(folds) == len(block)
             return np.tile([1.0, 3.0], (len(block), 1))
 
-    result = evaluate(log, "uniform", [name], model=Right(), embeddings=[0, 1])
+    result = evaluate(log, "uniform", [name], model=Right())
     assert result[name].value == pytest.approx(2.0, abs=1e-12)
 
 

@@ -30,7 +30,6 @@ from glbandits.cli.log_options import (
     LogArguments,
     PayoffsOption,
     parse_reward_range,
-    split_names,
     with_log_options,
 )
 from glbandits.cli.printed_table import print_table
@@ -38,7 +37,6 @@ from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
-from glbandits.evaluation.estimators.embeddings import read_embeddings
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
@@ -64,9 +62,6 @@ def evaluate_command(
     reference: Annotated[
         str | None, typer.Option(help="The policy or model that all others are compared with: by default the first.")
     ] = None,
-    select: Annotated[
-        bool, typer.Option("--select", help="Also select one of the estimators by cross-validation. A note names it.")
-    ] = False,
     reward: Annotated[
         list[str],
         typer.Option(
@@ -76,10 +71,6 @@ def evaluate_command(
     ] = ["reward"],  # noqa: B006
     options: LogArguments,
     payoffs: PayoffsOption = None,
-    embedding: Annotated[
-        list[str],
-        typer.Option(help="For mips: columns of --arm-table with categories: kind,brand. May be repeated."),
-    ] = [],  # noqa: B006
     train: Annotated[float, typer.Option(help="The share of rows that policies learn.")] = 0.5,
     learn: LearnOption = "matched",
     level: LevelOption = DEFAULT_LEVEL,
@@ -143,7 +134,6 @@ def evaluate_command(
     ranges = dict(zip(reward, map(parse_reward_range, reward_range), strict=False))
     settings = ComparisonSettings(
         estimators=tuple(estimator),
-        select=select,
         train=train,
         level=check_float("level", level, above=0, at_most=1),
         reward_range=ranges.get(reward[0]),
@@ -189,7 +179,6 @@ def evaluate_command(
             settings,
             source=options.log,
             notes=notes,
-            embeddings=read_embeddings(options.arm_table, split_names(embedding), options.field_separator),
             reward=reward[0] if others else None,
             other_rewards=others,
             other_ranges=ranges,

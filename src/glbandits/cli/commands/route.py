@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.app import NamedOptions
-from glbandits.cli.audit_page import audit_table, notes_of, requests_table, sentences_of, write_audit
+from glbandits.cli.audit_page import audit_table, notes_of, sentences_of, write_audit
 from glbandits.cli.common_options import LevelOption, command_line, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed
@@ -15,7 +15,6 @@ from glbandits.common.errors import InvalidInput, check_float
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.routing.audit import audit
 from glbandits.routing.audit_log import read_routes
-from glbandits.routing.spend_logs import NO_PROPENSITIES, is_spend_log, read_spend_logs, with_estimated_propensities
 
 route_command = typer.Typer(
     help="Audit the log of a router for language models.",
@@ -35,8 +34,7 @@ def audit_command(
     log: Annotated[
         Path,
         typer.Argument(
-            help="The folder of PromptRouter(log=FOLDER), or a Parquet file in it; or an export of LiteLLM's table "
-            "LiteLLM_SpendLogs: .jsonl, .csv or .parquet."
+            help="The folder of PromptRouter(log=FOLDER), or a Parquet file in it; or an export of a loop that routes."
         ),
     ],
     budget: Annotated[
@@ -53,16 +51,6 @@ def audit_command(
             "all others to A. Repeat for more.",
         ),
     ] = [],  # noqa: B006
-    quality: Annotated[
-        str | None,
-        typer.Option(help="In a spend log: the column with the quality from 0 to 1, or its field in the metadata."),
-    ] = None,
-    estimate_propensities: Annotated[
-        bool,
-        typer.Option(
-            "--estimate-propensities", help="In a spend log: estimate the probabilities that it does not have."
-        ),
-    ] = False,
     level: LevelOption = DEFAULT_LEVEL,
     out: Annotated[Path, typer.Option(help="Folder for the page and the results.")] = Path("out/audit"),
 ) -> None:
@@ -75,21 +63,7 @@ def audit_command(
     budgets = [_parse_budget(text) for texts in budget for text in texts.split(",")]
     prepare_out_folder(out)
     console = Console(emoji=False)
-    if is_spend_log(log):
-        routes = read_spend_logs(log, quality)
-        print_table(console, requests_table(routes.cost))
-        if not estimate_propensities:
-            for note in routes.notes:
-                _say(console, f"Note: {note}")
-            _say(console, f"{NO_PROPENSITIES}.")
-            return
-        with warnings_printed(console):
-            routes = with_estimated_propensities(routes)
-    else:
-        if quality is not None or estimate_propensities:
-            option = "--quality" if quality is not None else "--estimate-propensities"
-            raise InvalidInput(f"{option} is for spend logs; the log of a PromptRouter has quality and probabilities")
-        routes = read_routes(log)
+    routes = read_routes(log)
     with console.status("evaluating"), warnings_printed(console):
         found = audit(routes, budgets, policy, level=level)
     print_table(console, audit_table(found))

@@ -45,8 +45,6 @@ class EstimatorInputs(NamedTuple):
     """v: expected reward of the target by the reward model; 0 without a model."""
     predicted: Floats
     """q: expected reward of the chosen arm by the reward model; 0 without a model."""
-    marginal: Floats
-    """w_e: weight of the category of the chosen arm, for `mips`; 0 without embeddings."""
 
 
 @runtime_checkable
@@ -55,7 +53,6 @@ class Estimator(Protocol):
 
     name: ClassVar[str]
     needs_model: ClassVar[bool]
-    needs_embeddings: ClassVar[bool]
     biased: ClassVar[bool]
     """Whether the estimator is biased even with correct propensities and many rows. Intervals do not cover that
     bias."""
@@ -76,10 +73,9 @@ class Estimator(Protocol):
 
 
 class EstimatorDefaults:
-    """Defaults: an unbiased estimator without a model or embeddings that uses all terms."""
+    """Defaults: an unbiased estimator without a model that uses all terms."""
 
     needs_model: ClassVar[bool] = False
-    needs_embeddings: ClassVar[bool] = False
     biased: ClassVar[bool] = False
     has_standard_error: ClassVar[bool] = True
 

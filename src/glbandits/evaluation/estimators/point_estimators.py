@@ -1,8 +1,7 @@
 """The off-policy estimators of the value of a target: ips, snips, dr and others.
 
 Notation: r is the reward, p the propensity, pi the target's probability of the chosen arm, w = pi / p the weight, q the
-expected reward of an arm by the reward model, v the sum of pi(a) q(a) over the arms of the row, and w_e the ratio of
-the probabilities of the category of the chosen arm under the target and the logging policy.
+expected reward of an arm by the reward model, and v the sum of pi(a) q(a) over the arms of the row.
 """
 
 import math
@@ -220,38 +219,6 @@ class DrOptimisticShrinkage(ShrinkageEstimator):
         return reduced
 
 
-@dataclass(frozen=True)
-class Mips(MeanEstimator):
-    """Marginalised IPS, for arms with categories: the mean of w_e r (Saito and Joachims 2022).
-
-    Unbiased if the reward of an arm depends only on its category. Otherwise biased, which intervals do not cover.
-    """
-
-    name: ClassVar[str] = "mips"
-    needs_embeddings: ClassVar[bool] = True
-    biased: ClassVar[bool] = True
-
-    def terms(self, rows: EstimatorInputs) -> Floats:
-        return (rows.marginal * rows.rewards)[:, np.newaxis]
-
-
-@dataclass(frozen=True)
-class OffCem(MeanEstimator):
-    """The doubly robust form of `mips`: the mean of v + w_e (r - q).
-
-    OffCEM (Saito, Ren and Joachims 2023). Unbiased if the model is correct about differences between arms of the same
-    category.
-    """
-
-    name: ClassVar[str] = "offcem"
-    needs_model: ClassVar[bool] = True
-    needs_embeddings: ClassVar[bool] = True
-    biased: ClassVar[bool] = True
-
-    def terms(self, rows: EstimatorInputs) -> Floats:
-        return (rows.expected + rows.marginal * (rows.rewards - rows.predicted))[:, np.newaxis]
-
-
 ESTIMATORS: Mapping[str, type[Estimator]] = MappingProxyType(
     {
         estimator.name: estimator
@@ -265,8 +232,6 @@ ESTIMATORS: Mapping[str, type[Estimator]] = MappingProxyType(
             SelfNormalisedDr,
             SwitchDr,
             DrOptimisticShrinkage,
-            Mips,
-            OffCem,
         )
     }
 )

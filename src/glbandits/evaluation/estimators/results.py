@@ -10,7 +10,6 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
 from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL, Estimator, Interval
-from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.support import Support
 
@@ -29,8 +28,6 @@ class Estimate:
     running: Floats
     """Estimates from the first `Evaluation.at_rows` rows, (points,)."""
     support: Support
-    moments: Moments
-    """Sums of the terms of the estimator over independent groups of rows."""
     no_evidence: str = ""
     """Why `value`, `standard_error`, `normal` and `running` are NaN; "" if they are not."""
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.estimators.embeddings import Embeddings
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs, normal_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.headline import HeadlineSums, Levels, agreement_notes
@@ -33,7 +32,6 @@ class TargetSums:
         estimators: the requested estimators.
         headline: accumulates the doubly robust estimates; None without a reward model.
         rng: draws the decisions of `replay`.
-        embeddings: categories of arms, for `mips` and `offcem`.
         head: a block with the first row of the log.
     """
 
@@ -43,11 +41,10 @@ class TargetSums:
         estimators: Sequence[Estimator],
         headline: HeadlineSums | None,
         rng: np.random.Generator,
-        embeddings: Embeddings | None,
         head: LoggedData,
     ) -> None:
         self.target = target
-        self._estimators, self._headline, self._rng, self._embeddings = estimators, headline, rng, embeddings
+        self._estimators, self._headline, self._rng = estimators, headline, rng
         example = EstimatorInputs(*np.zeros((len(EstimatorInputs._fields), 1)))
         widths = [estimator.terms(example).shape[1] for estimator in estimators]
         self._sums = [MomentSums(width) for width in widths]
@@ -67,17 +64,15 @@ class TargetSums:
         """
         block = rows.block
         weights = rows.of_chosen(probabilities) / rows.propensities
-        expected, predicted, marginal = np.zeros((3, len(block)))
+        expected, predicted = np.zeros((2, len(block)))
         if rows.predicted is not None:
             assert self._headline is not None
             expected = np.einsum("ak,ak->a", rows.predicted, probabilities)
             predicted = rows.of_chosen(rows.predicted)
             self._headline.add(rows, probabilities, reference)
             rows.add_to(self._differences, expected - weights * predicted, weights)
-        if self._embeddings is not None:
-            marginal = self._embeddings.weights(block, probabilities, rows.first_row)
         matched = self._draw_matches(probabilities, block.chosen) if self._replays else np.zeros(len(block), bool)
-        inputs = EstimatorInputs(weights, block.payoffs, matched, expected, predicted, marginal)
+        inputs = EstimatorInputs(weights, block.payoffs, matched, expected, predicted)
         for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True):
             terms = estimator.terms(inputs)
             rows.add_to(sums, *terms.T)
@@ -176,8 +171,8 @@ class TargetSums:
         biased = [estimator.name for estimator in self._estimators if estimator.biased]
         if biased:
             notes.append(
-                f"intervals do not cover the bias of {', '.join(biased)}, which comes from the model, from reduced "
-                "weights or from embeddings"
+                f"intervals do not cover the bias of {', '.join(biased)}, which comes from the model or from reduced "
+                "weights"
             )
         flat = [estimate.name for estimate in estimates if estimate.standard_error == 0.0]
         if flat and support.unused < 1.0:
@@ -192,8 +187,6 @@ class TargetSums:
 
 def _shown(estimate: Estimate, possible: tuple[float, float]) -> Estimate:
     """The estimate, without its numbers if there is not enough evidence for it."""
-    if estimate.estimator.needs_embeddings:  # it does not use the weights that the support measures
-        return estimate
     reason = estimate.support.no_evidence_for(estimate.value, estimate.standard_error, possible)
     return estimate.without_evidence(reason) if reason else estimate
 
@@ -210,5 +203,4 @@ def _estimate(estimator: Estimator, moments: Moments, table: Floats, support: Su
         normal=normal_interval(estimator, selected, level),
         running=estimator.combine((table[1:][used] / table[0]).T),
         support=support,
-        moments=selected,
     )
