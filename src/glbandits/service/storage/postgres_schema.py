@@ -1,12 +1,21 @@
-"""Creates the tables of a PostgreSQL store."""
+"""Creates the tables of a PostgreSQL store, and migrates those of older versions."""
 
+from functools import partial
 from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import sql
 
 from glbandits.service.domain.errors import StoreError
-from glbandits.service.storage.schema import FIRST_ROWS, INDEXES, TABLES, VERSION, check_version
+from glbandits.service.storage.migrations import (
+    DEVELOPMENT,
+    check_unused,
+    check_version,
+    log_migration,
+    migrate,
+    present_version,
+)
+from glbandits.service.storage.schema import FIRST_ROWS, INDEXES, TABLES
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
@@ -18,21 +27,52 @@ SCHEMA_ID = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schem
 TYPES = {"INTEGER": "bigint", "TEXT": 'text COLLATE "C"', "REAL": "double precision", "BLOB": "bytea"}
 ROOM_FOR_UPDATES = ("event_counts", "coordination")
 """Tables with rows that are updated often. Free space in the page lets PostgreSQL update a row in place."""
+VERSION_TABLE, BEFORE_RELEASE = "glbandits_store", "glbandits_schema"
+"""The table with the version of the tables, and its name before the first release."""
 
 
 def prepare(connection: Connection, address: str) -> None:
-    """Create the tables, or check their version, in one transaction. Other processes may do so at once."""
+    """Create the tables, or migrate those of an older version, in one transaction. Other processes may do so at once.
+
+    Raises StoreError if the tables belong to a newer version, or if a server uses them during a migration.
+    """
     if connection.info.server_version < OLDEST_SERVER:
         raise StoreError(f"{address} has PostgreSQL {connection.info.server_version // 10_000}; use 14 or newer")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise StoreError(f"{address} has the encoding {encoding}; create the database with ENCODING 'UTF8'")
+    if 0 < _version(connection, address) < present_version():
+        check_unused(address, partial(_lease, connection))
     with connection.transaction():
         connection.execute(f"SELECT pg_advisory_xact_lock({CREATE_LOCK})")
         _create_schema(connection, address)
-        if connection.execute("SELECT to_regclass('glbandits_schema')").fetchall() == [(None,)]:
+        version = _version(connection, address)
+        if not version:
             _create(connection)
-        check_version(address, *connection.execute("SELECT version FROM glbandits_schema").fetchall()[0])
+        elif version < present_version():
+            connection.execute("SET LOCAL statement_timeout = 0")  # a large table may take long
+            migrate(version, partial(_create_table, connection), partial(_execute, connection))
+            connection.execute(f"UPDATE {VERSION_TABLE} SET version = {present_version()}".encode())
+    if 0 < version < present_version():
+        log_migration(address, version, "Servers of the former version can no longer use it.")
+
+
+def _version(connection: Connection, address: str) -> int:
+    """Return the version of the tables; 0 if there are none. Raises StoreError if this version cannot use them."""
+    query = "SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL"
+    ((has_version, is_unreleased),) = connection.execute(query, (VERSION_TABLE, BEFORE_RELEASE)).fetchall()
+    if is_unreleased:
+        raise StoreError(DEVELOPMENT.format(address))
+    if not has_version:
+        return 0
+    ((version,),) = connection.execute(f"SELECT version FROM {VERSION_TABLE}".encode()).fetchall()
+    check_version(address, version)
+    return int(version)
+
+
+def _lease(connection: Connection) -> tuple[int, int]:
+    ((term, beat),) = connection.execute("SELECT term, beat FROM coordination").fetchall()
+    return term, beat
 
 
 def _create_schema(connection: Connection, address: str) -> None:
@@ -45,13 +85,22 @@ def _create_schema(connection: Connection, address: str) -> None:
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(first)))
 
 
+def _execute(connection: Connection, statement: str) -> None:
+    """Execute a statement with the types of PostgreSQL."""
+    for name, own in TYPES.items():
+        statement = statement.replace(name, own)
+    connection.execute(statement.encode())
+
+
+def _create_table(connection: Connection, name: str, columns: str) -> None:
+    options = " WITH (fillfactor = 20)" if name in ROOM_FOR_UPDATES else ""
+    _execute(connection, f"CREATE TABLE {name} ({columns}){options}")
+
+
 def _create(connection: Connection) -> None:
     for name, columns in TABLES.items():
-        for type_name, own in TYPES.items():
-            columns = columns.replace(type_name, own)
-        options = " WITH (fillfactor = 20)" if name in ROOM_FOR_UPDATES else ""
-        connection.execute(f"CREATE TABLE {name} ({columns}){options}".encode())
+        _create_table(connection, name, columns)
     for statement in (*(f"CREATE {index}" for index in INDEXES.values()), *FIRST_ROWS):
         connection.execute(statement.encode())
-    connection.execute("CREATE TABLE glbandits_schema (version integer NOT NULL)")
-    connection.execute("INSERT INTO glbandits_schema VALUES (%s)", (VERSION,))
+    connection.execute(f"CREATE TABLE {VERSION_TABLE} (version integer NOT NULL)".encode())
+    connection.execute(f"INSERT INTO {VERSION_TABLE} VALUES ({present_version()})".encode())

@@ -1,11 +1,8 @@
 """The tables of a store. SQLite and PostgreSQL have the same names and columns.
 
-`postgres_schema` replaces the names of the types.
+`postgres_schema` replaces the names of the types. A change here needs a step in `migrations`.
 """
 
-from glbandits.service.domain.errors import StoreError
-
-VERSION = 3
 TABLES = {
     "decisions": """
         sequence INTEGER PRIMARY KEY,
@@ -88,12 +85,3 @@ FIRST_ROWS = (
     f"INSERT INTO event_counts VALUES {(*LAST_SEQUENCE_KEY, 0)}",
     "INSERT INTO coordination VALUES (1, 0, 0, 0)",
 )
-
-
-def check_version(name: str, version: int) -> None:
-    """Raise StoreError if the tables of a store have another version."""
-    if version != VERSION:
-        raise StoreError(
-            f"{name} has version {version} of the tables, and this version of glbandits needs {VERSION}. Use the "
-            "version of glbandits that wrote it, or a new store"
-        )

@@ -11,7 +11,6 @@ from os import PathLike
 from pathlib import Path
 from threading import Lock
 
-from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.event_rules import check_events, size_of
@@ -20,7 +19,7 @@ from glbandits.service.storage import sqlite_log
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import FileLock, LearnerLease
 from glbandits.service.storage.schema import SELECT_LAST_SEQUENCE
-from glbandits.service.storage.sqlite_schema import APPLICATION, prepare
+from glbandits.service.storage.sqlite_schema import APPLICATION, prepare, write_copy
 
 DURABILITIES = {"process": "NORMAL", "power": "FULL"}
 """Values of `durability`, and SQLite's setting `synchronous` for each: `process` hands a commit to the operating
@@ -248,13 +247,9 @@ class SqliteStore(EventStore):
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"a backup must be a new file; {target} exists already")
-        with _as_store_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with self._reading() as connection, closing(sqlite3.connect(temporary)) as copy:
-                connection.execute("ROLLBACK")  # `backup` starts a transaction itself
-                connection.backup(copy)
-                # Without a write-ahead log, so that the copy is a single file.
-                copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+        with _as_store_errors(f"{self._path} could not be copied to {target}"), self._reading() as connection:
+            connection.execute("ROLLBACK")  # `backup` starts a transaction itself
+            write_copy(connection, target)
 
     def maintain(self) -> None:
         """See `EventStore.maintain`.

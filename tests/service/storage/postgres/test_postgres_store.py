@@ -127,7 +127,7 @@ def test_concurrent_starts_create_the_tables_once(postgres: PostgresServer) -> N
 def test_another_version_is_refused(address: str, store: PostgresStore) -> None:
     assert store.check() == []
     with psycopg.connect(address) as connection:
-        connection.execute("UPDATE glbandits_schema SET version = 99")
+        connection.execute("UPDATE glbandits_store SET version = 99")
     with pytest.raises(StoreError, match="version 99 of the tables"):
         PostgresStore(address)
 

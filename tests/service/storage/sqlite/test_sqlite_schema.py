@@ -8,7 +8,6 @@ import pytest
 
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.storage.sqlite_store import SqliteStore
-from tests.service.storage.sqlite.sqlite_helpers import make
 
 
 def test_files_of_other_programs_are_refused(tmp_path: Path) -> None:
@@ -33,11 +32,3 @@ def test_a_refused_file_leaves_no_connection_open(tmp_path: Path, opened: list[s
     (connection,) = opened
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")
-
-
-def test_another_version_is_refused(tmp_path: Path) -> None:
-    make(tmp_path / "events.db").close()
-    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the tables"):
-        SqliteStore(tmp_path / "events.db")

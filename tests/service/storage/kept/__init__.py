@@ -1,0 +1,1 @@
+"""Stores that earlier versions have written, which must open for ever."""
