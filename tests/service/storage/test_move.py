@@ -35,6 +35,7 @@ def source_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     store.append_blocking([replace(reward("r", slot="0"), cascade=True)])
     store.append_blocking([reward("e", value=1 / 3, key="k"), reward("f", slot="\u0416"), activation("g"), reward("?")])
     store.append_blocking([decision("u", unit="x"), decision("v", unit="x"), metric("v", "ms"), metric("e", "ms")])
+    store.seal_metrics("shop", {"ms": 1})
     Keys(store, microseconds).create("shop")
     with closing(store):
         yield store

@@ -8,7 +8,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -109,6 +109,8 @@ class EventClassifier:
         sealed: for each loop the sequence number of its last sealed decision. Its learner has closed the decisions up
             to this one, see `EventStore.seal`.
         last: the sequence number of the last event in the log.
+        sealed_metrics: for each loop and metric the first decision of the last unit that is counted, see
+            `EventStore.seal_metrics`.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class EventClassifier:
         units: dict[UnitName, UnitStart],
         sealed: dict[str, int],
         last: int,
+        sealed_metrics: Mapping[tuple[str, str], int],
     ) -> None:
         self.before = self.last = last
         """The sequence number of the last event in the log, before these events (`before`) and with them (`last`)."""
@@ -128,7 +131,7 @@ class EventClassifier:
         self.counts: dict[tuple[str, Kind, EventStatus], int] = {}
         self._known = known
         self._units = units
-        self._sealed = sealed
+        self._sealed, self._sealed_metrics = sealed, sealed_metrics
         self._slots: dict[tuple[str, str], list[KnownDecision]] | None = None
         """The decisions of each event. Built when it is first needed, because few batches need it."""
 
@@ -248,7 +251,8 @@ class EventClassifier:
 
     def _is_late(self, event: Reward | Activation, decision: KnownDecision) -> bool:
         if isinstance(event, Reward) and event.metric:
-            return event.timestamp > decision.unit.since + event.window
+            sealed = self._sealed_metrics.get((event.loop, event.metric), 0)
+            return event.timestamp > decision.unit.since + event.window or decision.unit.first <= sealed
         return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
 
 

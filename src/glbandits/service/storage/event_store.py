@@ -4,7 +4,7 @@ Every store must pass the tests in tests/service/storage/event_store/.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
@@ -78,7 +78,8 @@ class EventStore(DocumentStore):
 
         A unit begins with its first decision, and stays known if that is deleted. A decision without a unit is one of
         its own, with all slots of its event. A number of a metric is late if its timestamp is after its window, which
-        begins with the unit. A second number of the same metric, key and decision is a duplicate.
+        begins with the unit, or if the unit is sealed for the metric. A second number of the same metric, key and
+        decision is a duplicate.
         """
 
     @abstractmethod
@@ -115,6 +116,24 @@ class EventStore(DocumentStore):
                 *(loop_name, sealable[-1]),
             )
         return sealable[-1]
+
+    def seal_metrics(self, loop_name: str, through: Mapping[str, int]) -> None:
+        """Seal units for metrics by name, up to these sequence numbers of first decisions: later numbers are late.
+
+        A learner seals first and then counts the units, for the reason that `seal` explains.
+        """
+        if not through:
+            return
+        with self._changing("metric_seals") as connection:
+            self._check_learner(connection)
+            for metric, sequence in through.items():
+                self._execute(
+                    connection,
+                    "INSERT INTO metric_seals VALUES (%s, %s, %s) ON CONFLICT (loop_name, metric) DO UPDATE SET"
+                    " sealed_through = excluded.sealed_through"
+                    " WHERE metric_seals.sealed_through < excluded.sealed_through",
+                    *(loop_name, metric, sequence),
+                )
 
     def _sealable(
         self, connection: Any, loop_name: str, after: int, now: int, limit: int, made_before: int, logged_through: int

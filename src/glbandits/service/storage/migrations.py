@@ -29,7 +29,16 @@ class Migration(NamedTuple):
     """Statements for both databases, after the tables were created."""
 
 
-MIGRATIONS: dict[int, Migration] = {}
+MIGRATIONS = {
+    2: Migration(
+        "a number of a metric is late once its unit is counted",
+        {
+            "metric_seals": "loop_name TEXT NOT NULL, metric TEXT NOT NULL, sealed_through INTEGER NOT NULL,"
+            " PRIMARY KEY (loop_name, metric)"
+        },
+        (),
+    )
+}
 """The step to each version after the first one."""
 DEVELOPMENT = (
     "{} was written by a development version of glbandits, before the first release. Use the version that wrote it, or "

@@ -28,6 +28,7 @@ LOG = {
 """The large tables with their primary keys, which are their first columns. A repeated move continues them."""
 OTHERS = {
     "loops": ("loop_name",),
+    "metric_seals": ("loop_name", "metric"),
     "event_counts": ("loop_name", "kind", "status"),
     "documents": ("loop_name", "kind", "version"),
     "models": ("loop_name", "sequence"),

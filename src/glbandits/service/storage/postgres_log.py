@@ -28,6 +28,7 @@ encode_json = msgspec.json.Encoder().encode
 LOCK = f"{SELECT_LAST_SEQUENCE} FOR UPDATE"
 """Every transaction that appends takes this lock first, so events become visible in the order of sequence."""
 FIND_SEALS = "SELECT loop_name, sealed_through FROM loops WHERE loop_name = ANY(%s)"
+FIND_METRIC_SEALS = "SELECT loop_name, metric, sealed_through FROM metric_seals WHERE loop_name = ANY(%s)"
 FIND_DECISIONS = """
     SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.unit, d.unit_since,
         d.reward_min, d.reward_max,
@@ -120,6 +121,8 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     activated = {(event.loop, event.event_id) for event in events if isinstance(event, Activation)}
     lock = connection.execute(LOCK)
     seals = connection.execute(FIND_SEALS, (loop_names,))
+    has_metrics = any(isinstance(event, Reward) and event.metric for event in events)
+    metric_seals = connection.execute(FIND_METRIC_SEALS, (loop_names,)) if has_metrics else None
     decisions = connection.execute(FIND_DECISIONS, (_records(NAME_COLUMNS, names),))
     found = connection.execute(FIND_UNITS, (_records(UNIT_COLUMNS[:2], units),)) if units else None
     keys = connection.execute(FIND_KEYS, (_records(KEY_COLUMNS, keyed),)) if keyed else None
@@ -136,7 +139,10 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
         known[loop_name, event_id, slot].keys[metric, key] = PriorEvent(sequence, bool(late))
     for loop_name, event_id, slot, sequence, late in activations.fetchall() if activations else ():
         known[loop_name, event_id, slot].activation = PriorEvent(sequence, bool(late))
-    classifier = EventClassifier(known, starts, dict(seals.fetchall()), last)
+    sealed_metrics = {
+        (loop_name, metric): through for loop_name, metric, through in (metric_seals.fetchall() if metric_seals else ())
+    }
+    classifier = EventClassifier(known, starts, dict(seals.fetchall()), last, sealed_metrics)
     return Batch(classifier, classifier.classify(events))
 
 

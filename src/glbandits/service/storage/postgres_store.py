@@ -35,6 +35,7 @@ OUTCOME_SECONDS = 8.0
 LEARNER = "SELECT FROM coordination FOR UPDATE"
 LOCKS = {
     "loops": (postgres_log.LOCK, LEARNER),  # waits for batches that have read the old seal and are not committed
+    "metric_seals": (postgres_log.LOCK, LEARNER),
     "models": (LEARNER,),
     "coordination": (LEARNER,),
     "decisions": (postgres_log.LOCK,),

@@ -47,6 +47,11 @@ TABLES = {
         count INTEGER NOT NULL,
         PRIMARY KEY (loop_name, kind, status)""",
     "loops": "loop_name TEXT NOT NULL, sealed_through INTEGER NOT NULL, PRIMARY KEY (loop_name)",
+    "metric_seals": """
+        loop_name TEXT NOT NULL,
+        metric TEXT NOT NULL,
+        sealed_through INTEGER NOT NULL,
+        PRIMARY KEY (loop_name, metric)""",
     "documents": """
         loop_name TEXT NOT NULL,
         kind TEXT NOT NULL,

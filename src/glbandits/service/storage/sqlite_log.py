@@ -61,6 +61,11 @@ FIND_KEYS = """
     FROM json_each(?) AS wanted CROSS JOIN rewards AS r
     ON (r.metric <> '' OR r.key <> '') AND r.decision = json_extract(wanted.value, '$[0]')
     AND r.metric = json_extract(wanted.value, '$[1]') AND r.key = json_extract(wanted.value, '$[2]')"""
+FIND_METRIC_SEALS = """
+    SELECT json_group_array(json_array(s.loop_name, s.metric, s.sealed_through))
+    FROM json_each(?) AS names CROSS JOIN json_each(names.value) AS wanted
+    CROSS JOIN metric_seals AS s ON s.loop_name = names.key AND s.metric = wanted.value"""
+"""Selects seals of metrics. The parameter is a JSON object of metrics by loop."""
 MAX_ROWS = 64
 """Rows of one INSERT statement, at most. Each number of rows is another entry in the cache of compiled statements."""
 LARGE_BODY = 8 * 1024
@@ -148,7 +153,7 @@ def _classifier(
 ) -> EventClassifier:
     """Return a classifier with the logged decisions that the events name."""
     if not events:
-        return EventClassifier({}, units, {}, connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0])
+        return EventClassifier({}, units, {}, connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0], {})
     last, seals, decisions = connection.execute(FIND_DECISIONS, {"names": _names(events)}).fetchone()
     known = {
         (loop_name, event_id, slot): KnownDecision(
@@ -163,9 +168,18 @@ def _classifier(
             decisions
         )
     }
-    classifier = EventClassifier(known, units, decode_json(seals), last)
+    classifier = EventClassifier(known, units, decode_json(seals), last, _metric_seals(connection, events))
     _add_keys(connection, events, classifier)
     return classifier
+
+
+def _metric_seals(connection: sqlite3.Connection, events: Sequence[Event]) -> dict[tuple[str, str], int]:
+    """Return the seals of the metrics that the events name."""
+    wanted = [(event.loop, event.metric) for event in events if isinstance(event, Reward) and event.metric]
+    if not wanted:
+        return {}
+    rows = decode_json(connection.execute(FIND_METRIC_SEALS, (_by_loop(wanted),)).fetchone()[0])
+    return {(loop_name, metric): sealed_through for loop_name, metric, sealed_through in rows}
 
 
 def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], classifier: EventClassifier) -> None:

@@ -12,15 +12,16 @@ from msgspec.structs import replace
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
-from glbandits.service.domain.events import Group, Mode
+from glbandits.service.domain.events import EventStatus, Group, Mode
 from glbandits.service.domain.groups.experiment import REWARD, Control, GuardrailAction, MetricSettings, UnitCombination
 from glbandits.service.domain.groups.metric_comparison import MAX_POINTS
+from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.runtime.loops import unit_counter
 from glbandits.service.runtime.loops.guardrails import GUARDRAILS, GuardrailState, LoopGuardrails
-from glbandits.service.runtime.loops.unit_counter import GRACE
+from glbandits.service.runtime.loops.unit_counter import GRACE, read_units
 from glbandits.service.runtime.service import REWARD_TIMEOUT
 from glbandits.service.storage.sqlite_store import SqliteStore
-from tests.service.helpers import decision, metric
+from tests.service.helpers import decision, metric, statuses
 from tests.service.runtime.loops.guarded_loops import LEARNED, LOOP, RETURNED, REWARDS, SHARE, WINDOW, GuardedLoop
 
 UNITS = 400
@@ -78,6 +79,22 @@ def test_a_unit_counts_once_when_its_window_has_closed(guarded: GuardedLoop) -> 
     assert guarded.units_counted() == 80
     difference = guarded.guardrails.state.metrics["returned"].difference()
     assert (difference.units, difference.treatment.mean, difference.control.units) == (64, 19 / 51, 13)
+
+
+def test_a_number_that_is_written_after_its_unit_counted_is_late(guarded: GuardedLoop) -> None:
+    stalled = [  # their numbers come in time, and wait for a store that stalls
+        metric(made.event_id, "returned", 1.0, made.timestamp + 1, loop=LOOP, window=round(WINDOW * SECOND))
+        for made in guarded.write([None] * 64)
+    ]
+    guarded.wait()
+    guarded.look()
+    counted = guarded.guardrails.state.metrics["returned"]
+    assert set(statuses(guarded.store, *stalled)) == {EventStatus.LATE}
+    recounted = replace(counted, numbers=(), open_block=(), points=(), after=0)
+    units = read_units(guarded.store, guarded.store.units_after(LOOP, 0, 100)).values()
+    outcomes = ((unit.start, unit.outcome("returned", counted.settings)) for unit in units)
+    assert recounted.with_units("returned", outcomes, guarded.clock.now) == counted
+    assert counted.difference().units == 64
 
 
 def test_a_unit_that_comes_back_counts_once(guarded: GuardedLoop) -> None:

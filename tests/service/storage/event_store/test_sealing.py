@@ -1,10 +1,14 @@
 """The contract of `EventStore.seal` and `EventStore.settled`."""
 
 from collections.abc import Callable
+from contextlib import closing
 
+import pytest
+
+from glbandits.service.domain.errors import LeaseLost
 from glbandits.service.domain.events import EventStatus
 from glbandits.service.storage.event_store import EventStore
-from tests.service.helpers import WAIT, activation, decision, reward, statuses
+from tests.service.helpers import WAIT, activation, decision, metric, reward, statuses
 
 
 def test_the_reward_window_includes_its_end(store: EventStore) -> None:
@@ -116,3 +120,26 @@ def test_decisions_are_sealed_by_sequence_number(store: EventStore) -> None:
     assert store.seal("shop", 2, 5, 10, logged_through=9) == 4
     assert store.append_blocking([decision("e")])[0].sequence > 4
     assert statuses(store, reward("d"), reward("e")) == [EventStatus.LATE, EventStatus.ACCEPTED]
+
+
+def test_a_number_of_a_sealed_unit_is_late(store: EventStore, opened: Callable[[], EventStore]) -> None:
+    store.append_blocking([decision("a", unit="u"), decision("b", unit="v"), decision("again", unit="u")])
+    assert statuses(store, metric("a", "margin")) == [EventStatus.ACCEPTED]
+    store.seal_metrics("shop", {"margin": 1, "clicks": 2})
+    store.seal_metrics("shop", {"clicks": 1})  # a seal stays
+    with closing(opened()) as other:
+        assert statuses(other, metric("again", "margin"), metric("b", "margin"), metric("b", "visits")) == [
+            EventStatus.LATE,
+            EventStatus.ACCEPTED,
+            EventStatus.ACCEPTED,
+        ]
+        assert statuses(other, metric("b", "clicks"), metric("a", "clicks")) == [EventStatus.LATE] * 2
+
+
+def test_only_the_learner_seals_units(store: EventStore, opened: Callable[[], EventStore]) -> None:
+    assert store.lease.keep()
+    with closing(opened()) as other:
+        term, beat = other.read_lease()
+        assert other.change_lease((term, beat), (term + 1, beat))
+    with pytest.raises(LeaseLost):
+        store.seal_metrics("shop", {"margin": 1})

@@ -1,10 +1,11 @@
 """Counting units for the comparison of treatment with control, in the order of their first decisions.
 
 A unit counts when its window has closed, and only in whole blocks, so the result does not depend on when one looks.
+Before it counts it is sealed: a number of it that is written later is late, so that a recount of the log is equal.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
+from itertools import chain, takewhile
 from threading import Event
 from typing import NamedTuple
 
@@ -62,8 +63,8 @@ class UnitCounter:
         self._note_time(metrics.values(), last)
         behind = list(metrics)
         while behind and not self._stop.is_set():
-            units: dict[int, UnitLog] = {}  # metrics with the same window share them
-            pages = {name: self._page(name, metrics[name], units, now, last, learned_through) for name in behind}
+            ready = {name: self._ready(metrics[name], now, last) for name in behind}
+            pages = self._pages(ready, metrics, learned_through)
             for name, page in pages.items():
                 settings = metrics[name].settings
                 outcomes = ((unit.start, unit.outcome(name, settings)) for unit in page)
@@ -84,16 +85,8 @@ class UnitCounter:
         for window, watermarks in self._watermarks.items():
             watermarks.update(last, after[window], window + GRACE)
 
-    def _page(
-        self,
-        name: str,
-        metric: MetricComparison,
-        units: dict[int, UnitLog],
-        now: int,
-        last: int,
-        learned_through: int,
-    ) -> list[UnitLog]:
-        """Return the next units of a metric that can be counted, at most `PAGE`."""
+    def _ready(self, metric: MetricComparison, now: int, last: int) -> list[UnitStart]:
+        """Return the next units of a metric whose windows have closed, at most `PAGE`."""
         wait = metric.settings.seconds + GRACE
         closed_before = now - round(wait * SECOND)
         logged = self._watermarks[metric.settings.seconds].logged_for(wait)
@@ -106,12 +99,22 @@ class UnitCounter:
             return []
         starts = self._store.units_after(self._loop_name, scan.through, PAGE)
         self._scans[metric.after] = Scan(max(last, scan.through), None) if not starts else Scan(scan.through, starts[0])
-        ready = list(takewhile(is_ready, starts))
-        units.update(read_units(self._store, [start for start in ready if start.first not in units]))
-        page = [units[start.first] for start in ready]
-        if name == REWARD:
-            page = list(takewhile(lambda unit: unit.last_decision(metric.settings) <= learned_through, page))
-        return page
+        return list(takewhile(is_ready, starts))
+
+    def _pages(
+        self, ready: dict[str, list[UnitStart]], metrics: dict[str, MetricComparison], learned_through: int
+    ) -> dict[str, list[UnitLog]]:
+        """Seal units for their metrics, read them, and return those that can be counted by metric."""
+        sealed = {name: starts[-1].first for name, starts in ready.items() if starts and name != REWARD}
+        self._store.seal_metrics(self._loop_name, sealed)  # first, so that a number that comes now is late
+        starts = dict.fromkeys(chain.from_iterable(ready.values()))  # metrics with the same window share them
+        units = read_units(self._store, list(starts))
+        pages = {name: [units[start.first] for start in own] for name, own in ready.items()}
+        if REWARD in pages:
+            settings = metrics[REWARD].settings
+            learned = takewhile(lambda unit: unit.last_decision(settings) <= learned_through, pages[REWARD])
+            pages[REWARD] = list(learned)
+        return pages
 
 
 def read_units(store: EventStore, starts: Sequence[UnitStart]) -> dict[int, UnitLog]:
