@@ -116,7 +116,7 @@ def report(chosen: NDArray[np.int64], limit: float) -> None:
 
 def audit(folder: Path) -> None:
     """Export the log, and print what single models would have had, with 95 % intervals."""
-    subprocess.run([*GLB, "export", folder / "log", "--store", folder / "glb.db", "--loop", LOOP], check=True)
+    subprocess.run([*GLB, "store", "export", folder / "log", "--store", folder / "glb.db", "--loop", LOOP], check=True)
     for what in ("reward", "metric:cost"):
         log = read_export(folder / "log", payoffs=False, reward=what)
         for name in log.names:  # without models that were never offered

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from glbandits import __version__
-from glbandits.cli.app import COMMANDS
+from glbandits.cli.app import COMMANDS, GROUPS
 from tests.cli.in_process import glb
 
 
@@ -17,15 +17,18 @@ def test_version_is_printed(tmp_path: Path) -> None:
 
 
 def test_help_lists_all_commands_on_whole_lines(tmp_path: Path) -> None:
-    run = glb("--help", folder=tmp_path, environment={"COLUMNS": "80"})
-    assert run.returncode == 0
-    for name, entry in COMMANDS.items():
-        assert any(line.split() == [name, *entry.summary.split()] for line in run.stdout.splitlines())
+    for group in ("", *GROUPS):
+        run = glb(*group.split(), "--help", folder=tmp_path, environment={"COLUMNS": "80"})
+        assert run.returncode == 0
+        for words, summary in [*GROUPS.items(), *((words, entry.summary) for words, entry in COMMANDS.items())]:
+            parent, _, name = words.rpartition(" ")
+            shown = any(line.split() == [name, *summary.split()] for line in run.stdout.splitlines())
+            assert shown == (parent == group), (group, words)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command_is_plain_text(name: str, tmp_path: Path) -> None:
-    run = glb(name, "--help", folder=tmp_path)
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_of_a_command_is_plain_text(words: str, tmp_path: Path) -> None:
+    run = glb(*words.split(), "--help", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert not set(run.stdout) & set("…─│")
     assert "<bool>" not in run.stdout
@@ -35,9 +38,9 @@ def test_help_of_a_command_is_plain_text(name: str, tmp_path: Path) -> None:
     ("words", "completions"),
     [
         ("glb ev", ["evaluate"]),
-        ("glb s", ["serve", "simulate", "slates"]),
+        ("glb s", ["serve", "simulate", "slates", "store"]),
         ("glb simulate --se", ["--seeds"]),
-        ("glb keys r", ["revoke"]),
+        ("glb store keys r", ["revoke"]),
     ],
 )
 def test_bash_completes_commands_and_options(words: str, completions: list[str], tmp_path: Path) -> None:

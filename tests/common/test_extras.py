@@ -156,10 +156,10 @@ def test_command_without_its_dependency_names_the_extra(module: str, message: st
         ("serve", "uvicorn", "uvicorn", "serve"),
         ("serve", "prometheus_client", "prometheus-client", "serve"),
         ("demo", "httpx2", "httpx2", "serve"),
-        ("keys", "msgspec", "msgspec", "serve"),
-        ("backup", "msgspec", "msgspec", "serve"),
-        ("export", "msgspec", "msgspec", "serve"),
-        ("replay", "msgspec", "msgspec", "serve"),
+        ("store keys list", "msgspec", "msgspec", "serve"),
+        ("store backup", "msgspec", "msgspec", "serve"),
+        ("store export", "msgspec", "msgspec", "serve"),
+        ("store verify", "msgspec", "msgspec", "serve"),
         ("simulate", "joblib", "joblib", "lab"),
         ("paper", "altair", "altair", "lab"),
         ("train", "polars", "polars", "lab"),
@@ -168,7 +168,7 @@ def test_command_without_its_dependency_names_the_extra(module: str, message: st
 def test_command_does_not_start_without_its_extra(
     command: str, module: str, project: str, extra: str, tmp_path: Path
 ) -> None:
-    code = f"import sys\nsys.modules[{module!r}] = None\nsys.argv = ['glb', {command!r}]\n"
+    code = f"import sys\nsys.modules[{module!r}] = None\nsys.argv = ['glb', *{command.split()!r}]\n"
     code += "from glbandits.cli.main import main\nmain()"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
@@ -189,7 +189,7 @@ SERVE_ONLY = ["httptools", "httpx2", "prometheus_client", "starlette", "uvicorn"
     ("words", "missing"),
     [
         (("policies",), LAB_ONLY),
-        (("export", "found", "--store", "events.sqlite"), LAB_ONLY),
+        (("store", "export", "found", "--store", "events.sqlite"), LAB_ONLY),
         (("policies",), SERVE_ONLY),
         (("compile", "uniform", "--link", "identity"), SERVE_ONLY),
     ],

@@ -130,5 +130,5 @@ def test_the_tools_accept_the_files(tmp_path: Path, command: tuple[str, ...]) ->
 def test_commands_in_the_container_use_its_store(tmp_path: Path) -> None:
     store = {"GLB_SERVE_STORE": str(tmp_path / "glb.db")}
     SqliteStore(tmp_path / "glb.db").close()
-    assert glb("keys", "create", "shop", folder=tmp_path, environment=store).returncode == 0
-    assert "shop" in glb("keys", "list", folder=tmp_path, environment=store).stdout
+    assert glb("store", "keys", "create", "shop", folder=tmp_path, environment=store).returncode == 0
+    assert "shop" in glb("store", "keys", "list", folder=tmp_path, environment=store).stdout

@@ -106,7 +106,7 @@ def test_a_later_start_says_how_to_create_a_key(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
     monkeypatch.setattr(http_server, "run_server", lambda _settings, _socket, announce: announce())
     first, later = (glb("serve", "--port", "0", "--store", "a.db", folder=tmp_path).stdout for _ in range(2))
-    line = "`glb keys create NAME --store a.db`"
+    line = "`glb store keys create NAME --store a.db`"
     assert "\nKey: " in first
     assert line not in first
     assert "\nKey: " not in later
@@ -151,7 +151,7 @@ def test_a_backup_has_all_acknowledged_events(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         body = {"eventId": "before", "actions": ACTIONS}
         assert server.ask("POST", "/personalizer/v1.0/rank", body).status == 201
-        run = glb("backup", "copy.db", "--store", "store.db", folder=tmp_path)
+        run = glb("store", "backup", "copy.db", "--store", "store.db", folder=tmp_path)
         assert (run.returncode, run.stderr) == (0, "")
         assert run.stdout.endswith("bytes, no defects\n")
     (tmp_path / "other").mkdir()
@@ -163,10 +163,10 @@ def test_a_backup_has_all_acknowledged_events(tmp_path: Path) -> None:
 def test_a_backup_does_not_overwrite(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "store.db").close()
     (tmp_path / "copy.db").write_text("precious")
-    run = glb("backup", "copy.db", "--store", "store.db", folder=tmp_path)
+    run = glb("store", "backup", "copy.db", "--store", "store.db", folder=tmp_path)
     assert run.returncode == 2
     assert (tmp_path / "copy.db").read_text() == "precious"
-    assert glb("backup", "new.db", "--store", "none.db", folder=tmp_path).returncode == 2
+    assert glb("store", "backup", "new.db", "--store", "none.db", folder=tmp_path).returncode == 2
 
 
 def test_the_password_of_a_database_is_not_printed(tmp_path: Path) -> None:

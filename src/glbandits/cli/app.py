@@ -21,34 +21,44 @@ class Entry(NamedTuple):
     """The extra that installs what the command needs."""
     summary: str
     """One sentence for the list of commands."""
-    module: str = ""
-    """The module in `cli.commands` with the function or application NAME_command; by default NAME."""
+    module: str
+    """The module in `cli.commands` with the function NAME_command, where NAME is the last word of the command."""
 
 
 COMMANDS = {
-    "backup": Entry("serve", "Copy the store of a service, and check the copy."),
     "compare": Entry("lab", "Compare policies on your own problems, from TOML files.", "experiments"),
-    "compile": Entry("lab", "Compile policies into the cache on disk."),
-    "decide": Entry("lab", "Decide for the rows of a table by a saved model."),
-    "demo": Entry("serve", "Run a server and a simulated shop, and show how it learns."),
-    "describe": Entry("lab", "Show what a log contains, and whether it can be evaluated."),
-    "evaluate": Entry("lab", "Estimate the mean reward of policies from a log."),
-    "export": Entry("serve", "Write the log of a service to Parquet files."),
-    "keys": Entry("serve", "Create, list and revoke the API keys of a service."),
-    "models": Entry("serve", "List and replace the models of a service."),
-    "move": Entry("serve", "Move the store of a service to another database."),
+    "compile": Entry("lab", "Compile policies into the cache on disk.", "compile"),
+    "decide": Entry("lab", "Decide for the rows of a table by a saved model.", "decide"),
+    "demo": Entry("serve", "Run a server and a simulated shop, and show how it learns.", "demo"),
+    "describe": Entry("lab", "Show what a log contains, and whether it can be evaluated.", "describe"),
+    "evaluate": Entry("lab", "Estimate the mean reward of policies from a log.", "evaluate"),
     "paper": Entry("lab", "Reproduce the figures, tables and claims of the SGD-TS paper.", "experiments"),
-    "policies": Entry("lab", "List all policies with their settings and defaults."),
-    "power": Entry("lab", "Tell how many units a guardrail needs to find a change."),
-    "relearn": Entry("serve", "Learn the log of a loop again, and replace its model."),
-    "replay": Entry("serve", "Repeat every decision of a service's log, and compare."),
-    "route": Entry("lab", "Audit the log of a router for language models."),
-    "serve": Entry("serve", "Run the Rank/Reward service."),
-    "simulate": Entry("lab", "Play policies on a simulated problem, and plot their regret."),
-    "slates": Entry("lab", "Estimate the reward of slates under other policies, from a log."),
-    "train": Entry("lab", "Train a model on a log, and save it."),
-    "tune": Entry("lab", "Choose the settings of a policy from a log."),
+    "policies": Entry("lab", "List all policies with their settings and defaults.", "policies"),
+    "power": Entry("lab", "Tell how many units a guardrail needs to find a change.", "power"),
+    "route audit": Entry("lab", "Estimate quality and cost of other routers from the log of one.", "route"),
+    "serve": Entry("serve", "Run the Rank/Reward service.", "serve"),
+    "simulate": Entry("lab", "Play policies on a simulated problem, and plot their regret.", "simulate"),
+    "slates": Entry("lab", "Estimate the reward of slates under other policies, from a log.", "slates"),
+    "store backup": Entry("serve", "Copy the store, and check the copy.", "store.backup"),
+    "store export": Entry("serve", "Write the log to Parquet files.", "store.export"),
+    "store keys create": Entry("serve", "Create a key and print it.", "store.keys"),
+    "store keys list": Entry("serve", "List the keys that are not revoked.", "store.keys"),
+    "store keys revoke": Entry("serve", "Revoke a key.", "store.keys"),
+    "store models list": Entry("serve", "List the saved models.", "store.models"),
+    "store models use": Entry("serve", "Replace the model of a loop by an older one.", "store.models"),
+    "store move": Entry("serve", "Move the store to another database.", "store.move"),
+    "store relearn": Entry("serve", "Learn the log of a loop again, and replace its model.", "store.relearn"),
+    "store verify": Entry("serve", "Repeat every decision of the log, and compare.", "store.verify"),
+    "train": Entry("lab", "Train a model on a log, and save it.", "train"),
+    "tune": Entry("lab", "Choose the settings of a policy from a log.", "tune"),
 }
+GROUPS = {
+    "route": "Audit the log of a router for language models.",
+    "store": "Look after the store of a service: its log, keys and models.",
+    "store keys": "Create, list and revoke the API keys of a service.",
+    "store models": "List and replace the models of a service.",
+}
+"""Summaries of the groups of commands. A group comes before the groups in it."""
 OPTIONS = {
     "costs": ("--payoffs",),
     "columns": ("--arm", "--reward", "--propensity", "--context", "--estimate-propensities"),
@@ -67,8 +77,10 @@ class LazyCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that is used."""
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, _load(str(name)), rest
+        name, command, rest = super().resolve_command(ctx, args)
+        _, *groups = ctx.command_path.split()  # without glb
+        words = " ".join([*groups, str(name)])
+        return name, load(words) if words in COMMANDS else command, rest
 
 
 class NamedOptions(TyperCommand):
@@ -88,28 +100,36 @@ class NamedOptions(TyperCommand):
             raise
 
 
-app = typer.Typer(
-    cls=LazyCommands,
-    help="Generalized linear bandits: compare policies, evaluate them from logs, and serve decisions.",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # plain help: readable in a pipe, and brackets are no markup
-    pretty_exceptions_enable=False,
-)
-for _name, _entry in COMMANDS.items():
-    app.command(_name, help=_entry.summary)(lambda: None)
+def load(words: str) -> Any:
+    """Import a command of the table, and return it."""
+    entry, name = COMMANDS[words], words.rpartition(" ")[2]
+    with needed_for(f"glb {words}", entry.extra, outermost=True):
+        function = getattr(import_module(f"glbandits.cli.commands.{entry.module}"), f"{name}_command")
+    application = typer.Typer(add_completion=False, rich_markup_mode=None)
+    application.command(name, cls=NamedOptions)(function)
+    return typer.main.get_command(application)
 
 
-def _load(name: str) -> Any:
-    entry = COMMANDS[name]
-    with needed_for(f"glb {name}", entry.extra, outermost=True):
-        loaded = getattr(import_module(f"glbandits.cli.commands.{entry.module or name}"), f"{name}_command")
-    if not isinstance(loaded, typer.Typer):
-        application = typer.Typer(add_completion=False, rich_markup_mode=None)
-        application.command(name, cls=NamedOptions)(loaded)
-        loaded = application
-    command = typer.main.get_command(loaded)
-    command.name = name
-    return command
+def _group(summary: str, **settings: Any) -> typer.Typer:
+    return typer.Typer(
+        cls=LazyCommands,
+        help=summary,
+        no_args_is_help=True,
+        rich_markup_mode=None,  # plain help: readable in a pipe, and brackets are no markup
+        pretty_exceptions_enable=False,
+        **settings,
+    )
+
+
+app = _group("Generalized linear bandits: compare policies, evaluate them from logs, and serve decisions.")
+_groups = {"": app}
+for _words, _summary in GROUPS.items():
+    _parent, _, _name = _words.rpartition(" ")
+    _groups[_words] = _group(_summary, add_completion=False)
+    _groups[_parent].add_typer(_groups[_words], name=_name)
+for _words, _entry in COMMANDS.items():
+    _parent, _, _name = _words.rpartition(" ")
+    _groups[_parent].command(_name, help=_entry.summary)(lambda: None)
 
 
 def _print_version(is_given: bool) -> None:

@@ -20,6 +20,10 @@ StoreOption: TypeAlias = Annotated[
     str,
     typer.Option(envvar="GLB_SERVE_STORE", help="The SQLite file or postgresql:// address of the service's store."),
 ]
+LoopOption: TypeAlias = Annotated[str, typer.Option(help="The loop, in the store of a service.")]
+LoopsOption: TypeAlias = Annotated[
+    list[str], typer.Option(help="The loop, in the store of a service. Repeat for more. Default: all loops.")
+]
 LINK_NAMES = "identity, logistic, probit or log"
 
 

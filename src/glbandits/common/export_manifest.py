@@ -69,5 +69,6 @@ def read_manifest(folder: Path) -> Manifest:
         return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"{folder} has no complete export of `glb export` ({type(error).__name__}: {error}). Export the log again"
+            f"{folder} has no complete export of `glb store export` ({type(error).__name__}: {error}). "
+            "Export the log again"
         ) from None

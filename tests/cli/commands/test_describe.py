@@ -78,7 +78,7 @@ def test_export_and_store_of_a_service_are_described(tmp_path: Path) -> None:
     loop, event_store = small_loop(tmp_path, clock := Clock(), width=8)
     play_rounds(loop, event_store, clock, 200)
     event_store.close()
-    glb("export", "log", "--store", "events.sqlite", folder=tmp_path)
+    glb("store", "export", "log", "--store", "events.sqlite", folder=tmp_path)
     for source in ("log", "events.sqlite"):
         run = glb("describe", source, folder=tmp_path)
         assert run.returncode == 0, run.stderr

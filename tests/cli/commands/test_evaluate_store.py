@@ -50,7 +50,7 @@ def test_control_group_is_compared_as_the_service_does(tmp_path: Path) -> None:
     loop.learn()
     (live,) = loop.guardrails.report(loop.configuration).metrics
     store.close()
-    assert glb("export", "log", "--store", "events.sqlite", folder=tmp_path).returncode == 0
+    assert glb("store", "export", "log", "--store", "events.sqlite", folder=tmp_path).returncode == 0
     for source in ("events.sqlite", "log"):
         run = glb("evaluate", source, "--out", f"{source}-out", "--estimator", "snips", folder=tmp_path)
         assert run.returncode == 0, run.stderr

@@ -34,7 +34,7 @@ def log_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if number % 20 == 19:
                 site.learn()
         site.learn()
-    assert glb("export", "log", "--store", "events.db", folder=folder).returncode == 0
+    assert glb("store", "export", "log", "--store", "events.db", folder=folder).returncode == 0
     return folder
 
 

@@ -211,7 +211,7 @@ def test_commands_of_the_guide_run(tmp_path: Path) -> None:
     shutil.copy(names["folder"] / "offers.csv", tmp_path)
     names["temporary"].cleanup()
     commands = re.findall(r"^glb (.*)$", "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)), re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["train", "serve", "export", "evaluate", "train", "evaluate"]
+    assert [command.split()[0] for command in commands] == ["train", "serve", "store", "evaluate", "train", "evaluate"]
     for command in commands:
         if command.startswith("serve"):
             write_store(tmp_path, Bandit.load(tmp_path / "served.safetensors"))
@@ -246,7 +246,7 @@ def test_export_without_fields_needs_no_map_but_its_own(folder: Path, tmp_path: 
 
 
 def test_fields_can_be_left_out(folder: Path, tmp_path: Path) -> None:
-    run = glb("export", str(tmp_path / "log"), "--store", "events.sqlite", "--without-fields", folder=folder)
+    run = glb("store", "export", str(tmp_path / "log"), "--store", "events.sqlite", "--without-fields", folder=folder)
     assert run.returncode == 0, run.stderr
     with_fields, without = (pl.read_parquet(path / "log/*.parquet") for path in (folder, tmp_path))
     assert [without[name].null_count() for name in FIELDS] == [ROWS, ROWS]
@@ -383,5 +383,5 @@ def test_missing_file_of_an_export_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", '{"loop": "default", "rows": 2, "files": [{"name": 5}]}'])
 def test_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(InvalidInput, match="has no complete export of `glb export`"):
+    with pytest.raises(InvalidInput, match="has no complete export of `glb store export`"):
         read_export(tmp_path)

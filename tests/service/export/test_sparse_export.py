@@ -64,7 +64,7 @@ def test_command_evaluates_a_sparse_loop(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE, exploration=1.0)
     play_rounds(loop, store, clock, 200)
     store.close()
-    run = glb("export", "log", "--store", "events.sqlite", folder=tmp_path)
+    run = glb("store", "export", "log", "--store", "events.sqlite", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip().endswith("Evaluate the export with: glb evaluate log")
     for log in ("log", "events.sqlite"):

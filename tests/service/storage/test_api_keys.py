@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from glbandits.cli.commands.keys import keys_command
+from glbandits.cli.app import app
 from glbandits.common.errors import InvalidInput, UnknownName
 from glbandits.service.http.server import first_key
 from glbandits.service.server_settings import Settings
@@ -96,7 +96,7 @@ def test_a_store_gets_a_first_key_only_once(tmp_path: Path, caplog: pytest.LogCa
     with closing(SqliteStore(settings.store)) as store:
         Keys(store, lambda: 7).revoke(first.key.id)
     assert first_key(settings) is None
-    assert "All keys are revoked, so every request is refused. Create one with `glb keys create`." in caplog.text
+    assert "All keys are revoked, so every request is refused. Create one with `glb store keys create`." in caplog.text
     with closing(SqliteStore(settings.store)) as store:
         assert Keys(store, lambda: 7).live() == []
 
@@ -112,7 +112,7 @@ def test_concurrent_starts_create_one_first_key(new_address: Callable[[], str]) 
 
 
 def run(*words: str) -> str:
-    result = CliRunner().invoke(keys_command, words, catch_exceptions=False)
+    result = CliRunner().invoke(app, ["store", "keys", *words], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 

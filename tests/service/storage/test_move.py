@@ -133,9 +133,9 @@ def test_the_command_moves_a_file_to_postgres(source: EventStore, postgres: Post
     source.close()
     address = postgres.new_address()
     for _ in range(2):
-        run = glb("move", "--from", "events.sqlite", "--to", address, folder=tmp_path)
+        run = glb("store", "move", address, "--store", "events.sqlite", folder=tmp_path)
         assert run.returncode == 0, run.stderr
         assert "decisions: 42 rows" in run.stdout
-    replays = [glb("replay", store, folder=tmp_path) for store in ("events.sqlite", address)]
+    replays = [glb("store", "verify", "--store", store, folder=tmp_path) for store in ("events.sqlite", address)]
     assert replays[0].returncode == replays[1].returncode
     assert replays[0].stdout == replays[1].stdout

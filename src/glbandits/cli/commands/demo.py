@@ -262,7 +262,7 @@ def _summarize(console: Console, shop: Shop, store: Path | None) -> None:
         "  glb serve --reward-window 5s   # your own server; it prints a curl command",
         "  glb demo --keep                # this server, until you press Ctrl-C",
         "  glb demo --harm                # customers return their favourites, and a guardrail stops the loop",
-        *([] if store is None else [f"  glb replay {store} --verify   # repeat every decision from the log"]),
+        *([] if store is None else [f"  glb store verify --store {store}   # repeat every decision from the log"]),
         "  docs/service.md, docs/personalizer.md, docs/dashboard.md",
     ]
     for line in lines:

@@ -1,4 +1,4 @@
-"""`glb route`: audit the log of a router for language models."""
+"""`glb route audit`: audit the log of a router for language models."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.app import NamedOptions
 from glbandits.cli.audit_page import audit_table, notes_of, sentences_of, write_audit
 from glbandits.cli.common_options import LevelOption, command_line, prepare_out_folder
 from glbandits.cli.printed_table import print_table
@@ -16,20 +15,7 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.routing.audit import audit
 from glbandits.routing.audit_log import read_routes
 
-route_command = typer.Typer(
-    help="Audit the log of a router for language models.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
 
-
-@route_command.callback()
-def _group() -> None:
-    """Keep `audit` a command of its own: a group of one command would take its place."""
-
-
-@route_command.command("audit", cls=NamedOptions)
 def audit_command(
     log: Annotated[
         Path,

@@ -75,7 +75,7 @@ def print_start(
     typer.echo(f"Serving at {address}")
     if key is not None:
         typer.echo(f"Key: {key.text}")
-        typer.echo("This key has all scopes and is not shown again. Create others with `glb keys create`.")
+        typer.echo("This key has all scopes and is not shown again. Create others with `glb store keys create`.")
     for line in lines:
         typer.echo(line)
     typer.echo("Try:")

@@ -62,7 +62,7 @@ def open_log(
     | .parquet, a folder or a pattern of such files | parquet | `read_parquet` |
     | .csv, .csv.gz, a folder or a pattern of such files | csv | `read_csv` |
     | a folder with item_context.csv | open-bandit | `read_open_bandit` |
-    | a folder that `glb export` wrote | export | `read_export` |
+    | a folder that `glb store export` wrote | export | `read_export` |
     | .dsjson; .json, .jsonl, .ndjson in dsjson format | dsjson | `read_dsjson` |
     | other .json, .jsonl, .ndjson with one object per line | json-lines | `read_json_lines` |
 

@@ -1,4 +1,4 @@
-"""Read the Parquet files that `glb export` writes: decisions of the service, with the names of their arms.
+"""Read the Parquet files that `glb store export` writes: decisions of the service, with the names of their arms.
 
 An export has the features that the present model of the loop uses. It also has the fields of each request as JSON, so
 that another feature map can encode them.
@@ -82,7 +82,7 @@ def read_export(
     payoffs: bool = True,
     reward: str = REWARD,
 ) -> "ServiceExport":
-    """Read the log that `glb export` wrote to a folder. The log may be larger than memory.
+    """Read the log that `glb store export` wrote to a folder. The log may be larger than memory.
 
     Events whose action was not drawn are left out, and a warning says how many: those of the control group, in
     fallback, and repeats of sticky units.

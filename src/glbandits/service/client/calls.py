@@ -114,8 +114,8 @@ class Destination:
             raise InvalidInput(f"address must be like http://127.0.0.1:8711; got {address!r}")
         if not isinstance(key, str) or not PRINTABLE.fullmatch(key):  # the message must not contain the key
             raise InvalidInput(
-                "key must be text of printable ASCII characters without spaces or line breaks, as `glb keys create` "
-                "prints it. If it was read from a file, pass key.strip()"
+                "key must be text of printable ASCII characters without spaces or line breaks, as "
+                "`glb store keys create` prints it. If it was read from a file, pass key.strip()"
             )
         self._address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
         self._prefix = f"{self._address}{url.path.rstrip('/')}/loops/{quote(loop, safe='')}/v1"

@@ -40,7 +40,8 @@ class PublishedModel(NamedTuple):
     """Whether the loop is better than its baseline, from the decisions that the model has learned."""
     relearn_after: int | None = 0
     """The model has learned the decisions of the log after this sequence number, and nothing else. None if the log does
-    not have all that it has learned: decisions were deleted, or the model comes from a file or `glb models use`."""
+    not have all that it has learned: decisions were deleted, or the model comes from a file or from
+    `glb store models use`."""
 
     @classmethod
     def of_snapshot(cls, snapshot: "Snapshot", bandit: Bandit, encoder: RequestEncoder) -> "PublishedModel":

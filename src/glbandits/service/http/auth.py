@@ -99,7 +99,8 @@ class Authenticator:
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
             message = f"the key must have the scope {scope}; {key.name!r} has {allowed}"
-            raise HttpError(403, "Forbidden", f"{message}. Create one with `glb keys create NAME --scope {scope}`")
+            how = f"Create one with `glb store keys create NAME --scope {scope}`"
+            raise HttpError(403, "Forbidden", f"{message}. {how}")
         return key
 
     def _key_of(self, request: Request) -> Key:
@@ -120,9 +121,8 @@ class Authenticator:
             if key is None:
                 address = request.client.host if request.client else ""
                 _check_rate(self._unknown_keys, address, "this address sends too many unknown keys")
-                raise HttpError(
-                    401, "Unauthorized", "the key is unknown or revoked; create one with `glb keys create`", CHALLENGE
-                )
+                message = "the key is unknown or revoked; create one with `glb store keys create`"
+                raise HttpError(401, "Unauthorized", message, CHALLENGE)
             seen[digest] = key
         return key
 

@@ -220,7 +220,7 @@ def first_key(settings: Settings) -> NewKey | None:
         keys = Keys(store, microseconds)
         first = keys.create_first(FIRST_KEY)
         if not keys.live():
-            log.warning("All keys are revoked, so every request is refused. Create one with `glb keys create`.")
+            log.warning("All keys are revoked, so every request is refused. Create one with `glb store keys create`.")
         return first
 
 

@@ -79,7 +79,7 @@ def no_key_line(store: str) -> str:
     address = "ADDRESS" if "://" in store else shlex.quote(store)
     return (
         "No key is created or shown, because this store already had one. Create another with "
-        f"`glb keys create NAME --store {address}`."
+        f"`glb store keys create NAME --store {address}`."
     )
 
 

@@ -23,8 +23,8 @@ SCOPES = {
 }
 """Scopes of a key and what they allow. No scope includes another."""
 SERVICE, KEYS, UNFINISHED_MOVE = "", "keys", "unfinished move"
-"""Loop name and kinds of documents that are for all loops, so the loop name is empty. While `glb move` fills a store,
-the store has the last one."""
+"""Loop name and kinds of documents that are for all loops, so the loop name is empty. While `glb store move` fills a
+store, the store has the last one."""
 KEYS_EVERY = 0.1
 """Seconds between two looks of a server for new and revoked keys."""
 MAX_LIVE_KEYS = 2
@@ -72,7 +72,9 @@ class Keys:
 
     def __init__(self, store: EventStore, clock: Callable[[], int]) -> None:
         if store.latest_document(SERVICE, UNFINISHED_MOVE) is not None:
-            raise StoreError("the move to this store is not complete. Repeat `glb move`, or use the store it came from")
+            raise StoreError(
+                "the move to this store is not complete. Repeat `glb store move`, or use the store it came from"
+            )
         self._store, self._clock = store, clock
         self._version, self._live = 0, list[Key]()
 

@@ -282,7 +282,7 @@ def test_a_wrong_key_is_refused_and_a_right_one_is_stored(browser: Any, server: 
     enter(browser, "wrong")
     assert (
         seen(browser, "return document.getElementById('key-problem').textContent")
-        == "the key is unknown or revoked; create one with `glb keys create`"
+        == "the key is unknown or revoked; create one with `glb store keys create`"
     )
     enter(browser, server.key)
     seen(browser, READY)

@@ -32,11 +32,11 @@ def statuses(server: Running, path: str, key: str | None = None) -> set[int]:
 
 
 def test_all_processes_know_a_key_when_the_command_ends(server: Running, address: str, tmp_path: Path) -> None:
-    key = glb("keys", "create", "new", "--store", address, folder=tmp_path).stdout.strip()
+    key = glb("store", "keys", "create", "new", "--store", address, folder=tmp_path).stdout.strip()
     assert statuses(server, "/v1/statistics", key) == {200}
-    listed = glb("keys", "list", "--store", address, folder=tmp_path).stdout
+    listed = glb("store", "keys", "list", "--store", address, folder=tmp_path).stdout
     key_id = next(line.split()[0] for line in listed.splitlines() if " new " in line)
-    assert glb("keys", "revoke", key_id, "--store", address, folder=tmp_path).returncode == 0
+    assert glb("store", "keys", "revoke", key_id, "--store", address, folder=tmp_path).returncode == 0
     assert statuses(server, "/v1/statistics", key) <= {401, 429}  # many unknown keys are limited
 
 

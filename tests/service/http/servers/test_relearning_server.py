@@ -78,7 +78,7 @@ def test_probabilities_never_become_uniform(tmp_path: Path, new_address: Callabl
     assert "Loop default learns its log again" in errors
     assert "Loop default has learned its log again" in errors
     assert "Traceback" not in errors
-    run = glb("replay", address, "--verify", folder=tmp_path)
+    run = glb("store", "verify", "--store", address, folder=tmp_path)
     assert run.returncode == 0, run.stdout
     assert "no difference" in run.stdout
 
@@ -89,11 +89,11 @@ def test_relearn_command_works_beside_a_server(tmp_path: Path, new_address: Call
         assert server.ask("PATCH", "/v1/configuration", {"width": 2, "modelUpdate": 0.2}).status == 200
         learn(server, 2)
         before = epoch(server)
-        run = glb("relearn", address, folder=tmp_path)
+        run = glb("store", "relearn", "--store", address, folder=tmp_path)
         assert run.returncode == 0, run.stderr
         assert "Learned the log up to decision" in run.stdout
         assert eventually(lambda: epoch(server) == before + 1)
         assert probability(server) > 0.8
         server.signal()
         assert server.wait() == 0
-    assert glb("replay", address, folder=tmp_path).returncode == 0
+    assert glb("store", "verify", "--store", address, folder=tmp_path).returncode == 0

@@ -88,13 +88,12 @@ def test_other_errors_are_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert loop.published.set_aside == 0
 
 
-@pytest.mark.parametrize("option", ["--verify", "--summary"])
-def test_replay_shows_decisions_that_are_set_aside(tmp_path: Path, option: str) -> None:
+def test_verify_command_counts_decisions_that_are_set_aside(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), aggregation=Aggregation.SUM)
     reward_twice(loop, store, clock, 1e50)
     clock.wait(11)
     loop.learn()
     store.close()
-    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), option])
+    result = CliRunner().invoke(app, ["store", "verify", "--store", str(tmp_path / "events.sqlite")])
     assert result.exit_code == 0
     assert "1 decisions were set aside" in result.output

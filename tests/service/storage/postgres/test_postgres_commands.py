@@ -29,13 +29,13 @@ def address_fixture(postgres: PostgresServer) -> str:
 
 
 def test_replay_repeats_the_decisions(address: str, tmp_path: Path) -> None:
-    run = glb("replay", address, "--verify", folder=tmp_path)
+    run = glb("store", "verify", "--store", address, folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "60 decisions repeated with 4 models, 60 learned again: no difference" in run.stdout
 
 
 def test_a_log_is_exported_and_evaluated(address: str, tmp_path: Path) -> None:
-    run = glb("export", "log", "--store", address, folder=tmp_path)
+    run = glb("store", "export", "log", "--store", address, folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "log: 60 decisions in 1 file; 0 left out" in run.stdout
     run = glb("evaluate", address, "--policy", "uniform", "--estimator", "ips", folder=tmp_path)
@@ -44,15 +44,15 @@ def test_a_log_is_exported_and_evaluated(address: str, tmp_path: Path) -> None:
 
 
 def test_keys_are_created_listed_and_revoked(address: str, tmp_path: Path) -> None:
-    assert glb("keys", "create", "shop", "--store", address, folder=tmp_path).returncode == 0
-    listed = glb("keys", "list", "--store", address, folder=tmp_path).stdout
+    assert glb("store", "keys", "create", "shop", "--store", address, folder=tmp_path).returncode == 0
+    listed = glb("store", "keys", "list", "--store", address, folder=tmp_path).stdout
     (row,) = (line for line in listed.splitlines() if "shop" in line)
     key = row.strip("│ ").split()[0]
-    assert glb("keys", "revoke", key, "--store", address, folder=tmp_path).returncode == 0
-    assert "shop" not in glb("keys", "list", "--store", address, folder=tmp_path).stdout
+    assert glb("store", "keys", "revoke", key, "--store", address, folder=tmp_path).returncode == 0
+    assert "shop" not in glb("store", "keys", "list", "--store", address, folder=tmp_path).stdout
 
 
 def test_backup_names_pg_dump(address: str, tmp_path: Path) -> None:
-    run = glb("backup", "copy", "--store", address, folder=tmp_path)
+    run = glb("store", "backup", "copy", "--store", address, folder=tmp_path)
     assert run.returncode != 0
     assert "use pg_dump" in run.stderr

@@ -1,17 +1,18 @@
-"""`glb replay`: repeat every decision of a service's log, and compare the results with the log."""
+"""`glb store verify`: repeat every decision of a service's log, and compare the results with the log."""
 
 from contextlib import closing
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from glbandits.cli.commands.store.models import named_loops
+from glbandits.cli.common_options import LoopsOption, StoreOption
 from glbandits.cli.progress import work_bar
-from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import EventStatus
 from glbandits.service.domain.model_snapshots import loadable_snapshot
-from glbandits.service.runtime.loops.loop_documents import IDENTITY
 from glbandits.service.runtime.replay.replay_verification import VerificationResult, verify
+from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_existing_store
 
@@ -19,27 +20,19 @@ NOTHING_REPEATED = 3
 """The exit code if no decision of a loop's log could be repeated."""
 
 
-def replay_command(
-    store: Annotated[str, typer.Argument(help="The SQLite file or postgresql:// address of a service's store.")],
-    loop: Annotated[
-        list[str] | None, typer.Option(help="The loop to replay. Repeat for more. By default all loops of the store.")
-    ] = None,
-    is_verified: Annotated[
-        bool, typer.Option("--verify/--summary", help="Repeat all decisions, or only print a summary.")
-    ] = True,
+def verify_command(
+    store: StoreOption = DEFAULTS["store"],
+    loop: LoopsOption = [],  # noqa: B006
 ) -> None:
     """Learn every model of a log again, repeat every decision, and compare the results with the log.
 
     The exit code is 1 if anything differs, and 3 if there is nothing to repeat.
     """
     with closing(open_existing_store(store)) as opened:
-        known = {name: name for name in opened.names_with(IDENTITY)}
-        if not known:
+        names = named_loops(opened, loop)
+        if not names:
             raise InvalidInput(f"{store} has no loop. Name the store that `glb serve --store` uses")
-        names = [lookup("loop", name, known) for name in loop or known]
-        results = [_replay(opened, name, is_verified, Console()) for name in names]
-    if not is_verified:
-        return
+        results = [_verify(opened, name, Console()) for name in names]
     if not all(result.sound for result in results):
         raise typer.Exit(1)
     empty = [name for name, result in zip(names, results, strict=True) if not result.decisions]
@@ -49,7 +42,7 @@ def replay_command(
         raise typer.Exit(NOTHING_REPEATED)
 
 
-def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -> VerificationResult:
+def _verify(store: EventStore, loop: str, console: Console) -> VerificationResult:
     """Print a summary, and the result of the verification. Return that result."""
     summary = store.summary(loop)
     counts = ", ".join(f"{status.replace('_', ' ')} {count}" for status, count in sorted(summary.rewards.items()))
@@ -61,8 +54,6 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
         console.print(
             f"{snapshot.set_aside} decisions were set aside: their rewards or features cannot be learned", markup=False
         )
-    if not is_verified:
-        return VerificationResult()
     with work_bar(console) as bar:
         verified = verify(store, loop, lambda done: bar("repeating decisions", done, total))
     line = f"{verified.decisions} decisions repeated with {verified.models} models, {verified.learned} learned again"

@@ -1,49 +1,40 @@
-"""`glb models`: list the saved models of a service, and replace the model of a loop.
+"""`glb store models`: list the saved models of a service, and replace the model of a loop.
 
-Each replacement starts a new epoch, which running servers adopt at their next update, so `glb replay` stays exact.
+Each replacement starts a new epoch, which running servers adopt at their next update, so `glb store verify`
+stays exact.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import StoreOption
+from glbandits.cli.common_options import LoopOption, LoopsOption, StoreOption
 from glbandits.cli.printed_table import print_table
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, ModelFileError, lookup
 from glbandits.service.domain.model_snapshots import decode_snapshot, load_snapshot
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_documents import BASE
+from glbandits.service.runtime.loops.loop_documents import BASE, IDENTITY
 from glbandits.service.runtime.service import DEFAULT_LOOP, microseconds
 from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.document_store import MAX_SEQUENCE, SavedModel
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.open_store import open_existing_store
 
-models_command = typer.Typer(
-    help="List and replace the models of a service.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-LoopOption: TypeAlias = Annotated[str, typer.Option(help="The name of the loop.")]
 
-
-@models_command.command("list")
-def list_models(
+def list_command(
     store: StoreOption = DEFAULTS["store"],
-    loop: Annotated[str | None, typer.Option(help="The loop whose models are listed; all loops by default.")] = None,
+    loop: LoopsOption = [],  # noqa: B006
 ) -> None:
     """List the saved models, the newest first, and the model with which the present epoch started."""
     columns = ("loop", "number", "epoch", "saved", "bytes", "can be loaded")
     rows: list[tuple[str, ...]] = []
     with closing(open_existing_store(store)) as opened:
-        known = opened.names_with(BASE)
-        for name in known if loop is None else [lookup("loop", loop, dict(zip(known, known, strict=True)))]:
+        for name in named_loops(opened, loop):
             for saved in _saved_models(opened, name):
                 rows.append((name, str(saved.sequence), *_described(saved.timestamp, saved.body)))
             base = opened.latest_document(name, BASE)
@@ -72,12 +63,17 @@ def _described(timestamp: int, body: bytes) -> tuple[str, str, str, str]:
     return epoch, saved_at, f"{len(body):,}", state
 
 
+def named_loops(store: EventStore, names: Sequence[str]) -> list[str]:
+    """Return the loops of these names; without names, all loops of the store. Raises UnknownName for others."""
+    known = {name: name for name in store.names_with(IDENTITY)}
+    return [lookup("loop", name, known) for name in names or known]
+
+
 @contextmanager
 def opened_loop(address: str, name: str) -> Iterator[tuple[EventStore, Loop]]:
     """Open a store and one of its loops. Raises UnknownName if the store does not have the loop."""
     with closing(open_existing_store(address)) as store:
-        known = store.names_with(BASE)
-        lookup("loop", name, dict(zip(known, known, strict=True)))  # a Loop would create it
+        named_loops(store, [name])  # a Loop would create it
         yield store, Loop(name, store, microseconds)
 
 
@@ -87,21 +83,20 @@ def print_epoch(loop: Loop) -> None:
     typer.echo(f"Loop {loop.name}: epoch {epoch} starts with this model. Running servers adopt it within {update}.")
 
 
-@models_command.command("use")
-def use(
-    number: Annotated[int, typer.Argument(help="The number of the model, as `glb models list` shows it.")],
+def use_command(
+    number: Annotated[int, typer.Argument(help="The number of the model, as `glb store models list` shows it.")],
     store: StoreOption = DEFAULTS["store"],
     loop: LoopOption = DEFAULT_LOOP,
 ) -> None:
     """Replace the model of a loop by an older saved model. A server may run meanwhile.
 
     Decisions between the older and the present model are not learned again: they would give the present model again.
-    `glb relearn` learns them.
+    `glb store relearn` learns them.
     """
     with opened_loop(store, loop) as (opened, found):
         saved = opened.model_at_most(loop, number)
         if saved is None or saved.sequence != number:
-            raise InvalidInput(f"loop {loop} has no saved model {number}. `glb models list` shows the numbers")
+            raise InvalidInput(f"loop {loop} has no saved model {number}. `glb store models list` shows the numbers")
         found.import_model(decode_snapshot(saved.body).bandit)
         last = found.published.learned_through
         if last > number:

@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_exported_log_is_evaluated(store: Path) -> None:
-    run = glb("export", "log", "--store", store.name, folder=store.parent)
+    run = glb("store", "export", "log", "--store", store.name, folder=store.parent)
     assert run.returncode == 0, run.stderr
     assert "log: 200 decisions in 1 file; 0 left out, 0 still open\nEvaluate" in run.stdout
     table = pl.read_parquet(store.parent / "log/*.parquet")
@@ -43,7 +43,7 @@ def test_export_says_how_many_decisions_are_open(tmp_path: Path) -> None:
     loop, event_store = small_loop(tmp_path, clock, width=8, reward_wait=3600.0)
     event_store.append_blocking([ask(loop, f"open {index}", "noon") for index in range(3)])
     event_store.close()
-    run = glb("export", "log", "--store", "events.sqlite", folder=tmp_path)
+    run = glb("store", "export", "log", "--store", "events.sqlite", folder=tmp_path)
     assert "log: 0 decisions in 0 files; 0 left out, 3 still open\nOpen decisions wait for their rewards." in run.stdout
 
 
@@ -75,7 +75,7 @@ def test_export_of_a_store_is_removed_with_its_log(
 
 
 def test_missing_store_is_not_created(tmp_path: Path) -> None:
-    run = glb("export", "log", "--store", "none.sqlite", folder=tmp_path)
+    run = glb("store", "export", "log", "--store", "none.sqlite", folder=tmp_path)
     assert run.returncode != 0
     assert "there is no store none.sqlite" in run.stderr
     assert not list(tmp_path.iterdir())
@@ -97,7 +97,9 @@ def test_mode_option_selects_decisions(tmp_path: Path) -> None:
     ]:
         folder = tmp_path / f"log-{len(modes)}"
         options = [text for mode in modes for text in ("--mode", mode)]
-        result = CliRunner().invoke(app, ["export", str(folder), "--store", str(tmp_path / "events.sqlite"), *options])
+        result = CliRunner().invoke(
+            app, ["store", "export", str(folder), "--store", str(tmp_path / "events.sqlite"), *options]
+        )
         assert result.exit_code == 0, result.output
         assert f"{len(expected)} decisions in 1 file; {6 - len(expected)} left out" in result.output
         table = pl.read_parquet(folder / "*.parquet")

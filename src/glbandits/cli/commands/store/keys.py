@@ -1,4 +1,7 @@
-"""`glb keys`: create, list and revoke the API keys of a service. Running servers know a change when a command ends."""
+"""`glb store keys`: create, list and revoke the API keys of a service.
+
+Running servers know a change when a command ends.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -17,14 +20,6 @@ from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.api_keys import KEYS_EVERY, SCOPES, Keys
 from glbandits.service.storage.open_store import open_existing_store, open_store
 
-keys_command = typer.Typer(
-    help="Create, list and revoke the API keys of a service.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-
-
 KNOWN_AFTER = 2 * KEYS_EVERY
 """Seconds until all running servers know a new or revoked key."""
 
@@ -35,8 +30,7 @@ def _keys(address: str) -> Iterator[Keys]:
         yield Keys(store, microseconds)
 
 
-@keys_command.command("create")
-def create(
+def create_command(
     name: Annotated[str, typer.Argument(help="The owner of the key. A name can have several keys, for rotation.")],
     scope: Annotated[list[str], typer.Option(help=f"One of {', '.join(SCOPES)}. Repeat for more.")] = [  # noqa: B006
         "rank",
@@ -54,8 +48,7 @@ def create(
     sleep(KNOWN_AFTER)
 
 
-@keys_command.command("list")
-def list_keys(store: StoreOption = DEFAULTS["store"]) -> None:
+def list_command(store: StoreOption = DEFAULTS["store"]) -> None:
     """List the keys that are not revoked. The store has only their hashes."""
     columns, rows = ("id", "name", "scopes", "created"), []
     with _keys(store) as keys:
@@ -65,9 +58,8 @@ def list_keys(store: StoreOption = DEFAULTS["store"]) -> None:
     print_table(Console(), DataTable(columns, rows, columns))
 
 
-@keys_command.command("revoke")
-def revoke(
-    key: Annotated[str, typer.Argument(help="The id of the key, as `glb keys list` shows it.")],
+def revoke_command(
+    key: Annotated[str, typer.Argument(help="The id of the key, as `glb store keys list` shows it.")],
     store: StoreOption = DEFAULTS["store"],
 ) -> None:
     """Revoke a key."""

@@ -1,4 +1,4 @@
-"""`glb export`: write the log of a service to Parquet files, which `glb evaluate` reads."""
+"""`glb store export`: write the log of a service to Parquet files, which `glb evaluate` reads."""
 
 from contextlib import closing
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glbandits.cli.common_options import StoreOption
+from glbandits.cli.common_options import LoopOption, StoreOption
 from glbandits.service.domain.events import Mode
 from glbandits.service.export.loop_export import LEARNED, check_loop, export_loop
 from glbandits.service.runtime.service import DEFAULT_LOOP
@@ -17,7 +17,7 @@ from glbandits.service.storage.open_store import open_existing_store
 def export_command(
     folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     store: StoreOption = DEFAULTS["store"],
-    loop: Annotated[str, typer.Option(help="The loop whose decisions are exported.")] = DEFAULT_LOOP,
+    loop: LoopOption = DEFAULT_LOOP,
     mode: Annotated[list[Mode], typer.Option(help="The mode of the decisions. Repeat for several modes.")] = [  # noqa: B006
         *LEARNED
     ],

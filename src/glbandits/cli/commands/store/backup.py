@@ -1,4 +1,4 @@
-"""`glb backup`: copy the store of a service, also while the service runs."""
+"""`glb store backup`: copy the store of a service, also while the service runs."""
 
 from contextlib import closing
 from pathlib import Path

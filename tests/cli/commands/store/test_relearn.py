@@ -1,4 +1,4 @@
-"""`glb relearn`: the whole log, under the present settings."""
+"""`glb store relearn`: the whole log, under the present settings."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def world_fixture(tmp_path: Path) -> LOOP:
 
 
 def relearn(tmp_path: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, ["relearn", str(tmp_path / "events.sqlite"), *words])
+    return CliRunner().invoke(app, ["store", "relearn", "--store", str(tmp_path / "events.sqlite"), *words])
 
 
 def test_the_same_settings_give_the_same_model_in_a_new_epoch(tmp_path: Path, world: LOOP) -> None:

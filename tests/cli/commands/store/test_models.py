@@ -1,4 +1,4 @@
-"""`glb models`: list and use."""
+"""`glb store models`: list and use."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def world_fixture(tmp_path: Path) -> LOOP:
 
 
 def glb(tmp_path: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, ["models", *words, "--store", str(tmp_path / "events.sqlite")])
+    return CliRunner().invoke(app, ["store", "models", *words, "--store", str(tmp_path / "events.sqlite")])
 
 
 def saved_numbers(store: SqliteStore) -> list[int]:

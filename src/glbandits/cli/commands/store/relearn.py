@@ -1,17 +1,19 @@
-"""`glb relearn`: learn the log of a loop again."""
+"""`glb store relearn`: learn the log of a loop again."""
 
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from glbandits.cli.commands.models import LoopOption, opened_loop, print_epoch
+from glbandits.cli.commands.store.models import opened_loop, print_epoch
+from glbandits.cli.common_options import LoopOption, StoreOption
 from glbandits.cli.progress import work_bar
 from glbandits.service.runtime.service import DEFAULT_LOOP
+from glbandits.service.server_settings import DEFAULTS
 
 
 def relearn_command(
-    store: Annotated[str, typer.Argument(help="The SQLite file or postgresql:// address of a service's store.")],
+    store: StoreOption = DEFAULTS["store"],
     loop: LoopOption = DEFAULT_LOOP,
     reset_model: Annotated[
         bool,
