@@ -169,7 +169,7 @@ def test_invalid_engines_and_jobs_are_rejected() -> None:
     log = in_memory()
     with pytest.raises(UnknownName, match="unknown engine 'rai'; did you mean 'ray'"):
         compare_policies(log, candidates(log), ComparisonSettings(), engine="rai")
-    with pytest.raises(InvalidInput, match="jobs must be a number of processes, or -1"):
+    with pytest.raises(InvalidInput, match="jobs must be a number of parallel workers, or -1"):
         tuned(log, 0)
 
 

@@ -1,10 +1,11 @@
-"""Call a function with many arguments: in this process, in workers, or on Ray."""
+"""Call a function with many arguments: in this process, in threads, in worker processes, or on Ray."""
 
 import os
 import signal
 import socket
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sized
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from glbandits.common.errors import InvalidInput, check_int, lookup
@@ -24,9 +25,16 @@ class _FinishedCall(NamedTuple):
 
 
 def run_parallel(
-    function: Callable[[Argument], Result], arguments: Sequence[Argument], *, jobs: int = -1, engine: str = "local"
+    function: Callable[[Argument], Result],
+    arguments: Iterable[Argument],
+    *,
+    jobs: int = -1,
+    engine: str = "local",
+    threads: bool = False,
 ) -> Iterator[tuple[int, Result]]:
     """Yield the index of each argument and its result, in the order in which calls finish.
+
+    An iterator of arguments is advanced when a worker will soon be free, and in another thread.
 
     With one local job the function is called in this process. Otherwise the function and the arguments are pickled.
     Large arrays inside the function (a `partial` or a bound method) are sent to the workers once: through memory-mapped
@@ -37,12 +45,18 @@ def run_parallel(
     Args:
         function: called once for each argument.
         arguments: one for each call.
-        jobs: number of worker processes, -1 for one per core. A Ray cluster uses all of its cores.
+        jobs: number of workers, -1 for one per core. A Ray cluster uses all of its cores.
         engine: "local", or "ray" for the cluster at RAY_ADDRESS, or else a new one on this machine.
+        threads: whether local workers are threads, for a function that releases the GIL. `joblib.parallel_config`
+            then chooses another backend.
     """
     check_engine(engine, jobs)
     if is_one_process(jobs, engine):
-        yield from ((index, function(argument)) for index, argument in enumerate(arguments))
+        yield from (_indexed(function, *pair) for pair in enumerate(arguments))
+        return
+    if threads and engine == "local":
+        calls = (delayed(_indexed)(function, *pair) for pair in enumerate(arguments))
+        yield from Parallel(n_jobs=worker_count(jobs), prefer="threads", return_as="generator_unordered")(calls)
         return
     issued = set[str]()
     for index, result, worker_warnings in ENGINES[engine](function, arguments, jobs):
@@ -62,15 +76,19 @@ def check_engine(engine: str, jobs: int) -> None:
 
 
 def worker_count(jobs: int) -> int:
-    """Return the number of processes for `jobs`, which is -1 for one per core."""
+    """Return the number of workers for `jobs`, which is -1 for one per core."""
     if check_int("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput("jobs must be a number of processes, or -1 for one per core; got 0", field="jobs")
+        raise InvalidInput("jobs must be a number of parallel workers, or -1 for one per core; got 0", field="jobs")
     return int(cpu_count()) if jobs == -1 else jobs
 
 
-def is_one_process(jobs: int, engine: str) -> bool:
-    """Return whether all calls run in this process."""
-    return engine == "local" and worker_count(jobs) == 1
+def is_one_process(jobs: int, engine: str, calls: int | None = None) -> bool:
+    """Return whether all calls run in this process, one after another."""
+    return engine == "local" and (calls == 1 or worker_count(jobs) == 1)
+
+
+def _indexed(function: Callable[[Any], Any], index: int, argument: Any) -> tuple[int, Any]:
+    return index, function(argument)
 
 
 def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _FinishedCall:
@@ -88,9 +106,10 @@ def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _Finishe
     return _FinishedCall(index, result, list(user_warnings))
 
 
-def _local(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) -> Iterator[_FinishedCall]:
+def _local(function: Callable[[Any], Any], arguments: Iterable[Any], jobs: int) -> Iterator[_FinishedCall]:
     """Run the calls in processes on this machine; a single one in this process."""
-    processes = min(len(arguments), worker_count(jobs))
+    workers = worker_count(jobs)
+    processes = min(len(arguments), workers) if isinstance(arguments, Sized) else workers
     if processes <= 1:
         yield from (_call(function, *pair) for pair in enumerate(arguments))
         return
@@ -106,8 +125,8 @@ def _call_in_worker(function: Callable[[Any], Any], index: int, argument: Any) -
     return _call(function, index, argument)
 
 
-def _ray(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) -> Iterator[_FinishedCall]:
-    """Run the calls on the Ray cluster at RAY_ADDRESS, or else on a new local one."""
+def _ray(function: Callable[[Any], Any], arguments: Iterable[Any], jobs: int) -> Iterator[_FinishedCall]:
+    """Run the calls on the Ray cluster at RAY_ADDRESS, or else on a new local one. Submit two calls for each core."""
     ray = _import_ray()
     started_here = not ray.is_initialized()
     if started_here:
@@ -117,8 +136,12 @@ def _ray(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) ->
     try:
         remote: Any = ray.remote(num_cpus=1)(_call)
         shared = ray.put(function)
-        pending = [remote.remote(shared, *pair) for pair in enumerate(arguments)]
-        while pending:
+        waiting, pending = enumerate(arguments), list[Any]()
+        while True:
+            most = 2 * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+            pending += [remote.remote(shared, *pair) for pair in islice(waiting, max(most - len(pending), 0))]
+            if not pending:
+                return
             ready, pending = ray.wait(pending, num_returns=1)
             try:
                 yield from ray.get(ready)

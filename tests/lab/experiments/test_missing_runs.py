@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Policy, SgdTs, UnknownName
-from glbandits.lab import Synthetic, simulate
+from glbandits.lab import Synthetic, compare, simulate
 from glbandits.lab.experiments.missing_runs import make_tasks, run_missing
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec
+from tests.policies.example_agents import RidgeAgent
 
 PROBLEM = Synthetic(dim=3, arms=5)
 IDENTIFIED = IdentifiedProblem.of(PROBLEM, 120, 0)
@@ -47,7 +48,7 @@ def test_runs_equal_simulate_and_are_not_repeated(jobs: int, tmp_path: Path) -> 
 def test_invalid_engines_and_jobs_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="unknown engine 'rai'; did you mean 'ray'"):
         run_missing(SPECS, ResultStore(tmp_path), engine="rai")
-    with pytest.raises(InvalidInput, match="jobs must be a number of processes, or -1"):
+    with pytest.raises(InvalidInput, match="jobs must be a number of parallel workers, or -1"):
         run_missing(SPECS, ResultStore(tmp_path), jobs=0)
 
 
@@ -94,6 +95,8 @@ def test_ray_gives_the_same_results(tmp_path: Path) -> None:
         ray.init(address=cluster.address, log_to_driver=False)
         assert len(ray.nodes()) == 2
         run_missing(SPECS, ResultStore(tmp_path / "ray"), engine="ray")
+        simulated = simulate(POLICIES[0], PROBLEM, 120, 4, engine="ray")
+        compared = compare(["uniform", RidgeAgent], PROBLEM, 120, 3, engine="ray")
     finally:
         ray.shutdown()
         cluster.shutdown()
@@ -103,3 +106,8 @@ def test_ray_gives_the_same_results(tmp_path: Path) -> None:
     for spec in SPECS:
         np.testing.assert_array_equal(on_ray[spec].regret, local[spec].regret)
         np.testing.assert_array_equal(on_ray[spec].pulls, local[spec].pulls)
+    here = simulate(POLICIES[0], PROBLEM, 120, 4, jobs=1)
+    np.testing.assert_array_equal(simulated.regret, here.regret)
+    np.testing.assert_array_equal(simulated.choices, here.choices)
+    for label, result in compare(["uniform", RidgeAgent], PROBLEM, 120, 3, jobs=1).items():
+        np.testing.assert_array_equal(compared[label].regret, result.regret)

@@ -1,4 +1,8 @@
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +12,17 @@ import pytest
 
 from glbandits import InvalidInput, Policy, SgdTs, Uniform
 from glbandits.common.display.charts import save_chart
-from glbandits.lab import TABLE_FORMATS, Synthetic, compare, results_table, write_results
+from glbandits.lab import (
+    TABLE_FORMATS,
+    Noise,
+    ResultStore,
+    Rounds,
+    Synthetic,
+    compare,
+    results_table,
+    simulate,
+    write_results,
+)
 from glbandits.policies.agents import PolicyLike
 from tests.policies.example_agents import RidgeAgent, ScipyAgent
 
@@ -16,16 +30,56 @@ PROBLEM = Synthetic(dim=2, arms=4)
 POLICIES: dict[str, Policy] = {"ours": SgdTs(block_length=5), "any": Uniform()}
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A problem that writes down the seed of each run whose rounds it generates."""
+
+    seeds: list[int] = field(default_factory=list)
+    dim: int = PROBLEM.dim
+    noise: Noise = PROBLEM.noise
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        self.seeds.append(seed)
+        return PROBLEM.rounds(horizon, seed)
+
+
 def test_comparison_plays_all_policies_on_the_same_seeds() -> None:
-    reports: list[tuple[str, int]] = []
+    reports: list[tuple[str, float, float]] = []
     comparison = compare(POLICIES, PROBLEM, 50, iter([4, 9]), jobs=1, progress=lambda *report: reports.append(report))
     assert [result.seeds for result in comparison.values()] == [(4, 9), (4, 9)]
-    assert reports == [("ours", 0), ("ours", 50), ("ours", 50), ("any", 0), ("any", 50), ("any", 50)]
+    assert reports == [("playing", done, 200) for done in (0, 50, 100, 150, 200)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rounds_of_a_seed_are_generated_once_for_all_policies(jobs: int) -> None:
+    problem = Counted()
+    comparison = compare({**POLICIES, "mine": "sgd-ts:block_length=7"}, problem, 50, [4, 9], jobs=jobs)
+    assert sorted(problem.seeds) == [4, 4, 4, 9]  # the first two check that rounds repeat
+    for label, policy in POLICIES.items():
+        alone = simulate(policy, PROBLEM, 50, [4, 9], jobs=1)
+        np.testing.assert_array_equal(comparison[label].regret, alone.regret)
+
+
+def test_comparison_with_a_store_has_the_same_bits_and_plays_nothing_twice(tmp_path: Path) -> None:
+    policies: dict[str, PolicyLike] = {**POLICIES, "agent": RidgeAgent}
+    plain = compare(policies, PROBLEM, 300, [4, 9], jobs=1)
+    stored = compare(policies, PROBLEM, 300, [4, 9], jobs=1, store=ResultStore(tmp_path))
+    files = set(tmp_path.glob("*.parquet"))
+    again = compare(policies, PROBLEM, 300, [4, 9], jobs=1, store=ResultStore(tmp_path))
+    assert set(tmp_path.glob("*.parquet")) == files
+    more = compare(policies, PROBLEM, 300, [9, 5], jobs=1, store=ResultStore(tmp_path))
+    for label, result in plain.items():
+        for other in (stored, again):
+            np.testing.assert_array_equal(result.regret, other[label].regret)
+            np.testing.assert_array_equal(result.rounds, other[label].rounds)
+            assert (result.seeds, result.policy.name) == (other[label].seeds, other[label].policy.name)
+        np.testing.assert_array_equal(result.regret[1], more[label].regret[0])
+        np.testing.assert_array_equal(stored[label].seconds, again[label].seconds)
 
 
 def test_table_has_every_run_and_the_summary_its_settings(tmp_path: Path) -> None:
     comparison = compare(POLICIES, PROBLEM, 20, [4, 9])
-    table = results_table(comparison)
+    table = results_table(comparison).collect()
     assert table.height == 2 * 2 * 20
     run = table.filter((pl.col("policy") == "ours") & (pl.col("seed") == 9))
     np.testing.assert_array_equal(run["regret"], comparison["ours"].regret[1])
@@ -40,6 +94,44 @@ def test_table_has_every_run_and_the_summary_its_settings(tmp_path: Path) -> Non
     assert summary["policies"]["ours"]["regret"] == comparison["ours"].final_regret.mean()
     assert summary["policies"]["ours"]["difference"] == comparison.differences("any")["ours"]._asdict()
     assert "difference" not in summary["policies"]["any"]
+
+
+def test_part_of_a_table_can_be_read() -> None:
+    table = results_table(compare(POLICIES, PROBLEM, 20, [4, 9]))
+    whole = table.collect()
+    assert table.head(5).collect().equals(whole.head(5))
+    assert table.slice(25, 30).collect().equals(whole.slice(25, 30))
+    some = table.filter(pl.col("seed") == 9).select("regret", "policy")
+    assert some.collect().equals(whole.filter(pl.col("seed") == 9).select("regret", "policy"))
+    assert table.select(pl.len()).collect().item() == whole.height
+
+
+MANY_RUNS = """
+import resource
+import numpy as np
+from pathlib import Path
+from glbandits import Uniform
+from glbandits.lab import Simulation, SimulatedComparison, Synthetic, recorded_rounds, write_results
+
+rounds, seeds = recorded_rounds(1000, 200), tuple(range(10_000))
+comparison = SimulatedComparison()
+for policy in range(26):
+    regret = np.random.default_rng(policy).random((10_000, 200))
+    comparison[f"policy {policy}"] = Simulation(
+        Uniform(), Synthetic(), 1000, seeds, rounds, regret, None, np.ones(10_000)
+    )
+write_results(comparison, Path("out"))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.system
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other units")
+def test_table_of_many_runs_stays_within_1_gb(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", MANY_RUNS], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 1_000_000  # kB
+    table = pl.scan_parquet(tmp_path / "out/regret.parquet")
+    assert table.select(pl.len()).collect().item() == 26 * 10_000 * 200
 
 
 def test_comparison_of_one_seed_and_names_with_spaces(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_agents_are_compared_with_policies() -> None:
     }
     comparison = compare(makers, PROBLEM, 60, 3, jobs=1)
     assert list(comparison) == ["ridge", "mine", "lin-ucb"]
-    assert set(results_table(comparison)["policy"]) == set(makers)
+    assert set(results_table(comparison).collect()["policy"]) == set(makers)
     played = comparison_summary(comparison)["policies"]
     assert (played["ridge"]["settings"], played["mine"]["settings"]) == ({"noise": 0.2}, {})
     assert "RidgeAgent(noise=0.2)" in comparison._repr_html_()

@@ -116,7 +116,7 @@ def test_rewards_outside_the_range_of_the_link_are_an_error() -> None:
         ({"seeds": 2.5}, "seeds must be a whole number of at least 1; got 2.5"),
         ({"seeds": True}, "seeds must be a whole number"),
         ({"points": 0}, "points must be a whole number of at least 1"),
-        ({"jobs": 0}, "jobs must be a number of parallel runs, or -1"),
+        ({"jobs": 0}, "jobs must be a number of parallel workers, or -1"),
         ({"policy": 7}, "policy must be an instance"),
         ({"policy": Uniform}, "policy must be an instance"),
         ({"environment": None}, "environment must be an instance of an environment, such as Synthetic"),

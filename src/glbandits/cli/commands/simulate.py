@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import LINK_NAMES, prepare_out_folder
+from glbandits.cli.common_options import LINK_NAMES, EngineOption, JobsOption, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.display.charts import save_chart
@@ -49,7 +49,8 @@ def simulate_command(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("out/simulate"),
     file_format: Annotated[str, typer.Option("--format", help="Format of the results: parquet or csv.")] = "parquet",
-    jobs: Annotated[int, typer.Option(help="Number of parallel runs; -1 for one per core.")] = -1,
+    jobs: JobsOption = -1,
+    engine: EngineOption = "local",
 ) -> None:
     """Play policies on a simulated problem, by default the synthetic one of the paper, and plot their regret.
 
@@ -81,16 +82,8 @@ def simulate_command(
 
     console = Console()
     with work_bar(console) as bar:
-        rounds_played = 0
-
-        def report(label: str, just_played: int) -> None:
-            nonlocal rounds_played
-            rounds_played += just_played
-            bar(label, rounds_played, horizon * seeds * len(policies))
-
-        comparison = compare(
-            policies, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
-        )
+        numbers = range(first_seed, first_seed + seeds)
+        comparison = compare(policies, problem, horizon, numbers, jobs=jobs, engine=engine, progress=bar)
     print_table(console, _table(comparison, reference))
     prepare_out_folder(out)
     png, svg, pdf = save_chart(comparison.plot(title), out, "regret")

@@ -1,11 +1,12 @@
 """Run the specs that are not in the store yet: on the cores of this machine, or on Ray."""
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
 
-from glbandits.common.parallel import check_engine, run_parallel
+from glbandits.common.parallel import check_engine, run_parallel, worker_count
 from glbandits.compilation.entry_point import compile_all
 from glbandits.lab.experiments.progress import Progress, no_progress
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
@@ -18,6 +19,8 @@ POINTS = 200
 """Rounds at which a run's regret is recorded."""
 TASK_SECONDS = 1.0
 """Target duration of a task, a group of runs for one worker. A killed command loses its unfinished tasks."""
+WAIT_SECONDS = 0.2
+"""Pause before the store is read again, while all missing runs are claimed by other processes."""
 OVERHEAD = 0.001
 """CPU seconds of a run outside of its policy."""
 
@@ -43,21 +46,44 @@ def run_missing(
 ) -> None:
     """Run the specs that the store lacks. Finished tasks are added to the store at once.
 
+    Runs that another process has claimed are left to it. If it ends without their results, they are played here.
+    Returns when the store has all results.
+
     `progress` receives the expected CPU seconds of the finished runs, and of all missing runs.
     """
     check_engine(engine, jobs)
     missing = store.missing(specs)
-    done, total = 0.0, expected_seconds(missing)
-    progress("playing", done, total)
-    if not missing:
-        return
-    compile_policies(missing)
-    tasks = make_tasks(missing)
-    for index, finished in run_parallel(play_task, tasks, jobs=jobs, engine=engine):
-        task = tasks[index]
-        store.add(list(zip(task, finished, strict=True)))
-        done += expected_seconds(task)
-        progress(f"playing {task[-1].policy.name}", done, total)
+    total = expected_seconds(missing)
+    progress("playing", 0.0, total)
+    if missing:
+        compile_policies(missing)
+    try:
+        while missing:
+            done = total - expected_seconds(missing)
+            for task in _play_unclaimed(missing, store, jobs, engine):
+                done += expected_seconds(task)
+                progress(f"playing {task[-1].policy.name}", done, total)
+            missing, before = store.missing(missing), missing
+            if len(missing) == len(before):
+                progress("waiting for runs of another command", done, total)
+                time.sleep(WAIT_SECONDS)
+    finally:
+        store.release_claims()
+
+
+def _play_unclaimed(missing: Sequence[RunSpec], store: ResultStore, jobs: int, engine: str) -> Iterator[list[RunSpec]]:
+    """Play the runs that no other process has claimed, and yield each task when its results are in the store."""
+    tasks, claimed = make_tasks(missing), list[list[RunSpec]]()
+
+    def claim() -> Iterator[list[RunSpec]]:
+        for task in tasks:
+            if own := store.claim(task):
+                claimed.append(own)
+                yield own
+
+    for index, finished in run_parallel(play_task, claim(), jobs=min(worker_count(jobs), len(tasks)), engine=engine):
+        store.add(list(zip(claimed[index], finished, strict=True)))
+        yield claimed[index]
 
 
 def make_tasks(specs: Sequence[RunSpec]) -> list[tuple[RunSpec, ...]]:

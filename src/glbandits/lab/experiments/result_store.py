@@ -1,11 +1,13 @@
 """The result store: an append-only folder of Parquet files.
 
 Each file has one row for each of some finished runs, and is written atomically. Therefore a command that was killed
-continues where it stopped, and several processes may write at once. Any Parquet reader can open the files:
+continues where it stopped, and several processes may write at once. They claim runs before they play them, and so share
+the work. Any Parquet reader can open the files:
 
     polars.read_parquet("out/store/*.parquet")
 """
 
+import threading
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput
 from glbandits.common.version import __version__
+from glbandits.lab.experiments.claims import Claims
 from glbandits.lab.experiments.run_spec import RunSpec
 
 SCHEMA: dict[str, Any] = {
@@ -66,6 +69,7 @@ class ResultStore:
         self.folder = folder
         self._finished: dict[str, FinishedRun] = {}
         self._read_paths: set[Path] = set()
+        self._claims, self._lock = Claims(folder / ".claims"), threading.RLock()
 
     def __len__(self) -> int:
         self.refresh()
@@ -79,10 +83,27 @@ class ResultStore:
 
     def refresh(self) -> None:
         """Read the files that were added since the last call."""
-        for path in sorted(self.folder.glob("*.parquet")):
-            if path not in self._read_paths:
-                self._read_file(path)
-                self._read_paths.add(path)
+        with self._lock:
+            for path in sorted(self.folder.glob("*.parquet")):
+                if path not in self._read_paths:
+                    self._read_file(path)
+                    self._read_paths.add(path)
+
+    def claim(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
+        """Return those of the runs that are neither finished nor claimed by another living process, and claim them.
+
+        A claim ends when `add` gets the run, with `release_claims`, or with this process.
+        """
+        with self._lock, self._claims.of_others() as claimed:
+            self.refresh()  # after the claims were read: a run is stored before its claim ends
+            own = [spec for spec in specs if spec.key not in self._finished and spec.key not in claimed]
+            self._claims.add(spec.key for spec in own)
+        return own
+
+    def release_claims(self) -> None:
+        """Let other processes play what this one has claimed and not finished."""
+        with self._lock:
+            self._claims.close()
 
     def add(self, runs: Sequence[tuple[RunSpec, FinishedRun]]) -> None:
         """Write these runs to one new file, atomically."""
@@ -91,11 +112,12 @@ class ResultStore:
         rows = [_row(spec, finished) for spec, finished in runs]
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{uuid.uuid4().hex}.parquet"
-        with atomic_path(path) as temporary:
-            pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(temporary)
-        self._read_paths.add(path)
-        for spec, finished in runs:
-            self._finished[spec.key] = finished
+        with self._lock:
+            self._read_paths.add(path)
+            with atomic_path(path) as temporary:
+                pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(temporary)
+            self._finished |= {spec.key: finished for spec, finished in runs}
+            self._claims.remove([spec.key for spec, _ in runs])
 
     def missing(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
         """Return the specs that have no result yet, without duplicates."""

@@ -2,24 +2,39 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 
-from glbandits.common.atomic_files import write_atomically
+from glbandits.common.atomic_files import atomic_path, write_atomically
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import one_line
 from glbandits.common.errors import InvalidInput, lookup, value_text
+from glbandits.common.parallel import check_engine
 from glbandits.common.version import __version__
 from glbandits.lab.environments import Environment
 from glbandits.lab.environments.rounds import regret_name
+from glbandits.lab.experiments.missing_runs import POINTS, run_missing
 from glbandits.lab.experiments.paired_differences import Difference, paired_differences
-from glbandits.lab.simulation import Simulation, prepare, simulate
-from glbandits.lab.simulation.simulate import regret_chart
+from glbandits.lab.experiments.progress import Progress, no_progress
+from glbandits.lab.experiments.result_store import ResultStore
+from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec
+from glbandits.lab.simulation import Simulation, prepare, recorded_rounds
+from glbandits.lab.simulation.simulate import simulate_all
+from glbandits.lab.simulation.simulated_runs import regret_chart
+from glbandits.maths.philox import seed_list
 from glbandits.policies.agents import PolicyLike, settings_values
 from glbandits.policies.parsing import as_policy_or_agent
+
+FRAME_ROWS = 2**20
+"""Rows of the results that are in memory at the same time."""
+TABLE_SCHEMA = pl.Schema({"policy": pl.String, "seed": pl.Int64, "round": pl.Int64, "regret": pl.Float64})
 
 
 class SimulatedComparison(dict[str, Simulation]):
@@ -57,29 +72,70 @@ def compare(
     seeds: int | Iterable[int],
     *,
     jobs: int = -1,
-    progress: Callable[[str, int], None] | None = None,
+    engine: str = "local",
+    store: ResultStore | None = None,
+    progress: Progress = no_progress,
 ) -> SimulatedComparison:
     """Simulate every policy on the same seeds. Classes and functions that make agents are policies too.
 
-    Without labels, as in `compare(["uniform", LinUcb()], ...)`, texts and the names of policies are the labels.
-    `progress` is called with a label and the number of rounds played since the last call, first with 0 when the
-    simulation of a policy starts.
+    The rounds of a seed are generated once, and all policies play them. Each regret equals that of `simulate`, and is
+    recorded at `POINTS` rounds at most.
+
+    Args:
+        policies: the policies by label or, as in `["uniform", LinUcb()]`, without labels: texts and the names of
+            policies are then the labels.
+        environment: a problem, such as `Synthetic()`.
+        horizon: T, the number of rounds.
+        seeds: the seeds, or their number: n means 0 to n-1.
+        jobs: the number of runs at the same time; -1 for one per core.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
+        store: keeps finished runs, which are then never played again. Processes with the same store share the work.
+        progress: called with a label, the work done and the total work.
     """
-    policies = _labelled(policies)
-    seeds = seeds if isinstance(seeds, int) else tuple(seeds)
-    prepare(map(as_policy_or_agent, policies.values()), environment)  # compile all policies at the same time
-    comparison = SimulatedComparison()
-    for label, policy in policies.items():
+    check_engine(engine, jobs)
+    labelled = {label: as_policy_or_agent(policy) for label, policy in _labelled(policies).items()}
+    given, numbers, rounds = list(labelled.values()), seed_list(seeds), recorded_rounds(horizon, POINTS)
+    if store is None:
+        report = _round_counter(progress, horizon * len(numbers) * len(given))
+        results = simulate_all(given, environment, horizon, numbers, rounds, jobs=jobs, engine=engine, progress=report)
+    else:
+        prepare(given, environment)
+        problem = IdentifiedProblem.of(environment, horizon, numbers[0])
+        specs = [[RunSpec(policy, problem, horizon, seed) for seed in numbers] for policy in given]
+        run_missing(chain.from_iterable(specs), store, jobs=jobs, engine=engine, progress=progress)
+        results = [_stored_simulation(own, store) for own in specs]
+    return SimulatedComparison(zip(labelled, results, strict=True))
 
-        def report(rounds: int, label: str = label) -> None:
-            if progress is not None:
-                progress(label, rounds)
 
-        report(0)
-        comparison[label] = simulate(
-            policy, environment, horizon, seeds, jobs=jobs, keep_choices=False, progress=report
-        )
-    return comparison
+def _round_counter(progress: Progress, total: int) -> Callable[[int], None] | None:
+    """Return a function of the rounds just played; None if nobody listens: then agents print lines."""
+    if progress is no_progress:
+        return None
+    played, lock = 0, threading.Lock()
+
+    def report(rounds: int) -> None:
+        nonlocal played
+        with lock:  # policies play in threads
+            played += rounds
+            progress("playing", played, total)
+
+    progress("playing", 0, total)
+    return report
+
+
+def _stored_simulation(specs: Sequence[RunSpec], store: ResultStore) -> Simulation:
+    """Return the runs of one policy."""
+    runs, first = [store[spec] for spec in specs], specs[0]
+    return Simulation(
+        policy=first.policy,
+        environment=first.environment,
+        horizon=first.horizon,
+        seeds=tuple(spec.seed for spec in specs),
+        rounds=runs[0].rounds,
+        regret=np.array([run.regret for run in runs]),
+        choices=None,
+        seconds=np.array([run.seconds for run in runs]),
+    )
 
 
 def _labelled(policies: Mapping[str, PolicyLike] | Sequence[PolicyLike]) -> Mapping[str, PolicyLike]:
@@ -100,16 +156,33 @@ def _labelled(policies: Mapping[str, PolicyLike] | Sequence[PolicyLike]) -> Mapp
     return dict(zip(labels, policies, strict=True))
 
 
-def results_table(comparison: SimulatedComparison) -> pl.DataFrame:
-    """Return the regret: one row for each policy, seed and recorded round."""
-    parts = [
-        pl.DataFrame({"round": result.rounds, "regret": result.regret[i]}).select(
-            pl.lit(label).alias("policy"), pl.lit(seed).alias("seed"), "round", "regret"
-        )
-        for label, result in comparison.items()
-        for i, seed in enumerate(result.seeds)
-    ]
-    return pl.concat(parts)
+def results_table(comparison: SimulatedComparison) -> pl.LazyFrame:
+    """Return the regret: one row for each policy, seed and recorded round.
+
+    The table is generated while it is read. `collect` it if it fits into memory: it has 28 bytes a row.
+    """
+
+    def frames(columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, _size: int | None) -> Any:
+        for frame in chain.from_iterable(_frames(label, result) for label, result in comparison.items()):
+            some = frame if rows is None else frame.head(rows)
+            rows = None if rows is None else rows - some.height
+            some = some if columns is None else some.select(columns)
+            yield some if predicate is None else some.filter(predicate)
+            if rows == 0:
+                return
+
+    return register_io_source(frames, schema=TABLE_SCHEMA)
+
+
+def _frames(label: str, result: Simulation) -> Iterator[pl.DataFrame]:
+    """Yield the rows of one policy, some seeds at a time."""
+    points = len(result.rounds)
+    some = max(FRAME_ROWS // points, 1)
+    for start in range(0, len(result.seeds), some):
+        regret = result.regret[start : start + some]
+        seeds = np.array(result.seeds[start : start + some], dtype=np.int64)
+        columns = {"seed": seeds.repeat(points), "round": np.tile(result.rounds, len(seeds)), "regret": regret.ravel()}
+        yield pl.DataFrame(columns).select(pl.lit(label).alias("policy"), *columns)
 
 
 def comparison_summary(comparison: SimulatedComparison, reference: str | None = None) -> dict[str, Any]:
@@ -152,13 +225,14 @@ def write_results(
     summary = json.dumps(comparison_summary(comparison, reference), indent=2, ensure_ascii=False)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"regret.{table_format}"
-    write(results_table(comparison), path)
+    with atomic_path(path) as temporary:
+        write(results_table(comparison), temporary)
     write_atomically(folder / "summary.json", summary.encode() + b"\n")
     return path
 
 
 TABLE_FORMATS: dict[str, Callable[..., None]] = {
-    "parquet": pl.DataFrame.write_parquet,
-    "csv": pl.DataFrame.write_csv,
+    "parquet": pl.LazyFrame.sink_parquet,
+    "csv": pl.LazyFrame.sink_csv,
 }
 """Functions that write a table, by the name of the file format."""

@@ -1,22 +1,17 @@
 """Play policies against an environment, for many seeds."""
 
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from glbandits.common.arrays import Floats, Ints
-from glbandits.common.display.displayed import Displayed
 from glbandits.common.display.progress_lines import progress_lines
 from glbandits.common.errors import InvalidInput, check_int
-from glbandits.common.parallel import run_parallel, worker_count
+from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.compilation.entry_point import compile_all, without_compilation
 from glbandits.compilation.recipe import Job
 from glbandits.lab.environments import Environment, Rounds
@@ -26,11 +21,11 @@ from glbandits.lab.environments.rounds import (
     checked_rounds,
     has_payoffs,
     is_sparse,
-    regret_name,
 )
 from glbandits.lab.simulation.agent_player import AgentPlayer, check_agents_can_play
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
 from glbandits.lab.simulation.run_record import RunRecord
+from glbandits.lab.simulation.simulated_runs import Run, Simulation
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
@@ -42,85 +37,6 @@ from glbandits.policies.parsing import as_policy_or_agent
 from glbandits.policies.sparse_forms import sparse_form
 
 
-@dataclass(frozen=True)
-class Run:
-    """The result of playing one policy with one seed."""
-
-    regret: Floats
-    """Cumulative regret at the recorded rounds, (points,)."""
-    choices: NDArray[np.int32] | None
-    """The arm of every round, (horizon,); None without `keep_choices`."""
-    seconds: float
-    """CPU seconds of choosing and learning, without those of generating the rounds."""
-    state: Floats | None
-    """The state of the policy after the last round: everything that it keeps; None without `keep_state`."""
-
-
-@dataclass(frozen=True, repr=False)
-class Simulation(Displayed):
-    """The result of playing one policy with several seeds."""
-
-    policy: PolicyOrAgent
-    environment: Environment
-    horizon: int
-    seeds: tuple[int, ...]
-    rounds: Ints
-    """The rounds at which regret was recorded, (points,): 1-based, the last is the horizon."""
-    regret: Floats
-    """Cumulative regret, (seeds, points)."""
-    choices: NDArray[np.int32] | None
-    """The arm of every round, (seeds, horizon); None without `keep_choices`."""
-    seconds: Floats
-    """CPU seconds of choosing and learning, (seeds,), without those of generating the rounds."""
-
-    @property
-    def final_regret(self) -> Floats:
-        """Cumulative regret at the horizon, (seeds,)."""
-        last: Floats = self.regret[:, -1]
-        return last
-
-    @property
-    def mean(self) -> Floats:
-        """Mean regret over the seeds, (points,)."""
-        mean: Floats = self.regret.mean(axis=0)
-        return mean
-
-    @property
-    def standard_error(self) -> Floats:
-        """Standard error of that mean, (points,); NaN for a single seed."""
-        if len(self.seeds) == 1:
-            return np.full(len(self.rounds), math.nan)
-        error: Floats = self.regret.std(axis=0, ddof=1) / math.sqrt(len(self.seeds))
-        return error
-
-    def _values(self) -> dict[str, object]:
-        return {
-            "policy": self.policy,
-            "environment": self.environment,
-            "horizon": self.horizon,
-            "seeds": len(self.seeds),
-            f"mean final {regret_name(self.environment)}": float(self.final_regret.mean()),
-        }
-
-    def plot(self) -> Any:
-        """Return an Altair chart of mean cumulative regret over the rounds, with a band of one standard error."""
-        return regret_chart({self.policy.name: self})
-
-
-def regret_chart(results: Mapping[str, Simulation], title: str = "") -> Any:
-    """Return a chart of the mean cumulative regret of each simulation, with bands of one standard error."""
-    from glbandits.common.display.charts import Curve, curves_chart, finish
-
-    curves = [
-        Curve(f"{label}: {result.mean[-1]:.1f}", result.rounds, result.mean, result.standard_error)
-        for label, result in results.items()
-    ]
-    seeds = max(len(result.seeds) for result in results.values())
-    regret = regret_name(next(iter(results.values())).environment)
-    chart = curves_chart(curves, "round", f"cumulative {regret} (mean of {seeds} seeds, band: 1 s.e.)")
-    return finish(chart, title, wrap=70)
-
-
 def simulate(
     policy: PolicyLike,
     environment: Environment,
@@ -128,6 +44,7 @@ def simulate(
     seeds: int | Iterable[int],
     *,
     jobs: int = -1,
+    engine: str = "local",
     points: int = 1000,
     keep_choices: bool = True,
     compiled: bool = True,
@@ -151,6 +68,7 @@ def simulate(
         seeds: the seeds, or their number: n means 0 to n-1.
         jobs: the number of seeds that run in parallel; -1 for one per core. They run in threads, because compiled
             code releases the GIL; `joblib.parallel_config` chooses another backend. Agents always run in processes.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
         points: the maximum number of rounds at which regret is recorded.
         keep_choices: store the arm of every round. If False, memory does not grow with the horizon.
         compiled: if False, the same functions run as plain Python, some thousand times slower.
@@ -163,51 +81,74 @@ def simulate(
     >>> result.regret.shape, result.choices.shape
     ((4, 500), (4, 500))
     """
-    if check_int("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput("jobs must be a number of parallel runs, or -1 for one per core; got 0", field="jobs")
-    given, seed_numbers = as_policy_or_agent(policy), seed_list(seeds)
-    rounds = recorded_rounds(horizon, points)
+    check_engine(engine, jobs)
+    settings: dict[str, Any] = {"jobs": jobs, "engine": engine, "keep_choices": keep_choices, "compiled": compiled}
+    given, rounds = [as_policy_or_agent(policy)], recorded_rounds(horizon, points)
+    (result,) = simulate_all(given, environment, horizon, seed_list(seeds), rounds, progress=progress, **settings)
+    return result
+
+
+def simulate_all(
+    policies: Sequence[PolicyOrAgent],
+    environment: Environment,
+    horizon: int,
+    seeds: Sequence[int],
+    rounds: Ints,
+    *,
+    jobs: int = -1,
+    engine: str = "local",
+    keep_choices: bool = False,
+    compiled: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> list[Simulation]:
+    """Play policies on the same seeds. The rounds of a seed are generated once, and all policies play them.
+
+    `rounds` are those at which regret is recorded; `simulate` documents the other parameters.
+    """
     with nullcontext() if compiled else without_compilation():
-        prepare([given], environment, compiled=compiled)  # compile once, before the runs
-        check_is_repeatable(environment, horizon, seed_numbers[0])
+        prepare(policies, environment, compiled=compiled)  # compile once, before the runs
+        check_is_repeatable(environment, horizon, seeds[0])
+    regret = np.empty((len(policies), len(seeds), len(rounds)))
+    choices = np.empty((len(policies), len(seeds), horizon), dtype=np.int32) if keep_choices else None
+    seconds = np.empty((len(policies), len(seeds)))
     play = partial(
-        _play_alone, given, environment, horizon, rounds=rounds, keep_choices=keep_choices, compiled=compiled
+        play_together, policies, environment, horizon, rounds=rounds, keep_choices=keep_choices, compiled=compiled
     )
-    if isinstance(given, AgentFactory):
-        results = _play_in_processes(play, given, seed_numbers, horizon, jobs, progress)
-    else:
-        results = Parallel(n_jobs=jobs, prefer="threads")(
-            delayed(play)(seed, progress=progress) for seed in seed_numbers
+    for index, runs in _play_seeds(play, policies, seeds, horizon, jobs, engine, progress):
+        for number, run in enumerate(runs):
+            regret[number, index], seconds[number, index] = run.regret, run.seconds
+            if choices is not None and run.choices is not None:
+                choices[number, index] = run.choices
+    return [
+        Simulation(
+            policy=policy,
+            environment=environment,
+            horizon=horizon,
+            seeds=tuple(seeds),
+            rounds=rounds,
+            regret=regret[number],
+            choices=None if choices is None else choices[number],
+            seconds=seconds[number],
         )
-    return Simulation(
-        policy=given,
-        environment=environment,
-        horizon=horizon,
-        seeds=seed_numbers,
-        rounds=rounds,
-        regret=np.array([run.regret for run in results]),
-        choices=np.array([run.choices for run in results]) if keep_choices else None,
-        seconds=np.array([run.seconds for run in results]),
-    )
+        for number, policy in enumerate(policies)
+    ]
 
 
-def _play_alone(
-    policy: PolicyOrAgent, environment: Environment, horizon: int, seed: int, *, rounds: Ints, **settings: Any
-) -> Run:
-    (run,) = play_together([policy], environment, horizon, seed, rounds, **settings)
-    return run
-
-
-def _play_in_processes(
-    play: Callable[..., Run],
-    agents: AgentFactory,
+def _play_seeds(
+    play: Callable[..., list[Run]],
+    policies: Sequence[PolicyOrAgent],
     seeds: Sequence[int],
     horizon: int,
     jobs: int,
+    engine: str,
     progress: Callable[[int], None] | None,
-) -> list[Run]:
-    """Play each seed with a new agent: in this process if there is one job or one seed, else in worker processes."""
-    jobs, played, total = min(worker_count(jobs), len(seeds)), 0, len(seeds) * horizon
+) -> Iterator[tuple[int, list[Run]]]:
+    """Yield the index of each seed with its runs: from threads, or from processes if there is an agent or Ray."""
+    agents = [policy.name for policy in policies if isinstance(policy, AgentFactory)]
+    if engine == "local" and not agents:
+        yield from run_parallel(partial(play, progress=progress), seeds, jobs=jobs, threads=True)
+        return
+    is_here, played, each = is_one_process(jobs, engine, len(seeds)), 0, horizon * len(policies)
 
     def report(rounds: int) -> None:
         nonlocal played
@@ -216,16 +157,15 @@ def _play_in_processes(
             progress(rounds)
 
     def describe() -> str:
-        return f"{agents.name} plays as plain Python: {played:,} of {total:,} rounds"
+        names, total = ", ".join(agents), each * len(seeds)
+        return f"{names} {'play' if len(agents) > 1 else 'plays'} as plain Python: {played:,} of {total:,} rounds"
 
-    runs: dict[int, Run] = {}
-    with nullcontext() if progress is not None else progress_lines(describe):
-        play = partial(play, progress=report) if jobs == 1 else play
-        for index, run in run_parallel(play, seeds, jobs=jobs):
-            runs[index] = run
-            if jobs > 1:
-                report(horizon)
-    return [runs[index] for index in range(len(seeds))]
+    with progress_lines(describe) if agents and progress is None else nullcontext():
+        play = partial(play, progress=report) if is_here else play
+        for index, runs in run_parallel(play, seeds, jobs=jobs, engine=engine):
+            yield index, runs
+            if not is_here:
+                report(each)
 
 
 def recorded_rounds(horizon: int, points: int) -> Ints:
