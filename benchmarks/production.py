@@ -47,7 +47,7 @@ def _sqlite() -> Iterator[tuple[str, None]]:
 
 
 def _report_rates(name: str, store: str, processes: int, database: int | None) -> None:
-    with running(*GLB, f"--store={store}", LOOPS, f"--processes={processes}", key=new_key(store)) as server:
+    with running(*GLB, f"--store={store}", LOOPS, key=new_key(store), processes=processes) as server:
         for case in cases_of(server, server, server):
             if case.name in (JSON, RANK):
                 turns = [measure([server], case.requests, CONNECTIONS, database) for _ in range(TURNS + 1)][1:]
@@ -74,9 +74,9 @@ def _report_bytes(name: str, store: str) -> None:
 
 def _report_restart(name: str, store: str) -> None:
     """Fill a log, and print how long a start takes with it, and with an empty one."""
-    key, command = new_key(store), [*GLB, f"--store={store}", f"--max-body={MAX_BODY}"]
+    key, command = new_key(store), [*GLB, f"--store={store}"]
     _report_start(f"{name}, start with an empty log", command, key)
-    with running(*command, key=key) as server:
+    with running(*command, key=key, max_body=MAX_BODY) as server:
         began = time.perf_counter()
         _fill(server)
         seconds, memory = time.perf_counter() - began, _memory(server.pid)

@@ -67,16 +67,11 @@ def report() -> None:
 
 def _compare(title: str, store: str, durability: str, processes: int, database: int | None = None) -> None:
     key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
-    options = [
-        f"--store={store}",
-        f"--loops={LOOPS}",
-        f"--durability={durability}",
-        f"--processes={processes}",
-    ]
+    options = [f"--store={store}", f"--loops={LOOPS}"]
     with (
         running(*UVICORN, "benchmarks.service_baselines:bare", workers) as empty,
         running(*UVICORN, "benchmarks.service_baselines:app", workers) as fastapi,
-        running(*GLB, *options, key=key) as ours,
+        running(*GLB, *options, key=key, durability=durability, processes=processes) as ours,
     ):
         cases = cases_of(empty, fastapi, ours)
         for _ in range(TURNS + 1):

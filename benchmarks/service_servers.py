@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
 from glbandits.service.http.server import first_key
-from glbandits.service.server_settings import Settings
+from glbandits.service.server_settings import PREFIX, Settings
 
 GLB = (sys.executable, "-c", "from glbandits.cli.main import main; main()", "serve", "--log-level=warning")
 UVICORN = (sys.executable, "-m", "uvicorn", "--no-access-log", "--log-level=warning", "--no-server-header")
@@ -51,14 +51,15 @@ def cpu_seconds(pid: int) -> float:
 
 
 @contextmanager
-def running(*command: str, key: str = "", host: str = "127.0.0.1") -> Iterator[Server]:
-    """Run a server: a command that takes --host and --port.
+def running(*command: str, key: str = "", host: str = "127.0.0.1", **settings: object) -> Iterator[Server]:
+    """Run a server: a command that takes --host and --port. `settings` are those of the environment of `glb serve`.
 
     Yields when it answers; stops it at the end.
     """
     with socket.create_server((host, 0)) as listening:
         port = listening.getsockname()[1]
-    process = subprocess.Popen([*command, f"--host={host}", f"--port={port}"], stdout=subprocess.DEVNULL)
+    variables = os.environ | {PREFIX + name.upper(): str(value) for name, value in settings.items()}
+    process = subprocess.Popen([*command, f"--host={host}", f"--port={port}"], stdout=subprocess.DEVNULL, env=variables)
     try:
         server, until = Server(f"{host}:{port}", process.pid, key), time.monotonic() + START_SECONDS
         while not _answers(host, port):

@@ -50,7 +50,7 @@ def test_server_prints_the_reward_window_that_applies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_ctrl_c_says_that_everything_is_stored(tmp_path: Path, processes: str) -> None:
-    with running(tmp_path, "--processes", processes) as server:
+    with running(tmp_path, processes=processes) as server:
         assert server.ask("POST", "/personalizer/v1.0/rank", {"eventId": "kept", "actions": ACTIONS}).status == 201
         server.signal(signal.SIGINT)
         assert server.wait() == 0
@@ -68,7 +68,8 @@ def test_settings_are_read_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "environment", "message"),
     [
-        (("--durability", "none"), {}, "glb: --durability cannot be 'none': Invalid enum value 'none'."),
+        (("--log-level", "none"), {}, "glb: --log-level cannot be 'none': Invalid enum value 'none'."),
+        ((), {"GLB_SERVE_DURABILITY": "none"}, "glb: GLB_SERVE_DURABILITY cannot be 'none': Invalid enum value"),
         ((), {"GLB_SERVE_PROT": "80"}, "glb: GLB_SERVE_PROT: unknown setting 'prot'; did you mean 'port'"),
         (("--settings", "none.toml"), {}, "No such file or directory: 'none.toml'"),
         (("--prot", "80"), {}, "No such option: --prot"),

@@ -1,4 +1,4 @@
-"""Settings of a server, from flags, environment variables, a TOML file and defaults."""
+"""Settings of a server, from options, environment variables, a TOML file and defaults."""
 
 import os
 import tomllib
@@ -17,13 +17,13 @@ LoopName: TypeAlias = Annotated[str, Meta(pattern=r"^(?!\.+$)[A-Za-z0-9._-]{1,64
 PREFIX = "GLB_SERVE_"
 """Prefix of the environment variables: GLB_SERVE_PORT for `port`."""
 FILE = "settings"
-"""The flag and variable with the path of the TOML file."""
+"""The option and variable with the path of the TOML file."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a server.
 
-    Lists are written with commas on the command line and in the environment.
+    Lists are written with commas in options and in the environment.
     """
 
     host: Annotated[str, Meta(min_length=1, description="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1"
@@ -33,7 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(min_length=1, description="The SQLite file, or the postgresql:// address, of the log, models and keys."),
     ] = "glb.db"
     model: Annotated[
-        str, Meta(description="A model file of `glb train` or Bandit.save, with which new loops start.")
+        str, Meta(description="A file with a saved model, of `glb train` or Bandit.save. New loops start with it.")
     ] = ""
     durability: Annotated[
         Literal["process", "power"],
@@ -119,17 +119,17 @@ def description(name: str) -> str:
 
 
 def read_settings(
-    flags: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
     file: str | os.PathLike[str] | None = None,
 ) -> Settings:
-    """Read each setting from the flags, else the environment, else the file, else the default.
+    """Read each setting from the options, else the environment, else the file, else the default.
 
     >>> read_settings({"port": "80"}, {"GLB_SERVE_PORT": "81", "GLB_SERVE_LOOPS": "shop,news"}, None).loops
     ('shop', 'news')
-    >>> read_settings({"rate-limt": "80"})
+    >>> read_settings({}, {"GLB_SERVE_RATE_LIMT": "80"})
     Traceback (most recent call last):
-    glbandits.common.errors.UnknownName: --rate-limt: unknown setting 'rate-limt'; did you mean 'rate_limit'...
+    glbandits.common.errors.UnknownName: GLB_SERVE_RATE_LIMT: unknown setting 'rate_limt'; did you mean 'rate_limit'...
     """
     environment = dict(environment or {})
     path = file or environment.pop(PREFIX + FILE.upper(), None)
@@ -139,7 +139,7 @@ def read_settings(
         for variable, value in environment.items()
         if variable.startswith(PREFIX)
     ]
-    given += [("--" + name.replace("_", "-"), name, value) for name, value in (flags or {}).items()]
+    given += [("--" + name.replace("_", "-"), name, value) for name, value in (options or {}).items()]
     return Settings(**{name: _checked(source, name, value) for source, name, value in given})
 
 
@@ -161,7 +161,7 @@ def _table(path: str | os.PathLike[str] | None) -> dict[str, Any]:
 def _checked(source: str, name: str, value: Any) -> Any:
     """Convert a value to the type of its setting.
 
-    Text, from flags and the environment, is parsed.
+    Text, from options and the environment, is parsed.
     """
     try:
         kind = lookup("setting", name, KINDS)

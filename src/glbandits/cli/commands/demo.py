@@ -152,8 +152,8 @@ def _server(store: Path, port: int, log: Path) -> Iterator[DemoServer]:
     with closing(open_store(str(store), durability="process")) as opened:
         keys = Keys(opened, microseconds)
         key, read_key = keys.create("demo").text, keys.create("dashboard", ["read"]).text
-    flags = ("--store", str(store), "--port", str(port), "--reward-window", REWARD_WINDOW)
-    command = (sys.executable, "-m", "glbandits.cli.main", "serve", *flags)
+    options = ("--store", str(store), "--port", str(port), "--reward-window", REWARD_WINDOW)
+    command = (sys.executable, "-m", "glbandits.cli.main", "serve", *options)
     with log.open("w", encoding="utf-8") as output:  # a new session, so that Ctrl-C reaches only the demo
         process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
     try:

@@ -1,6 +1,5 @@
-"""`glb serve`: the Rank/Reward service. Its options are the settings of the server."""
+"""`glb serve`: the Rank/Reward service. Its options are the settings that people type."""
 
-import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -21,8 +20,7 @@ from glbandits.service.http.start_message import (
 from glbandits.service.runtime.logging_setup import set_up_logging
 from glbandits.service.server_settings import (
     DEFAULTS,
-    FILE,
-    KINDS,
+    Settings,
     as_environment,
     description,
     read_settings,
@@ -35,14 +33,47 @@ STOPPED = "Stopped. All events and models are stored."
 INCOMPLETE = "Stopped before the shutdown was complete. Acknowledged events are stored; the log says what is lost."
 
 
-def serve_command(**options: str | None) -> None:
+def _setting(name: str) -> Any:
+    """Return the option of a setting. Without the option, the setting comes from the environment or the file."""
+    value = DEFAULTS[name]
+    shown = ",".join(value) if isinstance(value, tuple) else str(value)
+    return typer.Option(help=description(name), show_default=shown or "none")
+
+
+def serve_command(
+    *,
+    settings: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A TOML file with settings.", show_default="none")
+    ] = None,
+    host: Annotated[str | None, _setting("host")] = None,
+    port: Annotated[int | None, _setting("port")] = None,
+    store: Annotated[str | None, _setting("store")] = None,
+    model: Annotated[str | None, _setting("model")] = None,
+    loops: Annotated[str | None, _setting("loops")] = None,
+    reward_window: Annotated[str | None, _setting("reward_window")] = None,
+    log_level: Annotated[str | None, _setting("log_level")] = None,
+) -> None:
     """Choose actions for programs that send rank requests over HTTP, and learn from their rewards.
 
     A setting comes from its option, or else from the environment (GLB_SERVE_PORT for --port), or else from the file of
-    --settings, or else from the default.
+    --settings, or else from the default. Settings without an option, such as GLB_SERVE_MAX_BODY, are listed in
+    docs/service-settings.md.
     """
-    file = options.pop(FILE)
-    settings = read_settings({name: value for name, value in options.items() if value is not None}, os.environ, file)
+    options = {
+        "host": host,
+        "port": port,
+        "store": store,
+        "model": model,
+        "loops": loops,
+        "reward_window": reward_window,
+        "log_level": log_level,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    run(read_settings(given, os.environ, settings))
+
+
+def run(settings: Settings) -> None:
+    """Run the server until a signal ends it. Exits with 1 if the shutdown was not complete."""
     store = re.sub(r"://[^/@]*@", "://", settings.store)  # without a password
     with needed_for("glb serve", "serve"):
         import uvicorn  # noqa: F401
@@ -80,22 +111,3 @@ def print_start(
         typer.echo(line)
     typer.echo("Try:")
     typer.echo(f"  {curl_line(loop_address(address, loop_name), None if key is None else key.text, example)}")
-
-
-def _option(name: str, meaning: str, default: str) -> inspect.Parameter:
-    kind = Annotated[str | None, typer.Option("--" + name.replace("_", "-"), help=meaning, show_default=default)]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-
-
-def _shown_default(name: str) -> str:
-    value = DEFAULTS[name]
-    return ",".join(value) or "none" if isinstance(value, tuple) else str(value)
-
-
-def _signature() -> inspect.Signature:
-    """Return a signature with an option for each setting of the server, which typer reads."""
-    settings = [_option(name, description(name), _shown_default(name)) for name in KINDS]
-    return inspect.Signature([_option(FILE, "A TOML file with settings.", "none"), *settings])
-
-
-serve_command.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -66,7 +66,7 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         if now > LimitedProtocol.refusal_logged_at + LOG_SECONDS:
             LimitedProtocol.refusal_logged_at = now
-            log.warning("Connections are refused: %d are open. Raise --max-connections.", others)
+            log.warning("Connections are refused: %d are open. Raise max_connections.", others)
         self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:

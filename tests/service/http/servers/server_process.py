@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from glbandits.service.server_settings import PREFIX
+
 GLB = (sys.executable, "-c", "from glbandits.cli.main import main; main()")
 ACTIONS = [{"id": "tea", "features": [{"hot": True}]}, {"id": "cola", "features": [{"hot": False}]}]
 
@@ -98,15 +100,23 @@ def ask(
 
 @contextmanager
 def running(
-    folder: Path, *flags: str, command: Sequence[str] = GLB, store: str | None = None, compile_mode: str = "never"
+    folder: Path,
+    *options: str,
+    command: Sequence[str] = GLB,
+    store: str | None = None,
+    compile_mode: str = "never",
+    **settings: str,
 ) -> Iterator[Running]:
     """Run a server with its store at an address, or else in this folder. It is killed if it still runs at the end.
 
+    `settings` are those of the environment: `processes="2"` is GLB_SERVE_PROCESSES.
+
     A server that compiles "now" keeps up with many clients. For few requests, "never" saves half a minute.
     """
-    words = [*command, "serve", "--port", "0", "--store", store or str(folder / "store.db"), *flags]
+    words = [*command, "serve", "--port", "0", "--store", store or str(folder / "store.db"), *options]
     with (folder / "stderr").open("a") as errors:
         environment = os.environ | {"GLBANDITS_COMPILE": compile_mode}
+        environment |= {PREFIX + name.upper(): value for name, value in settings.items()}
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment)
     try:
         yield Running(process, folder)

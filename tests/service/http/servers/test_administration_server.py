@@ -22,7 +22,7 @@ def address_fixture(new_address: Callable[[], str]) -> str:
 
 @pytest.fixture(scope="module", name="server")
 def server_fixture(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("server"), "--processes", "2", store=address) as server:
+    with running(tmp_path_factory.mktemp("server"), store=address, processes="2") as server:
         yield server
 
 

@@ -375,4 +375,4 @@ def test_too_few_files_limit_the_connections(tmp_path: Path) -> None:
                 connection.close()
         text = server.errors.read_text()
         assert "max_connections is 100 instead of 1000, because the limit of open files is 164." in text
-        assert text.count("Connections are refused: 100 are open. Raise --max-connections.") == 1
+        assert text.count("Connections are refused: 100 are open. Raise max_connections.") == 1

@@ -36,8 +36,8 @@ def test_server_starts_with_damaged_models(
     tmp_path: Path, new_address: Callable[[], str], processes: str, is_total: bool
 ) -> None:
     address = new_address()
-    flags = ("--reward-window", "0.2s", "--loops", "default,shop", "--processes", processes)
-    with running(tmp_path, *flags, store=address) as server:
+    options = ("--reward-window", "0.2s", "--loops", "default,shop")
+    with running(tmp_path, *options, store=address, processes=processes) as server:
         key = server.key
         assert server.ask("PATCH", "/v1/configuration", {"modelUpdate": 0.1}).status == 200
         learn_some(server, "first")
@@ -50,7 +50,7 @@ def test_server_starts_with_damaged_models(
             damage_all_models(store)
             damage_base(store, truncated)
     (tmp_path / "stderr").write_text("")
-    with running(tmp_path, *flags, store=address) as server:
+    with running(tmp_path, *options, store=address, processes=processes) as server:
         server.key = key
         assert server.ask("GET", "/readyz").status == 200
         assert Bandit.from_bytes(server.ask("GET", "/v1/model").body).is_valid()

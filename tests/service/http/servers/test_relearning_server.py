@@ -47,7 +47,7 @@ def learn(server: Running, batches: int) -> None:
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_probabilities_never_become_uniform(tmp_path: Path, new_address: Callable[[], str], processes: str) -> None:
     address = new_address()
-    with running(tmp_path, *FLAGS, "--processes", processes, store=address) as server:
+    with running(tmp_path, *FLAGS, store=address, processes=processes) as server:
         key = server.key
         assert server.ask("PATCH", "/v1/configuration", {"width": 2, "modelUpdate": 0.2}).status == 200
         decide = partial(server.ask, "POST", "/v1/decide", {"arms": ARMS})
@@ -61,7 +61,7 @@ def test_probabilities_never_become_uniform(tmp_path: Path, new_address: Callabl
         assert "learns the log under the changed settings" in reply.json["relearning"]["sentence"]
         server.signal(9)
         server.wait()
-    with running(tmp_path, *FLAGS, "--processes", processes, store=address) as server:
+    with running(tmp_path, *FLAGS, store=address, processes=processes) as server:
         server.key = key
         during = [probability(server)]
         end = time.monotonic() + 100

@@ -82,7 +82,7 @@ def lost(store: Path, callers: list[Caller]) -> list[str]:
 
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_a_stop_loses_no_acknowledged_event(tmp_path: Path, durability: str) -> None:
-    with running(tmp_path, "--durability", durability) as server:
+    with running(tmp_path, durability=durability) as server:
         callers = [Caller(server, f"caller{n}") for n in range(6)]
         for caller in callers:
             caller.start()
@@ -100,8 +100,7 @@ def test_a_stop_loses_no_acknowledged_event(tmp_path: Path, durability: str) -> 
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server that the tests below share."""
     folder = tmp_path_factory.mktemp("site")
-    flags = ("--log-format", "json", "--log-level", "debug", "--max-body", "2000")
-    with running(folder, *flags) as server:
+    with running(folder, "--log-level", "debug", log_format="json", max_body="2000") as server:
         yield server
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
@@ -147,7 +146,7 @@ def test_a_request_that_is_not_http_is_refused(site: Running) -> None:
 
 
 def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
-    with running(tmp_path, "--shutdown-delay", "300") as server:
+    with running(tmp_path, shutdown_delay="300") as server:
         assert server.ask("GET", "/readyz").status == 200
         server.signal(signal.SIGTERM)
         assert eventually(lambda: server.ask("GET", "/readyz").status == 503)
@@ -162,7 +161,7 @@ def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_stop_with_lost_decisions_fails(tmp_path: Path, processes: str) -> None:
-    with running(tmp_path, "--processes", processes) as server:
+    with running(tmp_path, processes=processes) as server:
         (tmp_path / "store.db").rename(tmp_path / "elsewhere.db")
         replies = [server.ask("POST", "/personalizer/v1.0/rank", rank(f"lost {i}")) for i in range(3)]
         assert [reply.json["degraded"] for reply in replies] == [True] * 3

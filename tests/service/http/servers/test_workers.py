@@ -49,7 +49,7 @@ def waits(server: Running) -> set[float]:
 
 
 def test_workers_share_the_log_and_the_model(tmp_path: Path) -> None:
-    with running(tmp_path, "--processes", "2") as server:
+    with running(tmp_path, processes="2") as server:
         wait_shortly(server)
         callers = [Caller(server, f"caller{n}") for n in range(6)]
         for caller in callers:
@@ -70,7 +70,7 @@ def test_workers_share_the_log_and_the_model(tmp_path: Path) -> None:
 
 
 def test_a_killed_learner_is_replaced(tmp_path: Path) -> None:
-    with running(tmp_path, "--processes", "2") as server:
+    with running(tmp_path, processes="2") as server:
         wait_shortly(server)
         lock = tmp_path / "store.db.learner"
         assert eventually(lambda: lock.read_text() != "")
@@ -87,7 +87,7 @@ def test_a_killed_learner_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_paused_learner_is_replaced_and_cannot_write(tmp_path: Path) -> None:
-    with running(tmp_path, "--processes", "2") as server:
+    with running(tmp_path, processes="2") as server:
         wait_shortly(server)
         lock = tmp_path / "store.db.learner"
         assert eventually(lambda: lock.read_text() != "")
@@ -106,7 +106,7 @@ def test_a_paused_learner_is_replaced_and_cannot_write(tmp_path: Path) -> None:
 
 
 def test_workers_stop_when_the_supervisor_dies(tmp_path: Path) -> None:
-    with running(tmp_path, "--processes", "2") as server:
+    with running(tmp_path, processes="2") as server:
         server.signal(signal.SIGKILL)
         server.wait()
 
@@ -122,7 +122,7 @@ def test_workers_stop_when_the_supervisor_dies(tmp_path: Path) -> None:
 
 def test_a_signal_to_all_processes_stops_in_order(tmp_path: Path) -> None:
     """A service manager signals all processes, and the parent passes on its own: each of the others gets two."""
-    with running(tmp_path, "--processes", "2", "--shutdown-delay", "4") as server:
+    with running(tmp_path, processes="2", shutdown_delay="4") as server:
         children = subprocess.check_output(["pgrep", "-P", str(server.process.pid), "-f", "spawn_main"], text=True)
         server.signal(signal.SIGTERM)
         time.sleep(0.7)
@@ -136,7 +136,7 @@ def test_a_signal_to_all_processes_stops_in_order(tmp_path: Path) -> None:
 
 
 def test_no_resource_leaks_are_reported(tmp_path: Path) -> None:
-    with running(tmp_path, "--processes", "2") as server:
+    with running(tmp_path, processes="2") as server:
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
     assert "leaked" not in server.errors.read_text()
@@ -152,8 +152,9 @@ if "--multiprocessing-fork" in sys.argv:
 
 def test_workers_that_cannot_start_end_the_server_at_once(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(WORKERS_WITHOUT_STORE)
-    words = [*GLB, "serve", "--port", "0", "--store", str(tmp_path / "store.db"), "--processes", "2"]
-    began, environment = time.monotonic(), os.environ | {"PYTHONPATH": str(tmp_path), "GLBANDITS_COMPILE": "never"}
+    words = [*GLB, "serve", "--port", "0", "--store", str(tmp_path / "store.db")]
+    variables = {"PYTHONPATH": str(tmp_path), "GLBANDITS_COMPILE": "never", "GLB_SERVE_PROCESSES": "2"}
+    began, environment = time.monotonic(), os.environ | variables
     ended = subprocess.run(
         words, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False, env=environment
     )
