@@ -42,7 +42,7 @@ def test_agent_of_the_page_is_checked_and_compared(folder: Path) -> None:
 
 
 def test_agent_of_the_page_runs_on_the_command_line(folder: Path) -> None:
-    words = ("--horizon", "20", "--seeds", "1", "--dim", "2", "--arms", "3", "--jobs", "1")
+    words = ("--horizon", "20", "--seeds", "1", "--environment", "synthetic:dim=2,arms=3", "--jobs", "1")
     run = glb("simulate", "--policy", "agent:Softmax:sharpness=10", *words, folder=folder)
     assert run.returncode == 0, run.stderr
     assert "agent:Softmax:sharpness=10" in run.stdout
@@ -75,7 +75,7 @@ def test_program_of_the_page_runs(folder: Path) -> None:
 
 @pytest.mark.safety
 def test_module_and_class_name_a_user_policy(folder: Path) -> None:
-    words = ("--horizon", "50", "--seeds", "2", "--dim", "2", "--arms", "3")
+    words = ("--horizon", "50", "--seeds", "2", "--environment", "synthetic:dim=2,arms=3")
     run = glb("simulate", "--policy", "mine:SgdGreedy:step=0.5", *words, folder=folder)
     assert run.returncode == 0, run.stderr
     assert "mine:SgdGreedy" in run.stdout

@@ -5,13 +5,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from glbandits.lab import Synthetic, simulate
 from tests.cli.in_process import glb
 
 
 def test_simulate_prints_a_table_and_writes_figure_and_results(tmp_path: Path) -> None:
     run = glb(
         "simulate", "--policy", "sgd-ts:block_length=20,step=0.5", "--policy", "uniform", "--horizon", "120",
-        "--seeds", "3", "--dim", "3", "--arms", "5", "--out", "results", folder=tmp_path,
+        "--seeds", "3", "--environment", "synthetic:dim=3,arms=5", "--out", "results", folder=tmp_path,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert re.search(r"uniform\s+\d+\.\d+\s+\d+\.\d+", run.stdout)
@@ -28,12 +29,14 @@ def test_simulate_prints_a_table_and_writes_figure_and_results(tmp_path: Path) -
     assert (own["settings"]["step"], own["settings"]["horizon"]) == (0.5, 120)
 
 
-def test_first_seed_continues_an_earlier_run_in_csv(tmp_path: Path) -> None:
-    command = ("simulate", "--policy", "uniform", "--horizon", "30", "--format", "csv", "--link", "log")
-    assert glb(*command, "--seeds", "4", "--out", "whole", folder=tmp_path).returncode == 0
-    assert glb(*command, "--seeds", "2", "--first-seed", "2", "--out", "late", folder=tmp_path).returncode == 0
-    whole, late = (pl.read_csv(tmp_path / name / "regret.csv") for name in ("whole", "late"))
-    assert whole.filter(pl.col("seed") >= 2).equals(late)
+def test_environment_has_settings_as_policies_do(tmp_path: Path) -> None:
+    options = ("--policy", "uniform", "--horizon", "30", "--seeds", "2")
+    environment = "synthetic:dim=4,arms=5,link=log,fixed_arms=true"
+    assert glb("simulate", *options, "--environment", environment, folder=tmp_path).returncode == 0
+    problem = Synthetic(dim=4, arms=5, link="log", fixed_arms=True)
+    expected = simulate("uniform", problem, 30, 2).regret[:, -1]
+    found = pl.read_parquet(tmp_path / "out/simulate/regret.parquet").filter(pl.col("round") == 30)["regret"]
+    assert found.to_list() == pytest.approx(expected.tolist())
 
 
 @pytest.mark.parametrize(
@@ -43,19 +46,19 @@ def test_first_seed_continues_an_earlier_run_in_csv(tmp_path: Path) -> None:
         (("simulate", "--policy", "sgd-ts:stepp=1"), "unknown setting of sgd-ts 'stepp'; did you mean 'step'?"),
         (("simulate", "--policy", "sgd-ts:step"), "settings are written sgd-ts:name=value"),
         (("simulate", "--policy", "sgd-ts:step=-1"), "step must be a finite number above 0; got -1"),
-        (("simulate", "--link", "logit"), "unknown link 'logit'; did you mean 'logistic'"),
-        (("simulate", "--rewards", "possion"), "unknown rewards 'possion'; did you mean 'poisson'"),
-        (("simulate", "--format", "parket"), "unknown format 'parket'; did you mean 'parquet'"),
+        (("simulate", "--environment", "synthetic:link=logit"), "unknown link 'logit'; did you mean 'logistic'"),
+        (("simulate", "--environment", "synthetic:rewards=possion"), "did you mean 'poisson'"),
+        (("simulate", "--environment", "synthetic:arm=5"), "unknown name in --environment synthetic:arm=5 'arm'; did"),
+        (("simulate", "--environment", "synthetic:dim=many"), "dim must be a whole number of at least 1; got 'many'"),
         (("simulate", "--policy", "sgd-ts:link=3"), "unknown link 3"),
         (("simulate", "--policy", "sgd-ts:block_factor=1e308"), "block_factor must be a finite number above 0"),
         (("simulate", "--policy", "uniform", "--policy", "uniform"), "each policy can be named once"),
         (("simulate", "--jobs", "0"), "Option: --jobs"),
-        (("simulate", "--first-seed", "-1"), "a seed must be a whole number of at least 0; got -1"),
         (("simulate", "--policy", "uniform", "--seeds", "1", "--out", "/dev/null/x"), "--out needs a writable"),
         (("simulate", "--horizon", "0"), "Option: --horizon"),
         (("simulate", "--reference", "unifrom"), "unknown policy as reference 'unifrom'; did you mean 'uniform'"),
         (("simulate", "--seeds", "0"), "Option: --seeds"),
-        (("simulate", "--dim", "0"), "Option: --dim"),
+        (("simulate", "--environment", "synthetic:dim=0"), "Option: --environment ENVIRONMENT"),
         (("simulate", "--policy", "sgd-ts:horizon=0"), "glb: horizon must be a whole number of at least 1; got 0"),
         (("simulate", "--polcy", "uniform"), "--policy"),
         (("simulat",), "simulate"),
@@ -71,7 +74,16 @@ def test_error_names_the_option_and_the_closest_value(words: tuple[str, ...], me
 
 def test_theory_setting_is_a_dict(tmp_path: Path) -> None:
     theory = "{'noise': 0.1, 'c1': 1.0, 'c3': 0.1, 'sigma_0': 1.0, 'lambda_f': 1.0, 'horizon': 100}"
-    words = ("--policy", f"sgd-ts:theory={theory}", "--horizon", "20", "--seeds", "1", "--dim", "2", "--arms", "2")
+    words = (
+        "--policy",
+        f"sgd-ts:theory={theory}",
+        "--horizon",
+        "20",
+        "--seeds",
+        "1",
+        "--environment",
+        "synthetic:dim=2,arms=2",
+    )
     run = glb("simulate", *words, folder=tmp_path)
     assert run.returncode == 0, run.stderr
 

@@ -138,7 +138,6 @@ def test_command_line_simulates_and_compares_own_environments(folder: Path) -> N
     ("words", "message"),
     [
         (("--environment", "MODULE:Drift:sped=1"), "'sped'; did you mean 'speed'"),
-        (("--environment", "MODULE:Drift:speed=1", "--dim", "3"), "are for the synthetic problem"),
         (("--environment", "pricse"), "unknown kind of environment 'pricse'; did you mean 'prices'"),
     ],
 )

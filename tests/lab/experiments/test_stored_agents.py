@@ -175,7 +175,18 @@ def test_run_that_fails_loses_no_other_run(tmp_path: Path) -> None:
 
 
 def test_simulate_command_plays_agents(folder: Path) -> None:
-    options = ("--horizon", "30", "--seeds", "2", "--dim", "3", "--arms", "4", "--jobs", "1", "--out", "out")
+    options = (
+        "--horizon",
+        "30",
+        "--seeds",
+        "2",
+        "--environment",
+        "synthetic:dim=3,arms=4",
+        "--jobs",
+        "1",
+        "--out",
+        "out",
+    )
     run = glb("simulate", "--policy", "mine:Mine:noise=0.3", "--policy", "uniform", *options, folder=folder)
     assert run.returncode == 0, run.stderr
     assert "mine:Mine:noise=0.3" in run.stdout

@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import LINK_NAMES, EngineOption, JobsOption, prepare_out_folder
+from glbandits.cli.common_options import EngineOption, JobsOption, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.display.charts import save_chart
 from glbandits.common.display.data_table import DataTable
-from glbandits.common.errors import InvalidInput, check_int, lookup
+from glbandits.common.errors import GlbanditsError, InvalidInput, check_int, lookup
 from glbandits.lab.environments import Environment, Synthetic
-from glbandits.lab.experiments import TABLE_FORMATS, SimulatedComparison, compare, write_results
+from glbandits.lab.experiments import SimulatedComparison, compare, write_results
 from glbandits.lab.experiments.named_environments import default_link, make_environment
 from glbandits.lab.experiments.paired_differences import SIMULTANEOUS
 from glbandits.policies.parsing import parse_policy_or_agent, split_policy
@@ -28,52 +28,28 @@ def simulate_command(
         str,
         typer.Option(
             metavar="ENVIRONMENT",
-            help="synthetic, forest-cover, prices, or a class of yours, with its settings: mine:Drift:speed=0.1.",
+            help="synthetic, forest-cover, news, prices, or a class of yours, with its settings: "
+            "synthetic:dim=20,arms=50,link=probit, or mine:Drift:speed=0.1.",
         ),
     ] = "synthetic",
     horizon: Annotated[int, typer.Option(help="Number of rounds of a run (T).")] = 1000,
     seeds: Annotated[int, typer.Option(help="Number of runs per policy. Each seed is a different problem.")] = 100,
-    first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    dim: Annotated[int, typer.Option(help="Number of features (d).")] = 6,
-    arms: Annotated[int, typer.Option(help="Number of arms per round (K).")] = 100,
-    fixed_arms: Annotated[
-        bool, typer.Option("--fixed-arms", help="Use the same arms in every round of a run.")
-    ] = False,
-    theta_norm: Annotated[float | None, typer.Option(help="Scale theta* to this norm.")] = None,
-    link: Annotated[str, typer.Option(help=f"{LINK_NAMES}.")] = "logistic",
-    rewards: Annotated[
-        str, typer.Option(help="bernoulli, gaussian or poisson; natural for the distribution that fits the link.")
-    ] = "natural",
     reference: Annotated[
         str | None, typer.Option(metavar="POLICY", help="Compare all other policies with this one, as named above.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("out/simulate"),
-    file_format: Annotated[str, typer.Option("--format", help="Format of the results: parquet or csv.")] = "parquet",
     jobs: JobsOption = -1,
     engine: EngineOption = "local",
 ) -> None:
     """Play policies on a simulated problem, by default the synthetic one of the paper, and plot their regret.
 
-    Its features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], different for each seed. All policies play the same
-    rounds under the same seed. Policies with a setting `horizon` receive the horizon, as in the paper.
+    Its 100 arms have 6 features. Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], different for each seed.
+    All policies play the same rounds under the same seed. Policies with a setting `horizon` receive the horizon, as in
+    the paper.
     """
     check_int("seeds", seeds, at_least=1)
     check_int("horizon", horizon, at_least=1)  # policies receive it, and would report it as their setting
-    lookup("format", file_format, TABLE_FORMATS)
-    problem: Environment
-    synthetic = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
-    if environment == "synthetic":
-        problem = synthetic
-        title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
-    else:
-        if synthetic != Synthetic():
-            raise InvalidInput(
-                "--dim, --arms, --fixed-arms, --theta-norm, --link and --rewards are for the synthetic problem; got "
-                f"--environment {environment}. Write its settings after its name: mine:Drift:speed=0.1"
-            )
-        name, settings = split_policy(environment)
-        problem = make_environment(name, settings, f"--environment {environment}")
-        title = f"{environment}: T={horizon}, d={problem.dim}"
+    problem = _problem(environment)
     policies = {text: parse_policy_or_agent(text, horizon=horizon, link=default_link(problem)) for text in policy}
     if reference is not None:
         lookup("policy as reference", reference, policies)
@@ -82,15 +58,30 @@ def simulate_command(
 
     console = Console()
     with work_bar(console) as bar:
-        numbers = range(first_seed, first_seed + seeds)
-        comparison = compare(policies, problem, horizon, numbers, jobs=jobs, engine=engine, progress=bar)
+        comparison = compare(policies, problem, horizon, seeds, jobs=jobs, engine=engine, progress=bar)
     print_table(console, _table(comparison, reference))
     prepare_out_folder(out)
-    png, svg, pdf = save_chart(comparison.plot(title), out, "regret")
-    path = write_results(comparison, out, file_format, reference=reference)
+    png, svg, pdf = save_chart(comparison.plot(_title(environment, problem, horizon)), out, "regret")
+    path = write_results(comparison, out, "parquet", reference=reference)
     console.print(
         f"Results: {path} (and summary.json)\nFigure: {png} (and {svg.name}, {pdf.name})", soft_wrap=True, markup=False
     )
+
+
+def _problem(text: str) -> Environment:
+    name, settings = split_policy(text)
+    try:
+        return make_environment(name, settings, f"--environment {text}")
+    except GlbanditsError as error:
+        error.field = "environment"  # not the option with the name of a setting, such as --horizon
+        raise
+
+
+def _title(text: str, problem: Environment, horizon: int) -> str:
+    if not isinstance(problem, Synthetic):
+        return f"{text}: T={horizon}, d={problem.dim}"
+    fixed = " fixed" if problem.fixed_arms else ""
+    return f"Synthetic problem, {problem.link} link: T={horizon}, K={problem.arms}{fixed}, d={problem.dim}"
 
 
 def _table(comparison: SimulatedComparison, reference: str | None) -> DataTable:
