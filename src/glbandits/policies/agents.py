@@ -138,7 +138,7 @@ class AgentFactory:
         return replace(self, settings={**known, **self.settings, **settings})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AgentFactory) and self.make == other.make and self.get_params() == other.get_params()
+        return isinstance(other, AgentFactory) and self.make == other.make and self.identity == other.identity
 
     def __hash__(self) -> int:
         return hash(self.name)

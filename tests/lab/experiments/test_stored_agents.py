@@ -97,6 +97,26 @@ def test_key_of_a_run_depends_on_code_and_settings() -> None:
     assert runs_of(AgentFactory(made(0.0)))[0].key == runs_of(makers[0])[0].key
 
 
+def test_change_in_the_same_process_changes_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Mine(RidgeAgent):
+        share = 0.1
+
+    settings = {"noise": [0.1]}
+    key = runs_of(AgentFactory(Mine, settings))[0].key
+    assert runs_of(AgentFactory(Mine, settings))[0].key == key
+    monkeypatch.setattr(Mine, "share", 0.2)
+    assert runs_of(AgentFactory(Mine, settings))[0].key != key
+    monkeypatch.undo()
+    settings["noise"][0] = 0.3
+    assert runs_of(AgentFactory(Mine, settings))[0].key != key
+
+
+def test_settings_may_be_arrays() -> None:
+    makers = [AgentFactory(RidgeAgent, {"noise": np.full(2, noise)}) for noise in (0.1, 0.1, 0.2)]
+    assert makers[0] == makers[1] != makers[2]
+    assert runs_of(makers[0])[0].key == runs_of(makers[1])[0].key != runs_of(makers[2])[0].key
+
+
 def test_own_noise_is_that_of_the_settings() -> None:
     spec = runs_of(AgentFactory(RidgeAgent))[0].with_own_noise()
     assert spec.noise_seed > 0

@@ -21,6 +21,7 @@ from glbandits.lab.simulation.agent_player import AgentPlayer
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
 from glbandits.policies.agents import AgentFactory, PolicyOrAgent, settings_values
+from glbandits.policies.contract import Policy
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,16 @@ class RunSpec:
         return json.dumps(settings_values(self.policy))
 
 
-@lru_cache(maxsize=100_000)
 def settings_digest(policy: PolicyOrAgent, dim: int) -> str:
-    """Return a hash of a policy's packed settings and initial state; of agents, their identity."""
-    if isinstance(policy, AgentFactory):
-        return policy.identity
+    """Return a hash of a policy's packed settings and initial state; of agents, their identity.
+
+    The identity of agents is not cached here: a class, a global variable or a list among the settings may change.
+    """
+    return policy.identity if isinstance(policy, AgentFactory) else _policy_digest(policy, dim)
+
+
+@lru_cache(maxsize=100_000)
+def _policy_digest(policy: Policy, dim: int) -> str:
     kind = type(policy)
     digest = sha256(f"{policy.name}\n{kind.__qualname__}\n{find_link(policy.link).name}\n".encode())
     if not _is_ours(kind):  # a class of a notebook has no source file, which `playing_digest` needs
