@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput, Uniform
-from glbandits.lab import NOISES, Noise, Rounds, SparseHashed, Synthetic, simulate
+from glbandits.compilation import entry_point
+from glbandits.lab import NOISES, Noise, Rounds, SparseHashed, Synthetic, gaussian, simulate
+from glbandits.policies import LinTs
 
 ARMS, MEANS = np.eye(3), np.array([0.1, 0.5, 0.9])
 
@@ -43,6 +45,22 @@ def test_payoffs_are_the_expected_rewards_by_default() -> None:
 def test_small_environment_is_simulated() -> None:
     result = simulate(Uniform(), Own(), horizon=3000, seeds=2)
     assert result.final_regret.mean() == pytest.approx(3000 * (0.8 + 0.4) / 3, rel=0.05)
+
+
+class OwnGaussian(Own):
+    @property
+    def noise(self) -> Noise:
+        return gaussian(0.5)
+
+    @noise.setter
+    def noise(self, _value: Noise) -> None: ...
+
+
+def test_new_noise_at_each_access_needs_no_new_machine_code() -> None:
+    simulate(LinTs(), OwnGaussian(), horizon=10, seeds=1)
+    before = len(entry_point._entries)
+    simulate(LinTs(), OwnGaussian(), horizon=10, seeds=3)
+    assert len(entry_point._entries) == before
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from glbandits.compilation.numba_support import (
 )
 from glbandits.compilation.recipe import Recipe
 from glbandits.lab.environments import Noise
+from glbandits.lab.environments.noise import same_noise
 from glbandits.maths.arm_rows import PayoffArms, arm_at, arm_range, as_arms, as_payoff_arms, plain_arms
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.policies.contract import Policy
@@ -33,7 +34,7 @@ def play_entry(
     policy: type[Policy], link: Link, noise: Noise, compiled: bool, *, payoffs: bool = False
 ) -> Callable[..., Floats]:
     """Return the function of `play_recipe`, compiled or as plain Python."""
-    entry = entry_point(play_recipe, policy, link, noise, payoffs)
+    entry = entry_point(play_recipe, policy, link, same_noise(noise), payoffs)
     function: Callable[..., Floats] = entry.compiled() if compiled else entry.recipe.function
     return function
 

@@ -15,6 +15,7 @@ from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.compilation.entry_point import compile_all, without_compilation
 from glbandits.compilation.recipe import Job
 from glbandits.lab.environments import Environment, Rounds
+from glbandits.lab.environments.noise import same_noise
 from glbandits.lab.environments.rounds import (
     check_environment,
     check_is_repeatable,
@@ -196,7 +197,8 @@ def play_job(policy: Policy, environment: Environment) -> Job:
     payoffs = has_payoffs(environment)
     if payoffs:
         check_has_scores(form.implementation(environment.dim), "payoffs")
-    return play_recipe, form.implementation(environment.dim), find_link(policy.link), environment.noise, payoffs
+    noise = same_noise(environment.noise)
+    return play_recipe, form.implementation(environment.dim), find_link(policy.link), noise, payoffs
 
 
 def _form(policy: Policy, environment: Environment) -> Policy:
