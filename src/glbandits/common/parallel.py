@@ -1,10 +1,12 @@
 """Call a function with many arguments: in this process, in threads, in worker processes, or on Ray."""
 
 import os
+import re
 import signal
 import socket
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,7 +40,8 @@ def run_parallel(
 
     With one local job the function is called in this process. Otherwise the function and the arguments are pickled.
     Large arrays inside the function (a `partial` or a bound method) are sent to the workers once: through memory-mapped
-    files (local) or the object store (Ray). Warnings of workers are issued again in this process, each once.
+    files (local; a worker that changes one has its own copy) or the object store (Ray). Warnings of workers are issued
+    again in this process, each once.
 
     An error of a call is raised here, and the call is not repeated. Ray itself repeats calls whose process died.
 
@@ -108,15 +111,21 @@ def _call(function: Callable[[Any], Any], index: int, argument: Any) -> _Finishe
 
 def _local(function: Callable[[Any], Any], arguments: Iterable[Any], jobs: int) -> Iterator[_FinishedCall]:
     """Run the calls in processes on this machine; a single one in this process."""
-    workers = worker_count(jobs)
-    processes = min(len(arguments), workers) if isinstance(arguments, Sized) else workers
+    processes = worker_count(jobs)
+    if isinstance(arguments, Sized):
+        processes = min(len(arguments), processes)
     if processes <= 1:
         yield from (_call(function, *pair) for pair in enumerate(arguments))
         return
-    results = Parallel(n_jobs=processes, backend="loky", return_as="generator_unordered", batch_size=1)(
-        delayed(_call_in_worker)(function, *pair) for pair in enumerate(arguments)
-    )
-    yield from results
+    workers = Parallel(n_jobs=processes, backend="loky", return_as="generator_unordered", batch_size=1, mmap_mode="c")
+    try:
+        yield from workers(delayed(_call_in_worker)(function, *pair) for pair in enumerate(arguments))
+    except BrokenProcessPool as error:
+        codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
+        raise InvalidInput(
+            f"a worker process died ({codes[1] if codes else 'exit code unknown'}): the code that it ran crashed or "
+            "ended the process, or memory was full. Use jobs=1 to find out which, or fewer jobs to save memory"
+        ) from error
 
 
 def _call_in_worker(function: Callable[[Any], Any], index: int, argument: Any) -> _FinishedCall:
