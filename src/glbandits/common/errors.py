@@ -59,7 +59,11 @@ def value_text(value: object, length: int = 60) -> str:
     """
     numpy = sys.modules.get("numpy")
     with numpy.printoptions(legacy="1.25") if numpy else nullcontext():  # later versions print np.float64(0.1)
-        return re.sub(r"\s*\n\s*", " ", repr(value))[:length]
+        try:
+            text = repr(value)
+        except Exception:  # `__repr__` of a user's class
+            text = f"<object of {type(value).__name__}>"
+    return re.sub(r"\s*\n\s*", " ", text)[:length]
 
 
 def lookup(kind: str, name: object, table: Mapping[str, Entry], *, listed: int | None = None) -> Entry:

@@ -1,11 +1,32 @@
-"""Objects of a user's module, which the command line and experiment files name as `module:Name`."""
+"""Code of users: objects of a module that the command line names as `module:Name`, and errors that it raises."""
 
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from glbandits.common.errors import InvalidInput, UnknownName
+
+LIBRARY_FOLDER = "site-packages"
+LONGEST_MESSAGE = 300
+"""Most characters of the message of an exception."""
+
+
+def described_error(error: BaseException) -> str:
+    """Return type and message of an error in one line, and the last line of own code that led to it.
+
+    The first frame of its traceback is that of the caller.
+    """
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    own = [frame for frame in frames if LIBRARY_FOLDER not in frame.filename] or frames
+    try:
+        message = shorten(str(error).rstrip(".\n "), LONGEST_MESSAGE, placeholder=" ...")
+    except Exception:  # the exception is of a class of the user
+        message = ""
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"{text}, in line {own[-1].lineno} of {own[-1].filename}" if own else text
 
 
 def load_object(name: str) -> Any:

@@ -6,13 +6,11 @@ policy runs in the lab and on logs, uncompiled and so more slowly. A factory mak
 
 import inspect
 import json
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import index
-from textwrap import shorten
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 from weakref import WeakValueDictionary
 
@@ -22,6 +20,7 @@ from scipy.sparse import csr_array
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, lookup, value_text
 from glbandits.common.identity import identity_of
+from glbandits.common.user_code import described_error
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import Grid, Policy, settings_of
 
@@ -29,9 +28,6 @@ AGENT_STREAM = 1
 """The part of a seed's random numbers that agents draw from."""
 TOLERANCE = 1e-6
 """Largest deviation of a sum of probabilities from 1."""
-LIBRARY_FOLDER = "site-packages"
-LONGEST_MESSAGE = 300
-"""Most characters of the message of an agent's exception."""
 
 
 @runtime_checkable
@@ -151,8 +147,10 @@ class AgentFactory:
         """Make an agent. Raises InvalidInput if that fails, or if it is not a new object with choose and learn."""
         try:
             agent = self.make(dim, **self.settings)
-        except Exception as error:
-            raise InvalidInput(f"agent {self.name} could not be made: {_described(error)}") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also sys.exit
+            raise InvalidInput(f"agent {self.name} could not be made: {described_error(error)}") from error
         if not is_agent(agent):
             raise InvalidInput(
                 f"{self.name}({dim}) must return an agent, an object with choose(arms, rng) and learn(x, reward); got "
@@ -262,7 +260,7 @@ class PlayingAgent:
         count = arms.shape[0]
         try:
             chosen = -1 if isinstance(arm, bool | np.bool_) else index(arm)
-        except TypeError:
+        except Exception:  # `__index__` of a user's class
             chosen = -1
         if not 0 <= chosen < count:
             raise InvalidInput(
@@ -280,7 +278,7 @@ class PlayingAgent:
         given = self._call("probabilities", row, arms)
         try:
             found = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except Exception:  # `__array__` of a user's class
             found = np.empty(0)
         count = arms.shape[0]
         if found.shape != (count,) or not (found.min() >= 0.0 and abs(found.sum() - 1.0) <= TOLERANCE):
@@ -293,26 +291,18 @@ class PlayingAgent:
     def _call(self, method: str, row: int, *arguments: Any) -> Any:
         try:
             return getattr(self.agent, method)(*arguments)
-        except Exception as error:
-            advice = ""
-            if "read-only" in str(error):
-                advice = ". The agent must not change arms and x: copy them first"
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also sys.exit
+            text = described_error(error)
+            advice = ". The agent must not change arms and x: copy them first" if "read-only" in text else ""
             raise InvalidInput(
-                f"agent {self.name} failed in {self._where(row)}: {method} raised {_described(error)}{advice}"
+                f"agent {self.name} failed in {self._where(row)}: {method} raised {text}{advice}"
             ) from error
 
     def _where(self, row: int) -> str:
         seed = "" if self._seed is None else f" with seed {self._seed}"
         return f"{self._rows} {row:,}{seed}"
-
-
-def _described(error: Exception) -> str:
-    """Return type and message of an error, and the last line of own code that led to it."""
-    frames = traceback.extract_tb(error.__traceback__)[1:]
-    own = [frame for frame in frames if LIBRARY_FOLDER not in frame.filename] or frames
-    message = shorten(str(error).rstrip(".\n "), LONGEST_MESSAGE, placeholder=" ...")  # one line
-    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return f"{text}, in line {own[-1].lineno} of {own[-1].filename}" if own else text
 
 
 def read_only_rows(arms: Any, dim: int) -> Any:

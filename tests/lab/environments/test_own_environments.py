@@ -1,5 +1,6 @@
 """Environments of users: what a small one needs, and what is refused before it is played."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +46,29 @@ def test_payoffs_are_the_expected_rewards_by_default() -> None:
 def test_small_environment_is_simulated() -> None:
     result = simulate(Uniform(), Own(), horizon=3000, seeds=2)
     assert result.final_regret.mean() == pytest.approx(3000 * (0.8 + 0.4) / 3, rel=0.05)
+
+
+class Fails(Own):
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        yield from super().rounds(horizon - 5, seed)
+        raise RuntimeError("no more\nrows")
+
+
+class Exits(Own):
+    def rounds(self, horizon: int, seed: int) -> Any:  # noqa: ARG002
+        sys.exit(3)
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (Fails(), r"Fails.rounds failed with seed 0: RuntimeError: no more rows, in line \d+ of .*py$"),
+        (Exits(), "Exits.rounds failed with seed 0: SystemExit: 3, in line"),
+    ],
+)
+def test_error_of_an_environment_names_seed_and_line(environment: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        simulate(Uniform(), environment, horizon=10, seeds=1)
 
 
 class OwnGaussian(Own):

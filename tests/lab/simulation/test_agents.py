@@ -1,4 +1,5 @@
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -140,7 +141,14 @@ def test_name_is_that_of_the_class_or_its_attribute() -> None:
     assert "policy RidgeAgent" in repr(run(RidgeAgent))
 
 
-@pytest.mark.parametrize("returned", [5, -1, 1.0, np.float64(2), None, True, "0", [0], np.eye(2)])
+class NoText:
+    def __repr__(self) -> str:
+        raise ValueError
+
+    __index__ = __repr__  # type: ignore[assignment]  # wrong on purpose
+
+
+@pytest.mark.parametrize("returned", [5, -1, 1.0, np.float64(2), None, True, "0", [0], np.eye(2), NoText()])
 def test_invalid_choice_ends_the_run(returned: Any) -> None:
     class Bad(Fixed):
         rounds = 0
@@ -189,6 +197,21 @@ class Raises(Fixed):
         raise KeyError("x")
 
 
+class NoTextError(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+class RaisesNoText(Fixed):
+    def learn(self, _x: Any, _reward: float) -> None:
+        raise NoTextError
+
+
+class Exits(Fixed):
+    def learn(self, _x: Any, _reward: float) -> None:
+        sys.exit(3)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -200,6 +223,9 @@ class Raises(Fixed):
         ),
         (LongMessage, r"learn raised ValueError: two lines. (and more. )+and \.\.\., in line \d+ of .{,300}$"),
         (SaysNothing, r"choose raised RuntimeError, in line"),
+        (RaisesNoText, r"learn raised NoTextError, in line"),
+        (Exits, r"agent Exits failed in round 1 with seed 0: learn raised SystemExit: 3, in line"),
+        (lambda _dim: sys.exit("no licence"), "agent lambda could not be made: SystemExit: no licence, in line"),
     ],
 )
 def test_failing_agent_ends_the_run(make: Callable[[int], Agent], message: str) -> None:

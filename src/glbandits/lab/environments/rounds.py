@@ -7,7 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints, set_validated
-from glbandits.common.errors import InvalidInput, check_int, value_text
+from glbandits.common.errors import GlbanditsError, InvalidInput, check_int, value_text
+from glbandits.common.user_code import described_error
 from glbandits.lab.environments.noise import Noise
 from glbandits.maths.sparse_rows import as_sparse_rows
 
@@ -232,10 +233,7 @@ def checked_rounds(environment: Environment, horizon: int, seed: int) -> Iterato
     that the noise of the environment can have. There are `horizon` rounds in all.
     """
     name, played = type(environment).__name__, 0
-    chunks = environment.rounds(horizon, seed)
-    if not isinstance(chunks, Iterable):
-        raise InvalidInput(f"{name}.rounds must yield objects of the class Rounds; it returned {value_text(chunks)}")
-    for chunk in chunks:
+    for chunk in _generated(environment, horizon, seed):
         if not isinstance(chunk, Rounds):
             raise InvalidInput(f"{name}.rounds must yield objects of the class Rounds; got {value_text(chunk)}")
         dim = chunk.dim if isinstance(chunk, SparseRounds) else chunk.arms.shape[2]
@@ -259,6 +257,22 @@ def checked_rounds(environment: Environment, horizon: int, seed: int) -> Iterato
         played += len(chunk)
     if played != horizon:
         raise InvalidInput(f"{name}.rounds must yield {horizon} rounds; got {played}")
+
+
+def _generated(environment: Environment, horizon: int, seed: int) -> Iterator[Any]:
+    """Yield what `rounds` yields. Its errors become InvalidInput that names the environment, the seed and the line."""
+    name = type(environment).__name__
+    try:
+        chunks: Any = environment.rounds(horizon, seed)
+        if not isinstance(chunks, Iterable):
+            raise InvalidInput(
+                f"{name}.rounds must yield objects of the class Rounds; it returned {value_text(chunks)}"
+            )
+        yield from chunks
+    except (GlbanditsError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # also sys.exit
+        raise InvalidInput(f"{name}.rounds failed with seed {seed}: {described_error(error)}") from error
 
 
 def _check_means(chunk: Rounds, environment: Environment, played: int) -> None:
