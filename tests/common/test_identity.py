@@ -1,4 +1,6 @@
 import logging
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -95,6 +97,7 @@ DIFFERENT = [
     scipy.sparse.csr_array(np.eye(3)), scipy.sparse.csr_array(np.eye(4)), scipy.sparse.csc_array(np.eye(3)),
     np.random.default_rng(1), np.random.default_rng(2), lambda: 1, lambda: 2, lambda x: x, lambda x=1: x, lambda x=2: x,
     lambda *, x=2: x, lambda: [0 for _ in ()], lambda: len, lambda: max, list[int], list[str],
+    re.compile("a"), re.compile("b"),
 ]  # fmt: skip
 
 
@@ -175,11 +178,15 @@ def test_pandas_tables_count_by_content() -> None:
         pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}, index=[1, 2]),
         pandas.DataFrame({"a": pandas.Categorical(["x"], ["x", "y"])}),
         pandas.DataFrame({"a": pandas.Categorical(["x"], ["x", "z"])}),
+        pandas.DataFrame({"a": pandas.Categorical(["x"], ["x", "y"], ordered=True)}),
         pandas.Series([1, None], dtype="Int64"),
         pandas.Series(pandas.to_datetime(["2026-01-01"]).tz_localize("UTC")),
         pandas.MultiIndex.from_tuples([(1, 2)], names=["a", "b"]),
         pandas.MultiIndex.from_tuples([(1, 2)], names=["a", "c"]),
     ]
+    for value in (1, 2):
+        frames.append(pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
+        frames[-1].attrs["unit"] = value
     assert len({identity_of(frame) for frame in frames}) == len(frames)
     assert all(identity_of(frame) == identity_of(frame.copy()) for frame in frames)
 
@@ -198,6 +205,12 @@ def test_polars_tables_count_by_content() -> None:
         (lambda: {"a": [1, memoryview(b"")]}, r"the value\['a'\]\[1\] is a builtins\.memoryview"),
         (lambda: Plain(log=sys.stdout), r"the value\.log is a .*, which cannot .* a method __identity__\(\)"),
         (lambda: (lambda held: lambda: held)(iter_numbers()), r"the value\.held is a builtins\.generator"),
+        (lambda: np.frompyfunc(abs, 1, 1), "the value is a numpy.ufunc, which cannot .* hides the function"),
+        (
+            lambda: Plain(x=NoIdentity()),
+            r"the value\.x is a .*NoIdentity, which .*__identity__ raised KeyError: 'seed'",
+        ),
+        (lambda: WrongReduce(), r"the value is a .*WrongReduce, which cannot be identified \(TypeError"),
     ],
 )
 def test_unreadable_content_is_refused(value: Callable[[], Any], text: str) -> None:
@@ -207,6 +220,16 @@ def test_unreadable_content_is_refused(value: Callable[[], Any], text: str) -> N
 
 def iter_numbers() -> Any:
     yield 1
+
+
+class NoIdentity:
+    def __identity__(self) -> int:
+        return int({}["seed"])
+
+
+class WrongReduce:
+    def __reduce__(self) -> Any:
+        return 5
 
 
 def test_own_identity_replaces_the_content() -> None:
@@ -330,6 +353,39 @@ def test_own_module_named_like_a_standard_one_is_own_code(
         (tmp_path / "antigravity.py").write_text(f"VALUE = {value}")
         identities.append(identity_of_mine(source))
     assert identities[0] != identities[1]
+
+
+def identity_in_new_process(folder: Path, expression: str) -> str:
+    module = expression.partition(".")[0]
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); sys.modules.pop({module!r}, None); import {module}\n"
+    code += f"from glbandits.common.identity import identity_of; print(identity_of({expression}))"
+    return subprocess.run([sys.executable, "-B", "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_own_extension_module_counts_by_its_file(tmp_path: Path) -> None:
+    origin = getattr(import_module("_bisect"), "__file__", None)
+    if origin is None:
+        pytest.skip("this Python has no file of _bisect")
+    copied = Path(shutil.copy(origin, tmp_path))
+    before = identity_in_new_process(tmp_path, "_bisect.bisect_left")
+    copied.write_bytes(copied.read_bytes() + b" ")
+    assert identity_in_new_process(tmp_path, "_bisect.bisect_left") != before
+
+
+def test_library_in_any_folder_counts_by_its_version(tmp_path: Path) -> None:
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed/installed_here.py").write_text("def f(): return 1")
+    information = tmp_path / "installed/Installed_Here-2.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: Installed-Here\nVersion: 2.0\n")
+    identities = []
+    for record in ("installed_here.py,,\n", "another.py,,\n"):
+        (information / "RECORD").write_text(record)
+        for number in (1, 2):
+            (tmp_path / "installed/installed_here.py").write_text(f"def f(): return {number}")
+            identities.append(identity_in_new_process(tmp_path / "installed", "installed_here.f"))
+    assert identities[0] == identities[1]
+    assert len(set(identities)) == 3
 
 
 def test_closures_count_by_content() -> None:

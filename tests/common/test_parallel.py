@@ -19,7 +19,7 @@ def test_dead_worker_is_one_sentence() -> None:
     assert "\n" not in str(caught.value)
 
 
-def add(array: np.ndarray, number: int) -> float:  # type: ignore[type-arg]
+def add(array: np.ndarray, number: int) -> float:
     array += number
     return float(array[-1])
 

@@ -6,9 +6,11 @@ identity. Code of a library counts by its name and the version of its distributi
 
 import ast
 import dis
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
@@ -98,31 +100,47 @@ def class_content(kind: type) -> list[tuple[str, Any]]:
 
 def module_content(module: ModuleType) -> list[tuple[str, Any]]:
     """Return what determines a module: the version of its library, or its source and the own modules it imports."""
-    library = library_of(module.__name__)
-    return [("name", module.__name__), ("library", library or _own_sources(module.__name__))]
+    return [("name", module.__name__), ("library", library_or_sources(module.__name__))]
+
+
+def library_or_sources(module_name: str) -> Any:
+    """Return distribution and version of the library that has this module; of own code, the content of its files."""
+    return library_of(module_name) or _own_sources(module_name)
+
+
+def library_of(module_name: str) -> str | None:
+    """Return distribution and version of the library that has this module; None for own code."""
+    return _library(module_name.partition(".")[0])
 
 
 @cache
-def library_of(module_name: str) -> str | None:
-    """Return distribution and version of the library that has this module; None for own code."""
-    package = module_name.partition(".")[0]
+def _library(package: str) -> str | None:
     if package == "glbandits":
         return f"glbandits {__version__}"
     origin = _origin(package)
-    if origin is not None and LIBRARY_FOLDERS & set(Path(origin).parts):
-        return _distribution(package)
+    if origin is not None and (found := _distribution(package, Path(origin))) is not None:
+        return found
     is_standard = package in sys.stdlib_module_names and package != "__main__"
     if is_standard and (origin is None or origin.startswith(STANDARD_FOLDERS)):
         return f"python {sys.version_info.major}.{sys.version_info.minor}"
     return None
 
 
-def _distribution(package: str) -> str | None:
-    for name in (package, *metadata.packages_distributions().get(package, ())):
-        try:
-            return f"{name} {metadata.version(name)}"
-        except metadata.PackageNotFoundError:
-            continue
+def _distribution(package: str, origin: Path) -> str | None:
+    """Return name and version of the distribution that has installed a package; None if none has.
+
+    A folder with distributions has any name: `pip install --target` takes one. An editable package is own code: the
+    list of installed files (RECORD) is not in the folder of its source.
+    """
+    folder = origin.parents[1] if origin.stem == "__init__" else origin.parent
+    installed = re.compile(rf"^{re.escape(package)}[/.]", re.MULTILINE)
+    for name in (package, None):  # None: all distributions of the folder, whose lists take long to read
+        for each in metadata.distributions(name=name, path=[str(folder)]):
+            if installed.search(each.read_text("RECORD") or ""):
+                return f"{each.name} {each.version}"
+    if LIBRARY_FOLDERS & set(origin.parts):
+        with suppress(metadata.PackageNotFoundError):  # some systems have no lists of files
+            return f"{package} {metadata.version(package)}"
     return None  # a file that nothing installed
 
 
@@ -192,7 +210,7 @@ def _values_read_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
                 elif operation == "IMPORT_NAME":
                     level = next((c for c in constants[-2:] if isinstance(c, int)), 0)
                     absolute = _absolute(name, level, str(names.get("__package__") or ""))
-                    yield f"import {name}", library_of(absolute) or _own_sources(absolute)
+                    yield f"import {name}", library_or_sources(absolute)
             if isinstance(reached, ModuleType) and library_of(reached.__name__) is not None:
                 yield path, reached
                 reached, path = None, ""

@@ -11,6 +11,7 @@ behave alike, and a value whose content cannot be read is refused.
 - Functions and classes count by name and content (`code_references.py`).
 """
 
+import copyreg
 import functools
 from collections import deque
 from collections.abc import Iterable
@@ -26,11 +27,13 @@ from glbandits.common.code_references import (
     class_content,
     function_content,
     library_of,
+    library_or_sources,
     module_content,
     module_of,
     name_of,
 )
 from glbandits.common.errors import InvalidInput
+from glbandits.common.user_code import described_error
 
 C_FUNCTIONS: tuple[type, ...] = tuple(
     type(each) for each in (str.join, str.__add__, "".__str__, FunctionType.__code__, FunctionType.__globals__,
@@ -166,7 +169,13 @@ class _Walk:
         method = getattr(kind, "__identity__", None)
         if method is not None:
             self._add(kind, f"the class of {path}")
-            self._add(method(value), f"{path}.__identity__()")
+            try:
+                returned = method(value)
+            except RecursionError:
+                raise
+            except Exception as error:
+                raise _refused(value, path, f"__identity__ raised {described_error(error)}") from error
+            self._add(returned, f"{path}.__identity__()")
         elif kind is list:
             self._items("list", value, path)
         elif kind in (dict, MappingProxyType):
@@ -187,6 +196,8 @@ class _Walk:
             self._parts("method", [("function", value.__func__), ("self", value.__self__)], path)
         elif isinstance(value, BuiltinFunctionType):
             self._parts(f"builtin {value.__qualname__}", _builtin_content(value), path)
+        elif isinstance(value, np.ufunc) and value.__name__.endswith("(vectorized)"):
+            raise _refused(value, path, "numpy.frompyfunc hides the function that it calls")
         elif isinstance(value, C_FUNCTIONS):
             owner, plain = getattr(value, "__objclass__", None), getattr(value, "__name__", "")
             self._parts(f"C function {getattr(value, '__qualname__', plain)}", [("owner", owner)], path)
@@ -219,16 +230,17 @@ class _Walk:
         self._text("instance")
         self._add(kind, f"the class of {path}")
         try:
-            reduced = value.__reduce_ex__(4)
+            reduce = copyreg.dispatch_table.get(kind)  # as `pickle` does
+            reduced = value.__reduce_ex__(4) if reduce is None else reduce(value)
+            if isinstance(reduced, str):
+                module = module_of(value)
+                self._text("global", reduced, module, str(library_of(module)))
+                return
+            build, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
         except RecursionError:
             raise
         except Exception as error:
             raise _refused(value, path, f"{type(error).__name__}: {error}") from None
-        if isinstance(reduced, str):
-            module = module_of(value)
-            self._text("global", reduced, module, str(library_of(module)))
-            return
-        build, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
         self._add(build, path)
         self._add(arguments, path)
         self._state(value, state, path)
@@ -263,7 +275,7 @@ def _builtin_content(function: Any) -> list[tuple[str, Any]]:
     if owner is not None and not isinstance(owner, ModuleType):
         return [("owner", owner)]
     module = module_of(function) if owner is None else owner.__name__
-    return [("module", module), ("library", library_of(module))]
+    return [("module", module), ("library", library_or_sources(module))]
 
 
 def _attributes(value: object) -> list[tuple[str, Any]]:
@@ -288,12 +300,14 @@ def _table_content(value: Any) -> list[tuple[str, Any]] | None:
         return [("rows", stream.getvalue())]
     if package == "pandas" and kind.__name__ == "DataFrame":
         columns = [value.iloc[:, index].reset_index(drop=True) for index in range(value.shape[1])]
-        return [("columns", value.columns), ("index", value.index), ("values", columns)]
+        return [("columns", value.columns), ("index", value.index), ("values", columns), ("attrs", value.attrs)]
     if package == "pandas" and hasattr(value, "to_numpy") and hasattr(value, "dtype"):  # a Series or an Index
         labels, categories = getattr(value, "index", None), getattr(value.dtype, "categories", None)
         return [
             ("names", [*getattr(value, "names", [value.name])]),
             ("type", str(value.dtype)),
+            ("ordered", getattr(value.dtype, "ordered", None)),
+            ("attrs", getattr(value, "attrs", None)),
             ("values", value.to_numpy() if categories is None else value.to_numpy(dtype=object)),
             ("categories", None if categories is None else categories.to_numpy()),
             ("labels", str(labels) if type(labels).__name__ == "RangeIndex" else labels),

@@ -145,7 +145,7 @@ class NoText:
     def __repr__(self) -> str:
         raise ValueError
 
-    __index__ = __repr__  # type: ignore[assignment]  # wrong on purpose
+    __index__ = __repr__
 
 
 @pytest.mark.parametrize("returned", [5, -1, 1.0, np.float64(2), None, True, "0", [0], np.eye(2), NoText()])
