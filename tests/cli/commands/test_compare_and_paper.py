@@ -71,7 +71,7 @@ def test_several_problems_share_a_report(tmp_path: Path, monkeypatch: pytest.Mon
         text + '[[policy]]\nkind = "uniform"\n[[environment]]\nname = "large"\narms = 30\n'
     )
     (tmp_path / "one.toml").write_text(SIMPLE.replace("HORIZON", "20"))
-    run = glb("compare", "two.toml", "one.toml", "--jobs", "1", "--protocol", "fresh", folder=tmp_path)
+    run = glb("compare", "two.toml", "one.toml", "--jobs", "1", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     for title in ("Simple, small: final", "Simple, large: final", "Simple: final", "All problems: final regret"):
         assert title in run.stdout
@@ -240,6 +240,7 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         ),
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
         (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("compare", "mine.toml", "--protocol", "paper"), "--protocol"),
         (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
         (("paper", "cost", "--jobs", "0"), "Option: --jobs"),
         (("paper", "cost", "--jobs", "-2"), "Option: --jobs"),

@@ -165,7 +165,7 @@ def test_settings_are_described_as_text() -> None:
 
 def test_extra_policies_play_on_fresh_seeds_only(tmp_path: Path) -> None:
     with_extra = replace(SMALL, extras=(PolicyEntry(EpsilonGreedy, grid={"exploration": (0.1, 1.0)}),))
-    (result,) = ExperimentRunner(ResultStore(tmp_path), jobs=1).run([with_extra])
+    (result,) = ExperimentRunner(ResultStore(tmp_path), jobs=1).run([with_extra], [PAPER, FRESH])
     paper, fresh = result.protocols
     assert [outcome.label for outcome in paper.outcomes] == ["sgd-ts", "uniform"]
     assert [(outcome.label, outcome.is_extra) for outcome in fresh.outcomes][2:] == [("epsilon-greedy", True)]

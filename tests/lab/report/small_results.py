@@ -11,7 +11,7 @@ from glbandits.lab import Noise, Synthetic
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.lab.experiments.experiment import Experiment, PolicyEntry
 from glbandits.lab.experiments.outcomes import ExperimentResult
-from glbandits.lab.experiments.protocols import ExperimentRunner
+from glbandits.lab.experiments.protocols import PROTOCOLS, ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.paper.runtime import RuntimeRow, RuntimeTable
 
@@ -79,5 +79,5 @@ RUNTIME = RuntimeTable(
 def small_results() -> tuple[ExperimentResult, ExperimentResult]:
     """Run both experiments under both protocols."""
     with TemporaryDirectory() as folder:
-        fixed_arms, news = ExperimentRunner(ResultStore(Path(folder)), jobs=1).run([FIXED_ARMS, NEWS])
+        fixed_arms, news = ExperimentRunner(ResultStore(Path(folder)), jobs=1).run([FIXED_ARMS, NEWS], PROTOCOLS)
     return fixed_arms, news

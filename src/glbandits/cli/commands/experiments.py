@@ -1,4 +1,4 @@
-"""`glb compare` and `glb paper`: experiments of a TOML file and of the paper, by its protocol and on fresh seeds."""
+"""`glb compare` and `glb paper`: experiments of a TOML file on fresh seeds, and of the paper also by its protocol."""
 
 import warnings
 from collections.abc import Iterator
@@ -36,7 +36,6 @@ INTERRUPTED = 130
 CANCELLED = r"\d+ tasks (have been successfully executed|which were still being processed)"
 """The beginning of joblib's warning about the tasks that Ctrl-C cancels."""
 
-ProtocolOption: TypeAlias = Annotated[str, typer.Option(help="paper, fresh or both.")]
 OutOption: TypeAlias = Annotated[Path, typer.Option(help="Folder for the report, the figures and the result store.")]
 
 
@@ -50,16 +49,14 @@ def compare_command(
     quick: Annotated[
         bool, typer.Option("--quick", help="Use small grids, and at most 5 repeats and 20 fresh seeds.")
     ] = False,
-    protocol: ProtocolOption = BOTH,
     jobs: JobsOption = -1,
     engine: EngineOption = "local",
     out: OutOption = Path("out/compare"),
 ) -> None:
-    """Compare policies on your own problems, by the same protocols as the figures of the paper.
+    """Compare policies on your own problems. Each has one setting, chosen on other seeds than those of the report.
 
     One report has a section for each problem, and a table of all of them.
     """
-    protocols = _protocols(protocol)
     check_engine(engine, jobs)
     experiments = read_experiments(files)
     check_names(experiments)
@@ -67,7 +64,7 @@ def compare_command(
     with _resumable(store, console):
         with work_bar(console, in_seconds=True) as bar:
             runner = ExperimentRunner(store, jobs, engine, bar)
-            results = runner.run(experiments, protocols, quick=quick)
+            results = runner.run(experiments, quick=quick)
         page = write_experiment_report(results, out, command_line(), jobs=jobs)
         summaries = list(map(summarise, results))
         path = write_summary(ComparisonSummary(__version__, command_line(), quick, tuple(summaries)), out)
@@ -86,7 +83,7 @@ def paper_command(
     data: Annotated[
         list[Path], typer.Option(help="covtype.data, a Yahoo! R6A file, or a folder of them. Repeat for more.")
     ] = [],  # noqa: B006
-    protocol: ProtocolOption = BOTH,
+    protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH,
     jobs: JobsOption = -1,
     engine: EngineOption = "local",
     out: OutOption = Path("out/paper"),

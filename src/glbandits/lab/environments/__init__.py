@@ -5,7 +5,6 @@ from glbandits.lab.environments.forest_cover import ForestCover
 from glbandits.lab.environments.news import News
 from glbandits.lab.environments.noise import NOISES, Noise, gaussian
 from glbandits.lab.environments.payoffs import Prices, WithPayoffs
-from glbandits.lab.environments.ranked_clicks import RankedClicks, Visit
 from glbandits.lab.environments.rounds import Environment, Rounds, SparseRounds
 from glbandits.lab.environments.simulated_news import write_simulated_news
 from glbandits.lab.environments.sparse_hashed import SparseHashed
@@ -19,12 +18,10 @@ __all__ = [
     "News",
     "Noise",
     "Prices",
-    "RankedClicks",
     "Rounds",
     "SparseHashed",
     "SparseRounds",
     "Synthetic",
-    "Visit",
     "WithPayoffs",
     "gaussian",
     "write_simulated_news",
