@@ -15,5 +15,9 @@ class QueueFull(GlbanditsError):
     """The write queue is full. The event was refused and not written; retry later."""
 
 
+class LoopExists(GlbanditsError):
+    """There is a loop of this name already."""
+
+
 class UnknownLoop(GlbanditsError):
     """The server has no loop of this name."""

@@ -100,28 +100,35 @@ class KnownDecision(msgspec.Struct):
     """Whether it has a reward without a value in time, see `Reward.cascade`."""
 
 
+class LogState(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store knows of the loops that events name."""
+
+    last: int
+    """The sequence number of the last event in the log."""
+    history: int = 0
+    """See `DocumentStore.history`."""
+    sealed: Mapping[str, int] = {}
+    """For each loop the sequence number of its last sealed decision. Its learner has closed the decisions up to this
+    one, see `EventStore.seal`."""
+    sealed_metrics: Mapping[tuple[str, str], int] = {}
+    """For each loop and metric the first decision of the last unit that is counted, see `EventStore.seal_metrics`."""
+    created: Mapping[str, int] = {}
+    """For loops that were deleted, and perhaps created again, the column `created`, see `LoopStore`."""
+
+
 class EventClassifier:
     """Classifies events in order, and collects the rows to write.
 
     Args:
         known: the decisions in the store that the events name.
         units: the units in the store that the events name, see `unit_of`.
-        sealed: for each loop the sequence number of its last sealed decision. Its learner has closed the decisions up
-            to this one, see `EventStore.seal`.
-        last: the sequence number of the last event in the log.
-        sealed_metrics: for each loop and metric the first decision of the last unit that is counted, see
-            `EventStore.seal_metrics`.
+        state: the state of the log.
     """
 
     def __init__(
-        self,
-        known: dict[DecisionName, KnownDecision],
-        units: dict[UnitName, UnitStart],
-        sealed: dict[str, int],
-        last: int,
-        sealed_metrics: Mapping[tuple[str, str], int],
+        self, known: dict[DecisionName, KnownDecision], units: dict[UnitName, UnitStart], state: LogState
     ) -> None:
-        self.before = self.last = last
+        self.before = self.last = state.last
         """The sequence number of the last event in the log, before these events (`before`) and with them (`last`)."""
         self.decisions: list[NewDecision] = []
         self.units: dict[UnitName, UnitStart] = {}
@@ -131,7 +138,7 @@ class EventClassifier:
         self.counts: dict[tuple[str, Kind, EventStatus], int] = {}
         self._known = known
         self._units = units
-        self._sealed, self._sealed_metrics = sealed, sealed_metrics
+        self._state = state
         self._slots: dict[tuple[str, str], list[KnownDecision]] | None = None
         """The decisions of each event. Built when it is first needed, because few batches need it."""
 
@@ -156,6 +163,8 @@ class EventClassifier:
         first = self._known.get(name)
         if first is not None:
             return Receipt(DUPLICATE, first.sequence)
+        if decision.learned_through < self._state.created.get(decision.loop, 0):
+            return Receipt(UNKNOWN, 0)
         if opens_event(decision):
             others = self._slots_of(decision)
             if others:
@@ -165,6 +174,8 @@ class EventClassifier:
             return Receipt(DUPLICATE, 0)
         else:
             unit = opening.unit
+        if decision.history != self._state.history:
+            decision = msgspec.structs.replace(decision, lost_model=True)
         self.last = sequence = self.last + 1
         deadline = decision.timestamp + decision.reward_window
         self._known[name] = new = KnownDecision(sequence, deadline, unit, decision.reward_range)
@@ -251,9 +262,9 @@ class EventClassifier:
 
     def _is_late(self, event: Reward | Activation, decision: KnownDecision) -> bool:
         if isinstance(event, Reward) and event.metric:
-            sealed = self._sealed_metrics.get((event.loop, event.metric), 0)
+            sealed = self._state.sealed_metrics.get((event.loop, event.metric), 0)
             return event.timestamp > decision.unit.since + event.window or decision.unit.first <= sealed
-        return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
+        return event.timestamp > decision.deadline or decision.sequence <= self._state.sealed.get(event.loop, 0)
 
 
 def out_of_range(value: float, lowest: float, highest: float) -> str:

@@ -122,6 +122,11 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a guardrail had stopped the loop, so that the baseline was shown."""
     repeats: str = ""
     """The event whose action the unit got again (`sticky`). The probabilities are those of the first draw."""
+    history: int = 0
+    """The history of the store (`DocumentStore.history`) that the model has learned."""
+    lost_model: bool = False
+    """Whether the store has lost what the model had learned, so that the decision cannot be repeated: it was made just
+    before the server noticed a failover of the database."""
     predicted: tuple[float, float] | None = None
     """Rewards that the model predicted before the group was known: that of the baseline, and the mean over
     `probabilities`. None without a control group, and if they are not finite."""
@@ -192,7 +197,7 @@ class EventStatus(StrEnum):
     LATE = "late"
     """The event came after the reward window. It is in the log, but the model does not learn it."""
     UNKNOWN = "unknown"
-    """A reward or an activation of a decision that is not in the log."""
+    """A reward or an activation of a decision that is not in the log, or a decision of a deleted loop."""
     OUT_OF_RANGE = "out_of_range"
     """A reward outside the range of its decision, or one that the API refuses. It is not in the log."""
 

@@ -35,9 +35,10 @@ from glbandits.service.domain.request_features import (
 )
 from glbandits.service.domain.reward_aggregation import reward_of
 from glbandits.service.export.unit_export import export_units, write_frame
-from glbandits.service.runtime.loops.loop_documents import CONFIGURATION, IDENTITY, latest_base
+from glbandits.service.runtime.loops.loop_documents import CONFIGURATION, latest_base
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.loop_store import IDENTITY
 
 if TYPE_CHECKING:
     import polars as pl

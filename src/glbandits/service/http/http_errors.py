@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
-from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
+from glbandits.service.domain.errors import LoopExists, QueueFull, StoreError, UnknownLoop
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +47,8 @@ def as_http_error(error: BaseException, request: Request) -> HttpError:
         return HttpError(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):
         return HttpError(404, "UnknownLoop", str(error))
+    if isinstance(error, LoopExists):
+        return HttpError(409, "LoopExists", str(error))
     if isinstance(error, QueueFull):
         return HttpError(503, "QueueFull", str(error), RETRY_SOON)
     if isinstance(error, StoreError):  # the message may name files, so only the log has it

@@ -58,13 +58,16 @@ class DecisionWriter:
         if draw is None:
             self._draws.note(decision)
         try:
-            is_duplicate = (await receipt).status is EventStatus.DUPLICATE
+            status = (await receipt).status
         except TimeoutError:
             return await self._degraded_result(decision, waited)
         except Exception:
             self._draws.remove(decision)
             raise
-        if is_duplicate:
+        if status is EventStatus.UNKNOWN:
+            self._draws.remove(decision)
+            raise StoreError(f"loop {decision.loop!r} was deleted, or created again, a moment ago; retry")
+        if status is EventStatus.DUPLICATE:
             self._draws.remove(decision)
             logged = await asyncio.to_thread(self._logged, decision)
             if logged is None:

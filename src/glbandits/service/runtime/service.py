@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
-from glbandits.service.domain.errors import QueueFull, StoreError, UnknownLoop
+from glbandits.service.domain.errors import LoopExists, QueueFull, StoreError, UnknownLoop
 from glbandits.service.domain.events import Activation, DecisionRequest, EventStatus, Receipt, Reward
 from glbandits.service.domain.groups.experiment import check_numbers
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
@@ -23,8 +23,9 @@ from glbandits.service.runtime.batch_writer import QUEUE_BYTES, BatchWriter
 from glbandits.service.runtime.decision_writer import DecisionResult, DecisionWriter
 from glbandits.service.runtime.failure_log import FailureLog
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_documents import IDENTITY
+from glbandits.service.runtime.loops.loop_documents import first_documents
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.loop_store import IDENTITY
 
 log = logging.getLogger(__name__)
 
@@ -129,25 +130,30 @@ class Service:
         )
 
     def refresh_loops(self) -> None:
-        """Open loops that another process has created, and drop those that were deleted."""
+        """Open loops that another process has created, also again, and drop those that were deleted."""
         with self._changing_loops:
-            names = dict.fromkeys([*self._named, *self.store.names_with(IDENTITY)])
-            if names.keys() == self.loops.keys():
+            created = dict.fromkeys(self._named, 0) | self.store.versions_of(IDENTITY)
+            present = {name: loop.created for name, loop in self.loops.items()}
+            if created == present:
                 return
-            for name in self.loops.keys() - names.keys():
+            for name in present.keys() - created.keys():
                 self._failures.failing.pop(_activity(name), None)
-            for name in names.keys() - self.loops.keys():
-                warm_up(opened := self._open_loop(name, self.first_configuration))
-                self.loops = {**self.loops, name: opened}
-            self.loops = {name: loop for name, loop in self.loops.items() if name in names}
+            for name, version in created.items():
+                if present.get(name) != version:
+                    warm_up(opened := self._open_loop(name, self.first_configuration))
+                    self.loops = {**self.loops, name: opened}
+            self.loops = {name: loop for name, loop in self.loops.items() if name in created}
 
     def create_loop(self, name: str, configuration: LoopConfig) -> None:
-        """Create a loop. Returns when all processes know it. Raises InvalidInput if there is one of this name."""
+        """Create a loop. Returns when all processes know it. Raises LoopExists if there is one of this name.
+
+        Of two servers that create the same loop at the same time, one succeeds.
+        """
         check_exact(configuration)
         with self._changing_loops:
-            if name in self.store.names_with(IDENTITY):
-                raise InvalidInput(f"there is a loop {name!r} already")
-            self.store.delete_loop(name)  # the rest of a deletion that was interrupted
+            self.store.delete_remains(name)
+            if not self.store.create_loop(name, self.clock(), first_documents(configuration)):
+                raise LoopExists(f"there is a loop {name!r} already; change its configuration, or delete it first")
             warm_up(opened := self._open_loop(name, configuration))
             self.loops = {**self.loops, name: opened}
         time.sleep(2 * LOOPS_EVERY)
@@ -166,8 +172,6 @@ class Service:
         self.store.delete_loop(name)
         self.refresh_loops()
         time.sleep(2 * LOOPS_EVERY)
-        if name not in self.store.names_with(IDENTITY):
-            self.store.delete_loop(name)  # what other processes have written meanwhile
 
     async def decide(self, loop_name: str, request: DecisionRequest, *, waited: float = 0.0) -> DecisionResult:
         """Choose an action, and write the decision.
@@ -270,6 +274,7 @@ class Service:
         updated, looked = (defaultdict[str, float](lambda: -math.inf) for _ in range(2))
         while not self._stop.is_set():
             changed = self.store.wait_for_change(LEARNER_TICK)
+            self._notice_lost_events()
             for name, loop in self.loops.items():
                 now = time.monotonic()
                 # The present configuration counts: its interval may have become shorter since the last update.
@@ -280,6 +285,24 @@ class Service:
                     looked[name] = time.monotonic()
                 if is_due:
                     updated[name] = time.monotonic()
+
+    def _notice_lost_events(self) -> None:
+        """Open all loops again if the store may have lost events that their models have learned."""
+        history = self.store.history
+        lost = [name for name, loop in self.loops.items() if loop.history != history]
+        try:
+            for name in lost:
+                log.error(
+                    "Loop %s: a standby of the database has taken over, which may lack the last events. The loop "
+                    "continues with the model and the log of the standby.",
+                    name,
+                )
+                with self._changing_loops:
+                    if name in self.loops:
+                        warm_up(opened := self._open_loop(name, self.first_configuration))
+                        self.loops = {**self.loops, name: opened}
+        except StoreError as error:  # the next tick tries again
+            self._failures.failed("opening loops", error)
 
     def _learn_loop(self, activity: str, loop: Loop, *, is_due: bool) -> None:
         """Learn one loop, or read its model from the store, if that is due or its configuration has changed.

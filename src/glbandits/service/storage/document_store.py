@@ -43,6 +43,11 @@ class DocumentStore(ABC):
     """How the database writes a parameter of a statement."""
     _own_changes, _other_changes = 0, -1
     """Documents and models saved by this store since it was opened, and by others, as far as it knows."""
+    history_expression = "0"
+    """SQL of `history`."""
+    history = 0
+    """The history of the store that this process knows. The number is another one when the store may have lost its last
+    events, because a standby of the database became the primary server. `wait_for_change` reads it."""
     lease: LearnerLease
     """The right to learn. `close` gives it back."""
 
@@ -60,11 +65,19 @@ class DocumentStore(ABC):
         return rows
 
     def _check_learner(self, connection: Any) -> None:
-        """Raise LeaseLost if this process was the learner, and another one has taken over."""
+        """Raise LeaseLost if this process was the learner, and another one has taken over, or the database has."""
         if self.lease.term is not None:
-            ((term,),) = self._execute(connection, "SELECT term FROM coordination")
+            ((term, history),) = self._execute(connection, f"SELECT term, {self.history_expression} FROM coordination")
             if term != self.lease.term:
                 raise LeaseLost("another process has become the learner")
+            if history != self.history:
+                raise LeaseLost("another server of the database has taken over")
+
+    def read_history(self) -> int:
+        """Read and return `history`."""
+        with self._reading() as connection:
+            ((self.history,),) = self._execute(connection, f"SELECT {self.history_expression}")
+        return self.history
 
     @contextmanager
     def _publishing(self, table: str) -> Iterator[Any]:
@@ -139,6 +152,12 @@ class DocumentStore(ABC):
         with self._reading() as connection:
             return sorted(name for (name,) in self._execute(connection, query, kind))
 
+    def versions_of(self, kind: str) -> dict[str, int]:
+        """Return the newest version of the documents of a kind by name."""
+        query = "SELECT loop_name, max(version) FROM documents WHERE kind = %s GROUP BY loop_name"
+        with self._reading() as connection:
+            return dict(self._execute(connection, query, kind))
+
     def save_model(
         self, loop_name: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None
     ) -> None:
@@ -200,11 +219,13 @@ class DocumentStore(ABC):
     def wait_for_change(self, seconds: float) -> bool:
         """Sleep, and return whether another process has saved a document or a model since the last call.
 
-        True at the first call. False without an answer of the store: then a later call returns True. For one thread.
+        Also reads `history`. True at the first call. False without an answer of the store: then a later call returns
+        True. For one thread.
         """
         time.sleep(seconds)
         known = self._other_changes
         with suppress(StoreError), self._reading() as connection:
-            ((changes,),) = self._execute(connection, "SELECT changes FROM coordination")
+            query = f"SELECT changes, {self.history_expression} FROM coordination"
+            ((changes, self.history),) = self._execute(connection, query)
             self._other_changes = changes - self._own_changes
         return self._other_changes != known

@@ -4,7 +4,7 @@ Every store must pass the tests in tests/service/storage/event_store/.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
@@ -24,11 +24,10 @@ from glbandits.service.domain.events import (
     SettledDecision,
     UnitStart,
 )
-from glbandits.service.storage.document_store import MAX_SEQUENCE, DocumentStore
+from glbandits.service.storage.document_store import MAX_SEQUENCE
+from glbandits.service.storage.loop_store import LoopStore, marks
 from glbandits.service.storage.schema import IS_REPEATED, SELECT_LAST_SEQUENCE
 
-DELETED_AT_ONCE = 1_000
-"""Decisions that one transaction deletes. Writers wait for at most one such transaction."""
 READ_AT_ONCE = 1_000
 """Decisions that one statement reads."""
 encode_body = msgspec.msgpack.Encoder().encode
@@ -48,7 +47,7 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[EventStatus, int]
 
 
-class EventStore(DocumentStore):
+class EventStore(LoopStore):
     """The log of events, the documents and the models of all loops.
 
     **Threads.** Every method may be called from any thread at any time. Writes happen one after another. A read sees
@@ -72,6 +71,7 @@ class EventStore(DocumentStore):
         """Write events in this order in one transaction. Returns a receipt for each.
 
         Does not block the event loop. A decision of a known (loop, event_id, slot) is a duplicate and changes nothing.
+        A decision of a loop that was deleted, also if it was created again since, is unknown.
         A reward may be in the same call as its decision, after it. A reward is late if its timestamp is after the
         reward window of its decision, or if its decision is sealed. A reward with the key of an accepted reward of the
         same decision is a duplicate. An activation applies to all slots of its event.
@@ -111,7 +111,7 @@ class EventStore(DocumentStore):
             self._check_learner(connection)
             self._execute(
                 connection,
-                "INSERT INTO loops VALUES (%s, %s) ON CONFLICT (loop_name) DO UPDATE"
+                "INSERT INTO loops VALUES (%s, %s, 0) ON CONFLICT (loop_name) DO UPDATE"
                 " SET sealed_through = excluded.sealed_through WHERE loops.sealed_through < excluded.sealed_through",
                 *(loop_name, sealable[-1]),
             )
@@ -167,13 +167,13 @@ class EventStore(DocumentStore):
         rewards_of: dict[int, tuple[LoggedReward, ...]] = {}
         for start in range(0, len(sequences), READ_AT_ONCE):
             part = sequences[start : start + READ_AT_ONCE]
-            decisions = f"SELECT sequence, body FROM decisions WHERE sequence IN {_marks(part)}"
+            decisions = f"SELECT sequence, body FROM decisions WHERE sequence IN {marks(part)}"
             body_of.update(self._execute(connection, decisions, *part))
-            activations = f"SELECT decision, received_at FROM activations WHERE late = 0 AND decision IN {_marks(part)}"
+            activations = f"SELECT decision, received_at FROM activations WHERE late = 0 AND decision IN {marks(part)}"
             activated_at.update(self._execute(connection, activations, *part))
             rewards = (
                 "SELECT decision, sequence, received_at, value, key, late, metric FROM rewards"
-                f" WHERE decision IN {_marks(part)} ORDER BY decision, sequence"
+                f" WHERE decision IN {marks(part)} ORDER BY decision, sequence"
             )
             for decision, group in groupby(self._execute(connection, rewards, *part), key=itemgetter(0)):
                 rewards_of[decision] = tuple(
@@ -244,7 +244,7 @@ class EventStore(DocumentStore):
         """
         later = (
             "SELECT sequence, unit FROM (SELECT sequence, unit, row_number() OVER (PARTITION BY unit ORDER BY sequence)"
-            f" AS number FROM decisions WHERE unit IN {_marks(firsts)} AND {IS_REPEATED}) AS r WHERE number < %s"
+            f" AS number FROM decisions WHERE unit IN {marks(firsts)} AND {IS_REPEATED}) AS r WHERE number < %s"
         )
         with self._reading() as connection:
             unit_of = dict[int, int](self._execute(connection, later, *firsts, limit)) if firsts else {}
@@ -288,24 +288,6 @@ class EventStore(DocumentStore):
             metrics=counts["metric"],
         )
 
-    def last_sequence(self, loop_name: str, *, before: int | None = None, up_to: int = MAX_SEQUENCE) -> int:
-        """Return the sequence number of the last decision, at most `up_to`; 0 if there is none.
-
-        With `before`, only decisions with an earlier timestamp count.
-        """
-        query, parameters = "SELECT max(sequence) FROM decisions WHERE loop_name = %s AND sequence <= %s", [up_to]
-        if before is not None:  # +sequence makes the database use the index on timestamps
-            query, parameters = f"{query.replace('sequence', '+sequence')} AND decided_at < %s", [up_to, before]
-        with self._reading() as connection:
-            ((sequence,),) = self._execute(connection, query, loop_name, *parameters)
-        return int(sequence or 0)
-
-    def last_event(self) -> int:
-        """Return the sequence number of the last event of all loops; 0 if there was none."""
-        with self._reading() as connection:
-            ((sequence,),) = self._execute(connection, SELECT_LAST_SEQUENCE)
-        return int(sequence)
-
     def count_after(self, loop_name: str, sequence: int) -> int:
         """Return the number of decisions after a sequence number."""
         query = "SELECT count(*) FROM decisions WHERE loop_name = %s AND sequence > %s"
@@ -322,61 +304,6 @@ class EventStore(DocumentStore):
         with self._reading() as connection:
             ((lowest, highest),) = self._execute(connection, query, loop_name)
         return None if lowest is None else (lowest, highest)
-
-    def delete_log(
-        self,
-        loop_name: str,
-        up_to: int | None = None,
-        *,
-        before: int = MAX_SEQUENCE,
-        reset_counts: bool = False,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> int:
-        """Delete decisions up to a sequence number and before a timestamp, with their rewards and activations.
-
-        Returns the number of decisions. Without `up_to`, all decisions at the time of the call. Their event ids can be
-        used again. With `reset_counts`, the counts of events start at 0 again. If the method raises, a part may be
-        deleted, because it uses small transactions, so that others can write meanwhile. It ends between two of them if
-        `stop` returns True.
-        """
-        last = self.last_sequence(loop_name) if up_to is None else up_to
-        if reset_counts:
-            with self._changing("event_counts") as connection:
-                self._execute(
-                    connection, "DELETE FROM event_counts WHERE loop_name = %s AND kind <> 'event'", loop_name
-                )
-        deleted, count = 0, 1
-        while count and not stop():
-            with self._changing("decisions") as connection:
-                count = self._delete_oldest(connection, loop_name, last, before)
-            deleted += count
-        return deleted
-
-    def _delete_oldest(self, connection: Any, loop_name: str, up_to: int, before: int) -> int:
-        rows = self._execute(
-            connection,
-            "SELECT sequence FROM decisions WHERE loop_name = %s AND decided_at < %s AND +sequence <= %s"
-            " ORDER BY decided_at LIMIT %s",
-            *(loop_name, before, up_to, DELETED_AT_ONCE),
-        )
-        sequences = [sequence for (sequence,) in rows]
-        for column in ("rewards.decision", "activations.decision", "decisions.sequence") if sequences else ():
-            delete = f"DELETE FROM {column.split('.')[0]} WHERE {column} IN {_marks(sequences)}"
-            self._execute(connection, delete, *sequences)
-        return len(sequences)
-
-    def delete_loop(self, loop_name: str) -> None:
-        """Delete the documents and models of a loop in one transaction, then its log, units and counts."""
-        with self._changing("documents") as connection:
-            for table in ("documents", "models"):
-                self._execute(connection, f"DELETE FROM {table} WHERE loop_name = %s", loop_name)
-        self.delete_log(loop_name, reset_counts=True)
-        some, deleted = f"SELECT unit FROM units WHERE loop_name = %s LIMIT {DELETED_AT_ONCE}", 1
-        while deleted:
-            with self._changing("decisions") as connection:
-                delete = f"DELETE FROM units WHERE loop_name = %s AND unit IN ({some})"
-                rows: Any = self._execute(connection, delete, loop_name, loop_name)
-                deleted = rows.rowcount
 
     @abstractmethod
     def backup(self, path: str | PathLike[str]) -> None:
@@ -411,8 +338,3 @@ class EventStore(DocumentStore):
     @abstractmethod
     def close(self) -> None:
         """Release all files and connections. Idempotent."""
-
-
-def _marks(values: Sequence[object]) -> str:
-    """Return a list of parameters for IN."""
-    return f"({', '.join(['%s'] * len(values))})"

@@ -31,12 +31,12 @@ class Migration(NamedTuple):
 
 MIGRATIONS = {
     2: Migration(
-        "a number of a metric is late once its unit is counted",
+        "a number of a metric is late once its unit is counted, and a loop that is created again is another one",
         {
             "metric_seals": "loop_name TEXT NOT NULL, metric TEXT NOT NULL, sealed_through INTEGER NOT NULL,"
             " PRIMARY KEY (loop_name, metric)"
         },
-        (),
+        ("ALTER TABLE loops ADD COLUMN created INTEGER NOT NULL DEFAULT 0",),
     )
 }
 """The step to each version after the first one."""

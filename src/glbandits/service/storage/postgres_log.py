@@ -14,20 +14,21 @@ from glbandits.service.domain.event_rules import (
     DecisionName,
     EventClassifier,
     KnownDecision,
+    LogState,
     PriorEvent,
     name_of,
     unit_of,
 )
 from glbandits.service.domain.events import Activation, Event, Receipt, Reward, UnitStart
 from glbandits.service.storage.event_store import encode_body
-from glbandits.service.storage.postgres_schema import Connection
+from glbandits.service.storage.postgres_schema import HISTORY, Connection
 from glbandits.service.storage.schema import LAST_SEQUENCE_KEY, SELECT_LAST_SEQUENCE
 
 encode_json = msgspec.json.Encoder().encode
 
-LOCK = f"{SELECT_LAST_SEQUENCE} FOR UPDATE"
+LOCK = f"{SELECT_LAST_SEQUENCE.replace('SELECT count', f'SELECT count, {HISTORY}')} FOR UPDATE"
 """Every transaction that appends takes this lock first, so events become visible in the order of sequence."""
-FIND_SEALS = "SELECT loop_name, sealed_through FROM loops WHERE loop_name = ANY(%s)"
+FIND_SEALS = "SELECT loop_name, sealed_through, created FROM loops WHERE loop_name = ANY(%s)"
 FIND_METRIC_SEALS = "SELECT loop_name, metric, sealed_through FROM metric_seals WHERE loop_name = ANY(%s)"
 FIND_DECISIONS = """
     SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.unit, d.unit_since,
@@ -127,7 +128,7 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     found = connection.execute(FIND_UNITS, (_records(UNIT_COLUMNS[:2], units),)) if units else None
     keys = connection.execute(FIND_KEYS, (_records(KEY_COLUMNS, keyed),)) if keyed else None
     activations = connection.execute(FIND_ACTIVATIONS, (_records(NAME_COLUMNS, activated),)) if activated else None
-    ((last,),) = lock.fetchall()
+    ((last, history),) = lock.fetchall()
     known: dict[DecisionName, KnownDecision] = {
         (loop_name, event_id, slot): KnownDecision(
             sequence, deadline, UnitStart(unit, since), None if lowest is None else (lowest, highest), marked=marked
@@ -142,7 +143,15 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     sealed_metrics = {
         (loop_name, metric): through for loop_name, metric, through in (metric_seals.fetchall() if metric_seals else ())
     }
-    classifier = EventClassifier(known, starts, dict(seals.fetchall()), last, sealed_metrics)
+    loops = seals.fetchall()
+    state = LogState(
+        last=last,
+        history=history,
+        sealed={loop_name: through for loop_name, through, _ in loops},
+        sealed_metrics=sealed_metrics,
+        created={loop_name: since for loop_name, _, since in loops},
+    )
+    classifier = EventClassifier(known, starts, state)
     return Batch(classifier, classifier.classify(events))
 
 

@@ -27,6 +27,11 @@ SCHEMA_ID = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schem
 TYPES = {"INTEGER": "bigint", "TEXT": 'text COLLATE "C"', "REAL": "double precision", "BLOB": "bytea"}
 ROOM_FOR_UPDATES = ("event_counts", "coordination")
 """Tables with rows that are updated often. Free space in the page lets PostgreSQL update a row in place."""
+HISTORY = """
+    CASE WHEN pg_is_in_recovery() THEN 0
+    ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int - 1 END"""
+"""See `DocumentStore.history`: how often a standby became the primary server, or the database was restored to a point
+in time. PostgreSQL counts that as its timeline."""
 VERSION_TABLE, BEFORE_RELEASE = "glbandits_store", "glbandits_schema"
 """The table with the version of the tables, and its name before the first release."""
 

@@ -25,7 +25,7 @@ from glbandits.service.storage.postgres_connections import (
     open_pool,
     with_defaults,
 )
-from glbandits.service.storage.postgres_schema import Connection, prepare
+from glbandits.service.storage.postgres_schema import HISTORY, Connection, prepare
 
 WRITERS, READERS = 2, 4
 """Connections of a process at most, besides one for notifications and one for the learner lock."""
@@ -40,6 +40,7 @@ LOCKS = {
     "coordination": (LEARNER,),
     "decisions": (postgres_log.LOCK,),
     "event_counts": (postgres_log.LOCK,),
+    "creation": ("LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE", postgres_log.LOCK),
     "documents": ("LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE",),  # no other process may write the same version
 }
 """Statements that make other processes wait before they write to a table. Readers do not wait."""
@@ -61,6 +62,8 @@ class PostgresStore(EventStore):
     Args:
         address: `postgresql://...` with any parameter of libpq. The tables are in the first schema of `search_path`.
     """
+
+    history_expression = HISTORY
 
     def __init__(self, address: str) -> None:
         self._address = with_defaults(address)

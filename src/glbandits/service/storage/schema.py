@@ -46,7 +46,11 @@ TABLES = {
         status TEXT NOT NULL,
         count INTEGER NOT NULL,
         PRIMARY KEY (loop_name, kind, status)""",
-    "loops": "loop_name TEXT NOT NULL, sealed_through INTEGER NOT NULL, PRIMARY KEY (loop_name)",
+    "loops": """
+        loop_name TEXT NOT NULL,
+        sealed_through INTEGER NOT NULL,
+        created INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (loop_name)""",
     "metric_seals": """
         loop_name TEXT NOT NULL,
         metric TEXT NOT NULL,

@@ -14,6 +14,7 @@ import msgspec
 from glbandits.service.domain.event_rules import (
     EventClassifier,
     KnownDecision,
+    LogState,
     PriorEvent,
     UnitName,
     name_of,
@@ -49,8 +50,12 @@ HAS_EVENTS = """
     SELECT EXISTS (
         SELECT 1 FROM json_each(:names) AS names CROSS JOIN json_each(names.value) AS events
         CROSS JOIN decisions AS d ON d.loop_name = names.key AND d.event_id = events.value
+    ), (
+        SELECT json_group_object(l.loop_name, l.created)
+        FROM json_each(:names) AS names CROSS JOIN loops AS l ON l.loop_name = names.key WHERE l.created > 0
     )"""
-"""Selects whether the log has a decision of one of the events. The parameter is that of FIND_DECISIONS."""
+"""Selects whether the log has a decision of one of the events, and the column `created` of loops that were deleted.
+The parameter is that of FIND_DECISIONS."""
 FIND_UNITS = """
     SELECT json_group_array(json_array(u.loop_name, u.unit, u.first, u.since))
     FROM json_each(?) AS names CROSS JOIN json_each(names.value) AS wanted
@@ -76,7 +81,8 @@ STATEMENT_CACHE_SIZE = 4 * MAX_ROWS
 
 def append(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
     """Classify the events and write those that belong in the log."""
-    classified = _classifier(connection, _named(connection, events), _units(connection, events))
+    named, created = _named(connection, events)
+    classified = _classifier(connection, named, _units(connection, events), created)
     receipts = classified.classify(events)
     decisions = [
         (
@@ -118,12 +124,15 @@ def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any,
         connection.execute(f"INSERT {into} VALUES {', '.join([row] * len(part))} {on_conflict}", values)
 
 
-def _named(connection: sqlite3.Connection, events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events that may name decisions of the log. Nearly all first decisions of an event are new."""
+def _named(connection: sqlite3.Connection, events: Sequence[Event]) -> tuple[Sequence[Event], dict[str, int]]:
+    """Return the events that may name decisions of the log, and the column `created` of loops that were deleted.
+
+    Nearly all first decisions of an event are new.
+    """
     new = [event for event in events if isinstance(event, Decision) and opens_event(event)]
-    if new and connection.execute(HAS_EVENTS, {"names": _names(new)}).fetchone()[0]:
-        return events
-    return [event for event in events if not isinstance(event, Decision) or not opens_event(event)]
+    found, created = connection.execute(HAS_EVENTS, {"names": _names(new)}).fetchone() if new else (0, "{}")
+    others = [event for event in events if not isinstance(event, Decision) or not opens_event(event)]
+    return events if found else others, decode_json(created)
 
 
 def _names(events: Sequence[Event]) -> str:
@@ -149,11 +158,15 @@ def _units(connection: sqlite3.Connection, events: Sequence[Event]) -> dict[Unit
 
 
 def _classifier(
-    connection: sqlite3.Connection, events: Sequence[Event], units: dict[UnitName, UnitStart]
+    connection: sqlite3.Connection,
+    events: Sequence[Event],
+    units: dict[UnitName, UnitStart],
+    created: dict[str, int],
 ) -> EventClassifier:
     """Return a classifier with the logged decisions that the events name."""
     if not events:
-        return EventClassifier({}, units, {}, connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0], {})
+        last = connection.execute(SELECT_LAST_SEQUENCE).fetchone()[0]
+        return EventClassifier({}, units, LogState(last=last, created=created))
     last, seals, decisions = connection.execute(FIND_DECISIONS, {"names": _names(events)}).fetchone()
     known = {
         (loop_name, event_id, slot): KnownDecision(
@@ -168,7 +181,9 @@ def _classifier(
             decisions
         )
     }
-    classifier = EventClassifier(known, units, decode_json(seals), last, _metric_seals(connection, events))
+    metric_seals = _metric_seals(connection, events)
+    state = LogState(last=last, sealed=decode_json(seals), sealed_metrics=metric_seals, created=created)
+    classifier = EventClassifier(known, units, state)
     _add_keys(connection, events, classifier)
     return classifier
 

@@ -11,8 +11,8 @@ from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import Identity
 from glbandits.service.domain.request_features import encode_json_request
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_documents import IDENTITY
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.loop_store import IDENTITY
 from glbandits.service.storage.sqlite_store import SqliteStore
 
 ACTIONS = ("news", "sports", "music")

@@ -15,9 +15,10 @@ from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import DecisionRequest
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_documents import BASE, CONFIGURATION, IDENTITY
+from glbandits.service.runtime.loops.loop_documents import BASE, CONFIGURATION
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.document_store import Document
+from glbandits.service.storage.loop_store import IDENTITY
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 

@@ -343,7 +343,7 @@ def test_deleted_decisions_are_not_differences(tmp_path: Path) -> None:
 def test_a_stop_ends_learning_and_deletion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_by, store = small_loop(tmp_path, clock := Clock())
     monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.BATCH", 10)
-    monkeypatch.setattr("glbandits.service.storage.event_store.DELETED_AT_ONCE", 10)
+    monkeypatch.setattr("glbandits.service.storage.loop_store.DELETED_AT_ONCE", 10)
     store.append_blocking([ask(made_by, f"e{number}", "noon") for number in range(40)])
     clock.wait(11)
     stop = threading.Event()
@@ -373,7 +373,7 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
     loop, store = small_loop(tmp_path, clock := Clock())
     made = play_rounds(loop, store, clock, 100)
     before = clock() if all_of_it else made[50].timestamp
-    monkeypatch.setattr("glbandits.service.storage.event_store.DELETED_AT_ONCE", 20)
+    monkeypatch.setattr("glbandits.service.storage.loop_store.DELETED_AT_ONCE", 20)
     delete, steps = store._delete_oldest, iter([True, True, False])
 
     def deleted(*args: Any) -> int:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import Decision, Event, EventStatus, UnitStart
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.loop_store import IDENTITY
 from tests.service.helpers import WAIT, decision, decisions_of_slots, metric, reward, statuses
 
 ACCEPTED, DUPLICATE, LATE = EventStatus.ACCEPTED, EventStatus.DUPLICATE, EventStatus.LATE
@@ -67,7 +68,10 @@ def test_loops_have_units_of_their_own(store: EventStore) -> None:
     assert events_of_units(store) == {"a": ["a", "c"]}
     assert events_of_units(store, "other") == {"b": ["b"]}
     store.delete_loop("shop")
-    store.append_blocking([decision("d", unit="x"), decision("e", unit="x", loop="other")])
+    store.create_loop("shop", 1, {IDENTITY: b"salt"})
+    created = store.versions_of(IDENTITY)["shop"]
+    again = decision("d", unit="x", learned_through=created)
+    store.append_blocking([again, decision("e", unit="x", loop="other")])
     assert events_of_units(store) == {"d": ["d"]}
     assert events_of_units(store, "other") == {"b": ["b", "e"]}
 

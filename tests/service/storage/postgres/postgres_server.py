@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import shutil
 import signal
+import subprocess
 import tempfile
 import warnings
 from pathlib import Path
@@ -86,6 +88,30 @@ class PostgresServer:
         """Start after `stop` or `kill`. Recovers from the write-ahead log."""
         self._server.ensure_postgres_running()
 
+    def copy_standby(self) -> None:
+        """Copy the database as a standby has it that receives nothing from now on."""
+        user = "pgserver" if os.geteuid() == 0 else None
+        words = [self.program("pg_basebackup"), "-h", self.socket_folder, "-U", "postgres", "-c", "fast"]
+        subprocess.run([*words, "-D", f"{self._folder}-standby"], user=user, check=True, env={}, cwd="/")
+
+    def fail_over(self) -> None:
+        """Kill the server, and let the standby of `copy_standby` take over at the same address."""
+        self.kill()
+        standby = Path(f"{self._folder}-standby")
+        (standby / "recovery.signal").touch()
+        shutil.chown(standby / "recovery.signal", standby.owner(), standby.group())
+        with (standby / "postgresql.conf").open("a") as settings:
+            settings.write("restore_command = 'false'\n")
+        shutil.rmtree(self._folder)
+        standby.rename(self._folder)
+        self.start()
+
+    @property
+    def socket_folder(self) -> str:
+        """The folder of the socket."""
+        return str(Path(self.socket_path).parent) if self.socket_path.startswith("/") else self.socket_path
+
     def close(self) -> None:
         """Stop and delete everything."""
         self._server.cleanup()
+        shutil.rmtree(f"{self._folder}-standby", ignore_errors=True)

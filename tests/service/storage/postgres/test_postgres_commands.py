@@ -9,7 +9,7 @@ import pytest
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import Identity
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_documents import IDENTITY
+from glbandits.service.storage.loop_store import IDENTITY
 from glbandits.service.storage.postgres_store import PostgresStore
 from tests.cli.in_process import glb
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds

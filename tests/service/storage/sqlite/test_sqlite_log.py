@@ -118,7 +118,7 @@ def test_events_during_a_deletion_stay(
     """Another process writes a decision after each step."""
     store, other = make(tmp_path / "events.db", events=3), SqliteStore(tmp_path / "events.db")
     last = store.last_sequence("shop")
-    monkeypatch.setattr("glbandits.service.storage.event_store.DELETED_AT_ONCE", 1)
+    monkeypatch.setattr("glbandits.service.storage.loop_store.DELETED_AT_ONCE", 1)
     delete, steps = store._delete_oldest, iter(range(10))
 
     def deleted(*args: Any) -> int:

@@ -14,7 +14,6 @@ from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.domain.model_snapshots import PublishedModel
 from glbandits.service.domain.request_features import DENSE, encoder_of
 from glbandits.service.http.endpoint import BYTES_TYPE, JSON_TYPE, encode_json, loop_name
-from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1 import schemas
 from glbandits.service.http.v1.configuration_handlers import changed_configuration, names_as_sent, relearning_of
@@ -43,8 +42,6 @@ async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 
 
 def create_loop(site: Site, request: Request, sent: schemas.NewLoop) -> schemas.Status:  # noqa: ARG001
     """Create a loop. When the response comes, all processes serve it."""
-    if sent.name in site.service.loops:
-        raise HttpError(409, "LoopExists", f"there is a loop {sent.name!r} already; use another name")
     with names_as_sent():
         site.service.create_loop(sent.name, changed_configuration(site.service.first_configuration, sent.configuration))
     return _status(site, sent.name)

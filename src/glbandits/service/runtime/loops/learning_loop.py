@@ -7,6 +7,7 @@ from contextlib import suppress
 from threading import Event, Lock
 
 import msgspec
+from msgspec.structs import replace
 
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
@@ -81,6 +82,10 @@ class Loop:
         self._replacement = Replacement(name, store, self._documents, monotonic)
         self.guardrails = LoopGuardrails(name, store, clock, monotonic, self._stop)
         self.salt = self._documents.salt()
+        self.history = store.read_history()
+        """See `DocumentStore.history`. A loop is opened again when the store has another one."""
+        self.created = self._documents.created
+        """Differs if the loop is deleted and created again."""
         self._read(None)
         self._maker = DecisionMaker(self.published)
         self.learned_at: int | None = None
@@ -122,6 +127,8 @@ class Loop:
         return self._documents.has_newer_configuration()
 
     def _refresh(self) -> None:
+        if self._store.history != self.history:
+            raise LeaseLost(f"another server of the database has taken over; loop {self.name} is opened again")
         if self._read((self.published.epoch, self.published.learned_through)):
             self.learned_at = self._clock()
         learned_through = self.published.learned_through
@@ -140,7 +147,8 @@ class Loop:
         # After a change of the control group, and after a fallback, known units are new ones, with new groups.
         salts = self.salt, f"{self.salt}.{self._assigned_since}.{guardrails.resumed}"
         stopped = guardrails.fallback is not None
-        return maker.make(request, self.configuration, self.name, salts, self._clock(), fallback=stopped)
+        made = maker.make(request, self.configuration, self.name, salts, self._clock(), fallback=stopped)
+        return replace(made, history=self.history) if self.history else made
 
     def learn(self) -> int:
         """Learn every settled decision, save the model and look at the guardrails. Returns the number of decisions."""

@@ -21,8 +21,9 @@ from glbandits.service.domain.model_snapshots import (
 )
 from glbandits.service.storage.document_store import Document
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.loop_store import IDENTITY
 
-IDENTITY, CONFIGURATION, BASE, INVALIDATING = "loop", "configuration", "base", "invalidating"
+CONFIGURATION, BASE, INVALIDATING = "configuration", "base", "invalidating"
 RELEARNING = "relearning"
 """Kinds of documents. A base is the model that starts an epoch: version 1 starts epoch 0, version 2 epoch 1. The log is
 complete since the oldest base: when a part of the log is deleted, a new epoch starts, and older bases are deleted.
@@ -78,6 +79,12 @@ class SavedLoop(NamedTuple):
     """None if `model` is the newest one."""
 
 
+def first_documents(configuration: LoopConfig) -> dict[str, bytes]:
+    """Return the documents with which a loop is created."""
+    identity = Identity(secrets.token_hex(16))
+    return {IDENTITY: msgspec.json.encode(identity), CONFIGURATION: msgspec.json.encode(configuration)}
+
+
 def latest_base(store: EventStore, loop_name: str) -> Bandit | None:
     """Return the newest model that started an epoch of a loop and can be loaded; None if there is none."""
     for document in reversed(store.documents(loop_name, BASE)):
@@ -110,11 +117,16 @@ class LoopDocuments:
         if first_model is not None:
             self._first_configuration = first_model.configure(self._first_configuration)
         self._versions: dict[str, int] = {}
+        self.created = 0
+        """The version of the identity, which differs if the loop is deleted and created again."""
         self._window_since = self._assigned_since = 0
 
     def salt(self) -> str:
-        """Return the salt of the loop's seeds."""
-        identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
+        """Return the salt of the loop's seeds. Creates the loop in the store, unless another process does so first."""
+        while (identity := self._store.latest_document(self._name, IDENTITY)) is None:
+            self._store.delete_remains(self._name)
+            self._store.create_loop(self._name, self._clock(), first_documents(self._first_configuration))
+        self.created = identity.version
         return msgspec.json.decode(identity.body, type=Identity).salt
 
     def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
@@ -161,7 +173,7 @@ class LoopDocuments:
         if document.version != self._versions.get(CONFIGURATION):
             self._window_since, self._assigned_since = self._unchanged_since(configuration)
         base = self._document(BASE, lambda: encode_snapshot(self._first_snapshot(configuration)))
-        self._versions = {CONFIGURATION: document.version, BASE: base.version}
+        self._versions = {CONFIGURATION: document.version, BASE: base.version, IDENTITY: self.created}
         unreadable: list[Unreadable] = []
         model = self._newest_model(base, present, unreadable)
         if model is None and present is None:
@@ -203,11 +215,12 @@ class LoopDocuments:
 
     def _first_snapshot(self, configuration: LoopConfig) -> Snapshot:
         """Return the model of a loop that is new in the store."""
-        first = self._first_model
+        first, after = self._first_model, self.created if self.created > 1 else 0
         if first is not None and first.configure(configuration) == configuration:
-            return Snapshot(0, 0, first.content, relearn_after=None if first.trained else 0)
+            return Snapshot(0, after, first.content, relearn_after=None if first.trained else after)
         base = latest_base(self._store, self._name)
-        return Snapshot(0, 0, fresh_model(configuration, None if base is None else base.features).to_bytes())
+        content = fresh_model(configuration, None if base is None else base.features).to_bytes()
+        return Snapshot(0, after, content, relearn_after=after)
 
     def _unchanged_since(self, configuration: LoopConfig) -> tuple[int, int]:
         """Return `SavedLoop.window_since` and `SavedLoop.assigned_since`."""

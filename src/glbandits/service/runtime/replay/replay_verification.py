@@ -16,11 +16,12 @@ from glbandits.service.domain.events import Decision, SettledDecision
 from glbandits.service.domain.model_snapshots import Identity, PublishedModel, load_snapshot, loadable_snapshot
 from glbandits.service.domain.request_features import encoder_of
 from glbandits.service.domain.sticky_units import can_repeat, repeat_of
-from glbandits.service.runtime.loops.loop_documents import BASE, IDENTITY, read_invalidating
+from glbandits.service.runtime.loops.loop_documents import BASE, read_invalidating
 from glbandits.service.runtime.loops.loop_statistics import END_OF_TIME
 from glbandits.service.runtime.replay.relearning import relearn, settled_batches
 from glbandits.service.storage.document_store import Document, SavedModel
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.loop_store import IDENTITY
 
 CACHED_MODELS = 64
 """Models that are cached, for decisions of a process whose model was not the newest."""
@@ -44,8 +45,8 @@ class VerificationResult(msgspec.Struct, kw_only=True):
     decisions: int = 0
     """Decisions that were repeated."""
     unchecked: int = 0
-    """Decisions that could not be repeated, because a part of the log was deleted, or a base cannot be loaded. Also
-    sticky ones whose draw is not in the log."""
+    """Decisions that could not be repeated, because a part of the log was deleted or lost by the database, or a base
+    cannot be loaded. Also sticky ones whose draw is not in the log."""
     learned: int = 0
     """Decisions that were learned again."""
     set_aside: int = 0
@@ -162,7 +163,7 @@ class _Models:
 
     def can_decide(self, decision: Decision) -> bool:
         """Return whether the store has all that is needed to repeat the decision."""
-        return decision.epoch in self._bases
+        return decision.epoch in self._bases and not decision.lost_model
 
     def at(self, epoch: int, sequence: int) -> DecisionMaker:
         """Return the model of an epoch that has learned the decisions up to a sequence number."""
