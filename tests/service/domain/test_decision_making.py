@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.domain.decision_making import DecisionMaker
+from glbandits.service.domain.decision_making import DecisionMaker, LoopTerms
 from glbandits.service.domain.events import Decision, DecisionRequest, Group, Mode
 from glbandits.service.domain.groups.experiment import Control, group_of, hashed_unit
 from glbandits.service.domain.loop_config import LoopConfig
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("plain_python")
 ACTIONS = ("tea", "cola", "milk")
 ARMS = np.eye(3)
 SALT = "a salt"
+LOOP = LoopTerms("shop", SALT, "0.0", 0)
 
 
 def maker_of(*, policy: str = "optimist", rounds: int = 60, **settings: Any) -> tuple[DecisionMaker, LoopConfig]:
@@ -35,7 +36,7 @@ def maker_of(*, policy: str = "optimist", rounds: int = 60, **settings: Any) -> 
 
 def made(maker: tuple[DecisionMaker, LoopConfig], event_id: str, *, fallback: bool = False, **more: Any) -> Decision:
     request = DecisionRequest(event_id=event_id, request=ARMS.tobytes(), encoding=DENSE, actions=ACTIONS, **more)
-    return maker[0].make(request, maker[1], "shop", (SALT, SALT), 1, fallback=fallback)
+    return maker[0].make(request, maker[1], LOOP, 1, fallback=fallback)
 
 
 def control_of(maker: tuple[DecisionMaker, LoopConfig], count: int = 400, **more: Any) -> list[Decision]:
@@ -96,7 +97,7 @@ def test_the_log_has_no_unit_but_its_hash() -> None:
     decision = made(maker_of(), "e", unit="ann@example.com")
     assert (decision.group, decision.control_share, decision.predicted) == (None, 0.0, None)
     assert "ann" not in repr(decision)
-    assert decision.unit == hashed_unit(SALT, "ann@example.com") != hashed_unit("other", "ann@example.com")
+    assert decision.unit == hashed_unit(f"{SALT}.0.0", "ann@example.com") != hashed_unit(SALT, "ann@example.com")
 
 
 def test_control_gets_the_baseline_and_the_draw_is_logged() -> None:
@@ -183,5 +184,5 @@ def test_predictions_that_are_not_finite_are_left_out() -> None:
     maker = DecisionMaker(PublishedModel(0, 0, bandit, encoder_of(bandit))), configuration
     features = np.array([[1e49], [1.0], [0.0]])
     request = DecisionRequest(event_id="e", request=features.tobytes(), encoding=DENSE, actions=ACTIONS)
-    decision = maker[0].make(request, configuration, "shop", (SALT, SALT), 1, fallback=False)
+    decision = maker[0].make(request, configuration, LOOP, 1, fallback=False)
     assert decision.predicted is None or all(map(math.isfinite, decision.predicted))

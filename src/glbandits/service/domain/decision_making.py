@@ -54,6 +54,22 @@ class Terms(NamedTuple):
         return cls(*(getattr(logged, name) for name in cls._fields))
 
 
+class LoopTerms(NamedTuple):
+    """What a loop adds to all its decisions."""
+
+    name: str
+    salt: str
+    """Part of the seeds of all draws."""
+    unit_rule: str
+    """Part of the hashes of units, so that known units are new ones when it changes."""
+    history: int
+    """See `Decision.history`."""
+
+    def hashed_unit(self, unit: str) -> str:
+        """Return the salted hash of a unit; empty without a unit."""
+        return hashed_unit(f"{self.salt}.{self.unit_rule}", unit) if unit else ""
+
+
 class DecisionOutcome(NamedTuple):
     """What was drawn and shown. `Decision` documents the fields."""
 
@@ -79,17 +95,13 @@ class DecisionMaker:
         self,
         request: DecisionRequest,
         configuration: LoopConfig,
-        loop_name: str,
-        salts: tuple[str, str],
+        loop: LoopTerms,
         now: int,
         *,
         fallback: bool,
     ) -> Decision:
-        """Return the decision of a request. It has a hash of the unit. Raises InvalidInput if the width is wrong.
-
-        `salts` are that of the loop and that of its units.
-        """
-        width, unit = width_of(request, self._encoder), hashed_unit(salts[1], request.unit) if request.unit else ""
+        """Return the decision of a request. It has a hash of the unit. Raises InvalidInput if the width is wrong."""
+        width, unit = width_of(request, self._encoder), loop.hashed_unit(request.unit)
         if width != self._bandit.dim:
             raise InvalidInput(
                 f"an action must have {self._bandit.dim} features, the width of the loop; got {width:g}. Send as many, "
@@ -109,8 +121,10 @@ class DecisionMaker:
         return Decision(
             **asdict(request) | own,
             **terms._asdict(),
-            **self.decide(request, unit, terms, salts[0])._asdict(),
-            loop=loop_name,
+            **self.decide(request, unit, terms, loop.salt)._asdict(),
+            loop=loop.name,
+            unit_rule=loop.unit_rule,
+            history=loop.history,
             timestamp=now,
             epoch=self.model.epoch,
             learned_through=self.model.learned_through,

@@ -122,6 +122,9 @@ class Decision(DecisionRequest, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a guardrail had stopped the loop, so that the baseline was shown."""
     repeats: str = ""
     """The event whose action the unit got again (`sticky`). The probabilities are those of the first draw."""
+    unit_rule: str = "0.0"
+    """The rule that made `unit` of the name of the unit: units are new ones after a change of the control group, and
+    when a loop is resumed. See `LoopTerms`."""
     history: int = 0
     """The history of the store (`DocumentStore.history`) that the model has learned."""
     lost_model: bool = False

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
@@ -17,8 +18,10 @@ from glbandits.service.storage.event_store import EventStore
 
 DECISION_TIMEOUT = 0.25
 """Seconds that a decision waits for its commit. After that it is returned as degraded, and still written."""
-REQUEST_FIELDS = ("slot", "slots", "request", "encoding", "actions", "values", "costs", "excluded", "baseline", "unit")
-"""Fields of a decision that must be the same when a client sends the same event again."""
+REQUEST_FIELDS = ("slot", "slots", "request", "encoding", "actions", "values", "costs", "excluded", "baseline")
+"""Fields of a decision that must be the same when a client sends the same event again, beside the unit."""
+HashedUnit: TypeAlias = Callable[[str], str]
+"""Returns the hash of the request's unit by a `Decision.unit_rule`."""
 
 
 class DecisionResult(NamedTuple):
@@ -42,7 +45,9 @@ class DecisionWriter:
         self.degraded = 0
         """Decisions that were returned before they were durable."""
 
-    async def write(self, decision: Decision, sticky_for: float, waited: float) -> DecisionResult:
+    async def write(
+        self, decision: Decision, hashed_unit: HashedUnit, sticky_for: float, waited: float
+    ) -> DecisionResult:
         """Write a decision, and return it; or the first one, if its event was decided before.
 
         A sticky unit gets the action of its last draw again if that was at most `sticky_for` seconds ago. `waited` is
@@ -60,7 +65,7 @@ class DecisionWriter:
         try:
             status = (await receipt).status
         except TimeoutError:
-            return await self._degraded_result(decision, waited)
+            return await self._degraded_result(decision, hashed_unit, waited)
         except Exception:
             self._draws.remove(decision)
             raise
@@ -74,7 +79,7 @@ class DecisionWriter:
                 raise StoreError(
                     f"event {decision.event_id!r} was decided before, and has just been deleted; send it again"
                 )
-            decision = _same_decision(logged.decision, decision)
+            decision = _same_decision(logged.decision, decision, hashed_unit)
         return DecisionResult(decision, degraded=False)
 
     async def _earlier_draw(self, decision: Decision, sticky_for: int) -> Decision | None:
@@ -93,7 +98,7 @@ class DecisionWriter:
                 return recent if recent and (is_pending or recent is not before) else read
         return self._draws.recent(decision, sticky_for)
 
-    async def _degraded_result(self, decision: Decision, waited: float) -> DecisionResult:
+    async def _degraded_result(self, decision: Decision, hashed_unit: HashedUnit, waited: float) -> DecisionResult:
         """Return a degraded decision, because the store is slow.
 
         If the event was decided before, return that decision.
@@ -106,8 +111,8 @@ class DecisionWriter:
             with suppress(TimeoutError, StoreError):
                 logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
         if logged is not None:
-            return DecisionResult(_same_decision(logged.decision, decision), degraded=False)
-        result = DecisionResult(_same_decision(first or decision, decision), degraded=True)
+            return DecisionResult(_same_decision(logged.decision, decision, hashed_unit), degraded=False)
+        result = DecisionResult(_same_decision(first or decision, decision, hashed_unit), degraded=True)
         self.degraded += 1
         return result
 
@@ -118,12 +123,13 @@ class DecisionWriter:
         return next(same, logged[0] if logged and opens_event(decision) else None)
 
 
-def _same_decision(first: Decision, repeated: Decision) -> Decision:
+def _same_decision(first: Decision, repeated: Decision, hashed_unit: HashedUnit) -> Decision:
     """Return the first decision of an event.
 
     Raises InvalidInput if the repeated request differs.
     """
-    if any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
+    is_same_unit = first.unit == hashed_unit(first.unit_rule)
+    if not is_same_unit or any(getattr(first, name) != getattr(repeated, name) for name in REQUEST_FIELDS):
         raise InvalidInput(
             f"event {repeated.event_id!r} was decided before with other actions, features, payoffs, slots or "
             "another unit; use another event id"

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -185,7 +186,8 @@ class Service:
                 it, this slot does not wait again.
         """
         loop = self.loop(loop_name)
-        return await self._decisions.write(loop.decide(request), loop.configuration.sticky_for, waited)
+        hashed_unit = partial(loop.hashed_unit, request.unit)
+        return await self._decisions.write(loop.decide(request), hashed_unit, loop.configuration.sticky_for, waited)
 
     async def decide_slots(self, loop_name: str, requests: Sequence[DecisionRequest]) -> list[DecisionResult]:
         """Choose an action for each slot of an event, in this order. Actions of earlier slots are excluded.

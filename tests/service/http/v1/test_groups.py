@@ -54,6 +54,23 @@ def test_a_sticky_unit_gets_the_same_arm(site: Site) -> None:
     assert record(site, site.decide(unit="ann", sticky=True)["eventId"])["repeats"] == ""
 
 
+def test_an_identical_repeat_gets_its_decision_after_a_change_of_groups(site: Site) -> None:
+    site.configure(control=Control(share=0.5))
+    first = site.decide(eventId="e", unit="ann")
+    unit = record(site, "e")["unit"]
+    site.configure(control=Control(share=0.25, show="uniform"))
+    assert site.decide(eventId="e", unit="ann") == first
+    guardrails = site.service.loop("default").guardrails
+    guardrails.state = GuardrailState(resumed=1)
+    assert site.decide(eventId="e", unit="ann") == first
+    for other in ("bob", unit, ""):
+        body = {"eventId": "e", "unit": other, "arms": ARMS} if other else {"eventId": "e", "arms": ARMS}
+        status, detail = site.refusal("POST", "/v1/decide", body)
+        assert (status, "or another unit" in detail) == (400, True)
+    site.decide(eventId="later", unit="ann")
+    assert record(site, "later")["unit"] != unit
+
+
 def test_a_batch_may_reward_its_sticky_decisions(site: Site) -> None:
     decide = [{"eventId": f"e{number}", "arms": ARMS, "unit": "ann", "sticky": True} for number in range(3)]
     body = {"decide": decide, "reward": [{"eventId": f"e{number}", "value": 1} for number in range(3)]}

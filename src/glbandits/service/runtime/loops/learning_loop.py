@@ -7,14 +7,13 @@ from contextlib import suppress
 from threading import Event, Lock
 
 import msgspec
-from msgspec.structs import replace
 
 from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
-from glbandits.service.domain.decision_making import DecisionMaker
+from glbandits.service.domain.decision_making import DecisionMaker, LoopTerms
 from glbandits.service.domain.errors import LeaseLost
 from glbandits.service.domain.events import Decision, DecisionRequest, SettledDecision
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
@@ -143,12 +142,16 @@ class Loop:
         maker = self._maker
         if maker.model is not self.published:
             self._maker = maker = DecisionMaker(self.published)
-        guardrails = self.guardrails.state
+        return maker.make(request, self.configuration, self._terms(), self._clock(), fallback=self.guardrails.fallback)
+
+    def _terms(self) -> LoopTerms:
         # After a change of the control group, and after a fallback, known units are new ones, with new groups.
-        salts = self.salt, f"{self.salt}.{self._assigned_since}.{guardrails.resumed}"
-        stopped = guardrails.fallback is not None
-        made = maker.make(request, self.configuration, self.name, salts, self._clock(), fallback=stopped)
-        return replace(made, history=self.history) if self.history else made
+        rule = f"{self._assigned_since}.{self.guardrails.state.resumed}"
+        return LoopTerms(self.name, self.salt, rule, self.history)
+
+    def hashed_unit(self, unit: str, rule: str) -> str:
+        """Return the hash of a unit as decisions with this `unit_rule` have it."""
+        return self._terms()._replace(unit_rule=rule).hashed_unit(unit)
 
     def learn(self) -> int:
         """Learn every settled decision, save the model and look at the guardrails. Returns the number of decisions."""
