@@ -16,8 +16,9 @@ import numpy as np
 
 from benchmarks.learning_logs import DIM, LearningLog, learning_log
 from glbandits.evaluation import Interval, evaluate
-from glbandits.evaluation.estimators.anytime import AnytimeIntervals
+from glbandits.evaluation.estimators.anytime import AnytimeSums
 from glbandits.evaluation.estimators.log_rows import RowReader
+from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 
@@ -74,12 +75,12 @@ def _outcome(simulated: LearningLog, target: str) -> Outcome:
 
 
 def _covers_at_all_looks(simulated: LearningLog, target: str) -> bool:
-    sequence, step = AnytimeIntervals((0.0, 1.0)), ROWS[-1] // LOOKS
+    sequence, step = AnytimeSums(Measure.VALUE, (0.0, 1.0)), ROWS[-1] // LOOKS
     reader = RowReader((0.0, 1.0), None, SequentialGlm(find_link("logistic"), DIM))
     for start in range(0, ROWS[-1], step):
         rows = reader.read(simulated.log[start : start + step])
-        sequence.add(rows, simulated.targets[target][start : start + step])
-        now = sequence.value(0.95)
+        sequence.add(rows, Measure.VALUE.of_rows(rows, simulated.targets[target][start : start + step]))
+        now = sequence.interval(0.95)
         if not now.low <= simulated.values[target] <= now.high:
             return False
     return True

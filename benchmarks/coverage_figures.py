@@ -17,8 +17,9 @@ from glbandits.common.arrays import Floats
 from glbandits.common.display.charts import chart_png, finish, inline, titled
 from glbandits.common.display.palette import GREEN, ORANGE, PINK, SKY_BLUE, VERMILLION
 from glbandits.evaluation import Interval, evaluate
-from glbandits.evaluation.estimators.anytime import AnytimeIntervals
+from glbandits.evaluation.estimators.anytime import AnytimeSums
 from glbandits.evaluation.estimators.log_rows import RowReader
+from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 
@@ -61,12 +62,13 @@ def coverage_of(seed: int) -> Coverage:
 
 def _paths(simulated: LearningLog, target: str) -> list[list[Interval]]:
     log, probabilities = simulated.log, simulated.targets[target]
-    sequence = AnytimeIntervals((0.0, 1.0))
+    sequence = AnytimeSums(Measure.VALUE, (0.0, 1.0))
     reader = RowReader((0.0, 1.0), None, SequentialGlm(find_link("logistic"), DIM))
     normal, anytime = [], []
     for rows in range(STEP, ROWS + 1, STEP):
-        sequence.add(reader.read(log[rows - STEP : rows]), probabilities[rows - STEP : rows])
-        now = sequence.value(0.95)
+        read = reader.read(log[rows - STEP : rows])
+        sequence.add(read, Measure.VALUE.of_rows(read, probabilities[rows - STEP : rows]))
+        now = sequence.interval(0.95)
         anytime.append(now.interval)
         normal.append(evaluate(log[:rows], probabilities[:rows], "dr")["dr"].normal)
     return [normal, anytime]

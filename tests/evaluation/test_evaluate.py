@@ -245,8 +245,8 @@ def test_lack_of_support_within_a_context_is_reported() -> None:
         chosen=x,
         rewards=np.ones(1000),
         propensities=np.ones(1000),
-        arms=CrossedArms(x[:, np.newaxis].astype(np.float64), np.eye(2)),
-        arm_names=("a", "b"),
+        arms=CrossedArms(x[:, np.newaxis].astype(np.float64), np.eye(3)),
+        arm_names=("a", "b", "never"),
     )
     found = evaluate(log, "a", ["ips"])
     assert found.support.unsupported > 0.4

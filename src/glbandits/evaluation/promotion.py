@@ -22,11 +22,12 @@ from typing import cast
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput, check_float, check_int
-from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
+from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeSums, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
+from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.support import SupportSums
-from glbandits.evaluation.estimators.targets import TargetLike, UniformTarget, as_target, target_probabilities
+from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log, LoggedData, first_row_of
 from glbandits.evaluation.logs.payoffs import payoff_range
@@ -35,7 +36,7 @@ from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.evaluation.promotion_result import Gains, Promotion, Verdict
 from glbandits.evaluation.replay.train import train_all
 from glbandits.maths.links import find_link
-from glbandits.policies.agents import PolicyLike, learner_of
+from glbandits.policies.agents import PolicyLike, PolicyOrAgent, learner_of
 
 FIRST_ROWS = 512
 """The number of rows that candidates learn before the first comparison. They learn again after 2, 4, ... times as many.
@@ -92,11 +93,33 @@ def promotion(
     if least_propensity is not None:
         least_propensity = check_float("least_propensity", least_propensity, above=0, at_most=1)
     head = first_row_of(log)
+    bounds = _checked_reward_range(head, reward_range)
+    payoff_bounds = payoff_range(log, bounds)
+    learners = {name: learner for name, each in candidates.items() if (learner := learner_of(each)) is not None}
+    targets = {
+        name: as_target(cast(TargetLike, each), log) for name, each in candidates.items() if name not in learners
+    }
+    schedule = _Schedule(len(log), FIRST_ROWS if learners else 0)
+    model = SequentialGlm(find_link(head.link), log.dim, sparse=log.sparse)
+    reader = RowReader(bounds, None, model, 0, payoff_bounds)
+    compared = {name: _Comparison(head, payoff_bounds, least_propensity) for name in candidates}
+    for start, end in schedule.parts:
+        targets |= _trained(LogSlice(log, 0, start), learners, seed)
+        for block in LogSlice(log, start, end).blocks():
+            rows = reader.read(block)
+            for name, target in targets.items() if start >= schedule.first else ():
+                compared[name].add(rows, _explored(target, rows, exploration), recent=start >= schedule.recent)
+            if progress is not None:
+                progress(rows.first_row + len(rows), len(log))
+    return _result(compared, schedule, alpha=alpha, margin=margin, unit=head.unit)
+
+
+def _checked_reward_range(head: LoggedData, given: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the range of rewards. Raises InvalidInput if the log cannot have anytime-valid intervals."""
     if head.propensities is None:
         raise InvalidInput("the log must have propensities. Log the probability of each chosen arm.")
     link = find_link(head.link)
-    bounds = check_reward_range(reward_range, link)
-    payoff_bounds = payoff_range(log, bounds)
+    bounds = check_reward_range(given, link)
     if not all(map(math.isfinite, bounds)):
         raise InvalidInput(
             f"the gate needs rewards with bounds, and the {link.name} link has none. Give the lowest and the "
@@ -107,73 +130,106 @@ def promotion(
     reason = why_no_anytime_interval(head, bounds)
     if reason:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
-    policies = {name: learner for name, each in candidates.items() if (learner := learner_of(each)) is not None}
-    unlearned = {name: cast(TargetLike, each) for name, each in candidates.items() if name not in policies}
-    targets = {name: as_target(each, log) for name, each in unlearned.items()}
-    first = FIRST_ROWS if policies else 0
-    if len(log) <= first:
-        return Promotion(
-            verdict=Verdict.WAIT,
-            candidate=None,
-            gains={},
-            no_evidence={},
-            first_row=len(log),
-            alpha=alpha,
-            margin=margin,
-            rows_needed=2 * FIRST_ROWS,
-            unit=head.unit,
-        )
-    starts = [FIRST_ROWS << i for i in range(max(0, math.ceil(math.log2(len(log) / FIRST_ROWS))))]
-    recent = max((start for start in starts[1:] if 2 * start <= len(log)), default=first)
-    comparisons = {name: _Comparison(head, payoff_bounds, least_propensity) for name in candidates}
-    model = SequentialGlm(link, log.dim, sparse=log.sparse)
-    reader, done = RowReader(bounds, None, model, 0, payoff_bounds), 0
-    for start, end in pairwise([0, *starts, len(log)]):
-        for name, policy in policies.items() if start else ():
-            trained = train_all(LogSlice(log, 0, start), {name: policy}, seed=seed, progress=lambda *_: None)[name]
-            targets[name] = frozen(trained, seed)
-        for block in LogSlice(log, start, end).blocks():
-            rows, random = reader.read(block), UniformTarget().probabilities(block, done)
-            for name, target in targets.items() if start >= first else ():
-                probabilities = target_probabilities(target, block, done)
-                probabilities = (1.0 - exploration) * probabilities + exploration * random
-                comparisons[name].add(rows, probabilities, recent=start >= recent)
-            done += len(block)
-            if progress is not None:
-                progress(done, len(log))
-    supports = {name: each.support.support(least_propensity=least_propensity) for name, each in comparisons.items()}
-    no_evidence = {name: reason for name, support in supports.items() if (reason := support.no_evidence())}
-    known = {name: each for name, each in comparisons.items() if name not in no_evidence}
-    index, share = max(1, starts.index(recent)) if recent else 1, alpha / len(candidates)
-    of_all = {name: each.all_rows.gain(1.0 - 2.0 * SHARE_OF_ALL * share) for name, each in known.items()}
-    share *= (1.0 - SHARE_OF_ALL) / (index * (index + 1))
-    of_recent = {name: each.recent_rows.gain(1.0 - 2.0 * share) for name, each in known.items()}
-    agreement = {name: each.recent_rows.gain(1.0 - 2.0 * AGREEMENT) for name, each in known.items()}
-    verdict, gains, best = _verdict(of_all, of_recent, agreement, complete=not no_evidence, margin=margin)
-    return Promotion(
-        verdict=verdict,
-        candidate=best,
-        gains=gains,
-        no_evidence=no_evidence,
-        first_row=first if gains is of_all else recent,
-        alpha=alpha,
-        margin=margin,
-        rows_needed=first + _rows_needed(gains) if verdict is Verdict.WAIT else math.nan,
-        unit=head.unit,
-    )
+    return bounds
+
+
+class _Schedule:
+    """The rows of a log at which candidates learn, and at which the comparisons start.
+
+    Args:
+        rows: number of rows of the log.
+        first: the first compared row.
+    """
+
+    def __init__(self, rows: int, first: int) -> None:
+        doublings = max(0, math.ceil(math.log2(rows / FIRST_ROWS)))
+        starts = [FIRST_ROWS << index for index in range(doublings)]
+        self.rows, self.first = rows, first
+        self.recent = max((start for start in starts[1:] if 2 * start <= rows), default=first)
+        """The first of the recent rows."""
+        self.parts = [*pairwise([0, *starts, rows])] if rows > first else []
+        """First and last row of each part. Candidates learn all rows before a part."""
+        index = max(1, (self.recent // FIRST_ROWS).bit_length() - 1)  # i, where the recent rows start at 512 * 2^i
+        self.share_of_recent = (1.0 - SHARE_OF_ALL) / (index * (index + 1))
+        """The share of alpha of the sequence over the recent rows."""
+
+
+def _trained(log: Log, learners: Mapping[str, PolicyOrAgent], seed: int) -> dict[str, Target]:
+    """Return the targets that policies are after they have learned a log; none for a log without rows."""
+    if not len(log):
+        return {}
+    # Each is trained alone: the size of the blocks that it learns would depend on the others.
+    trained = (train_all(log, {name: each}, seed=seed, progress=lambda *_: None) for name, each in learners.items())
+    return {name: frozen(learner, seed) for each in trained for name, learner in each.items()}
+
+
+def _explored(target: Target, rows: LogRows, exploration: float) -> Floats:
+    """Return the probabilities of a target of which a share of decisions is random."""
+    probabilities = target_probabilities(target, rows.block, rows.first_row)
+    random = UniformTarget().probabilities(rows.block, rows.first_row)
+    mixed: Floats = (1.0 - exploration) * probabilities + exploration * random
+    return mixed
 
 
 class _Comparison:
     """The gain of a candidate over all compared rows and over the recent ones, and its support."""
 
     def __init__(self, head: LoggedData, payoff_bounds: tuple[float, float], least_propensity: float | None) -> None:
-        self.all_rows, self.recent_rows = (AnytimeIntervals(payoff_bounds, least_propensity) for _ in range(2))
-        self.support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
+        self._all, self._recent = (AnytimeSums(Measure.GAIN, payoff_bounds, least_propensity) for _ in range(2))
+        self._support, self._least = SupportSums(head.arms.max_arms if head.arms.same_arms else None), least_propensity
 
     def add(self, rows: LogRows, probabilities: Floats, *, recent: bool) -> None:
-        for gain in (self.all_rows, self.recent_rows) if recent else (self.all_rows,):
-            gain.add(rows, probabilities)
-        self.support.add(rows.block, probabilities, rows.of_chosen(probabilities) / rows.propensities)
+        """Add the next rows, with the candidate's probabilities of the arms, (rows, arms)."""
+        gain = Measure.GAIN.of_rows(rows, probabilities)
+        for sums in (self._all, self._recent) if recent else (self._all,):
+            sums.add(rows, gain)
+        self._support.add(rows.block, probabilities, rows.of_chosen(probabilities) / rows.propensities)
+
+    def no_evidence(self) -> str:
+        """Return why there is no gain; "" if there is one."""
+        return self._support.support(least_propensity=self._least).no_evidence()
+
+    def of_all(self, alpha: float) -> AnytimeInterval:
+        """Return the gain over all compared rows. Each bound is wrong with probability alpha."""
+        return self._all.interval(1.0 - 2.0 * alpha)
+
+    def of_recent(self, alpha: float) -> AnytimeInterval:
+        """Return the gain over the recent rows."""
+        return self._recent.interval(1.0 - 2.0 * alpha)
+
+
+def _result(
+    compared: Mapping[str, _Comparison], schedule: _Schedule, *, alpha: float, margin: float, unit: str
+) -> Promotion:
+    if not schedule.parts:
+        return Promotion(
+            verdict=Verdict.WAIT,
+            candidate=None,
+            gains={},
+            no_evidence={},
+            first_row=schedule.rows,
+            alpha=alpha,
+            margin=margin,
+            rows_needed=2 * FIRST_ROWS,
+            unit=unit,
+        )
+    no_evidence = {name: reason for name, each in compared.items() if (reason := each.no_evidence())}
+    known, share = {name: each for name, each in compared.items() if name not in no_evidence}, alpha / len(compared)
+    of_all = {name: each.of_all(SHARE_OF_ALL * share) for name, each in known.items()}
+    of_recent = {name: each.of_recent(share * schedule.share_of_recent) for name, each in known.items()}
+    agreement = {name: each.of_recent(AGREEMENT) for name, each in known.items()}
+    verdict, gains, best = _verdict(of_all, of_recent, agreement, complete=not no_evidence, margin=margin)
+    return Promotion(
+        verdict=verdict,
+        candidate=best,
+        gains=gains,
+        no_evidence=no_evidence,
+        first_row=schedule.first if gains is of_all else schedule.recent,
+        alpha=alpha,
+        margin=margin,
+        rows_needed=schedule.first + _rows_needed(gains) if verdict is Verdict.WAIT else math.nan,
+        unit=unit,
+    )
 
 
 def _verdict(

@@ -13,8 +13,9 @@ from glbandits.evaluation import (
     LoggedData,
     evaluate,
 )
-from glbandits.evaluation.estimators.anytime import AnytimeIntervals
+from glbandits.evaluation.estimators.anytime import AnytimeSums
 from glbandits.evaluation.estimators.log_rows import RowReader
+from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.maths.links import find_link
 
@@ -71,14 +72,16 @@ def reader_of(dim: int) -> RowReader:
 
 
 def test_blocks_of_any_size_give_the_same_intervals(learned: LearningLog) -> None:
-    whole, parts = AnytimeIntervals((0.0, 1.0)), AnytimeIntervals((0.0, 1.0))
-    whole.add(reader_of(DIM).read(learned.log), learned.targets["good"])
+    whole, parts = (AnytimeSums(Measure.VALUE, (0.0, 1.0)) for _ in range(2))
+    rows = reader_of(DIM).read(learned.log)
+    whole.add(rows, Measure.VALUE.of_rows(rows, learned.targets["good"]))
     reader = reader_of(DIM)
     for start in (0, 32, 64, 2000):
         stop = {0: 32, 32: 64, 64: 2000, 2000: 3000}[start]
-        parts.add(reader.read(learned.log[start:stop]), learned.targets["good"][start:stop])
+        rows = reader.read(learned.log[start:stop])
+        parts.add(rows, Measure.VALUE.of_rows(rows, learned.targets["good"][start:stop]))
     assert parts.rows == whole.rows == 3000
-    assert parts.value(0.95).interval == pytest.approx(whole.value(0.95).interval, abs=0.02)
+    assert parts.interval(0.95).interval == pytest.approx(whole.interval(0.95).interval, abs=0.02)
 
 
 def test_probabilities_of_all_arms_narrow_the_interval(learned: LearningLog, evaluated: dict[str, Evaluation]) -> None:
@@ -110,8 +113,11 @@ def test_propensity_of_two_arms_determines_both_probabilities() -> None:
         )
         headline = evaluate(log, "uniform").headline
         assert headline is not None
-        intervals.append(headline.value.interval)
-    assert intervals[0] == pytest.approx(intervals[1])
+        gain = headline.gain
+        assert gain.fixed_n is not None
+        intervals.append([*(headline.value.interval or ()), *(gain.interval or ()), *gain.fixed_n])
+    assert len(intervals[0]) == 6
+    assert intervals[0] == pytest.approx(intervals[1], rel=1e-12)
 
 
 def test_least_propensity_is_only_of_arms_that_the_target_chooses() -> None:
@@ -122,9 +128,9 @@ def test_least_propensity_is_only_of_arms_that_the_target_chooses() -> None:
         arms=FixedArms(np.eye(3), rows=3),
         link="logistic",
     )
-    intervals = AnytimeIntervals((0.0, 1.0), 0.3)
-    intervals.add(reader_of(3).read(log), np.tile([0.5, 0.5, 0.0], (3, 1)))
-    assert intervals.rows == 3
+    sums, rows = AnytimeSums(Measure.VALUE, (0.0, 1.0), 0.3), reader_of(3).read(log)
+    sums.add(rows, Measure.VALUE.of_rows(rows, np.tile([0.5, 0.5, 0.0], (3, 1))))
+    assert sums.rows == 3
 
 
 def test_too_large_least_propensity_is_rejected(learned: LearningLog) -> None:

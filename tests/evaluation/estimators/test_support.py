@@ -27,6 +27,11 @@ def two_arms(probabilities: Floats, chosen: ArrayLike) -> LoggedData:
     )
 
 
+def chosen_only(log: LoggedData) -> LoggedData:
+    """The log with propensities only, and arms that may differ from row to row: of two fixed arms, they tell both."""
+    return replace(log, probabilities=None, arms=RowArms(log.features(), log.arms.counts))
+
+
 def test_expected_sample_size_equals_the_published_formula() -> None:
     """The size is n / mean(sum_a pi(a)^2 / p(a)), and (sum w)^2 / sum w^2 where only propensities are known."""
     rng = np.random.default_rng(3)
@@ -84,11 +89,18 @@ def test_rarely_observed_large_weights_are_reported() -> None:
     (said,) = [note for note in found.notes if note.startswith("weights of up to 50 are possible, but only 2 rows are")]
     assert "Use a log of about 5e+03 rows" in said
     assert found.support.in_words() == "effective sample size 163 (expected)"
-    realised = evaluate(
-        replace(two_arms(probabilities, ~rare), probabilities=None), np.tile([0, 1.0], (1000, 1)), "ips"
-    )
+    realised = evaluate(chosen_only(two_arms(probabilities, ~rare)), np.tile([0, 1.0], (1000, 1)), "ips")
     assert realised.support.effective_sample_size == pytest.approx(900)
     assert "900 (realised; too large if large weights are rare)" in str(realised)
+
+
+def test_propensity_of_one_of_two_arms_shows_large_weights_of_the_other() -> None:
+    rare = np.arange(1000) < 100
+    probabilities = np.where(rare[:, np.newaxis], [0.98, 0.02], [0.2, 0.8])
+    log = replace(two_arms(probabilities, ~rare), probabilities=None)
+    assert log.probabilities is not None
+    np.testing.assert_allclose(log.probabilities, probabilities, rtol=1e-12)
+    assert evaluate(log, np.tile([0.0, 1.0], (1000, 1)), "ips").support.expected
 
 
 def test_negligible_large_weights_are_not_reported() -> None:
@@ -102,7 +114,7 @@ def test_negligible_large_weights_are_not_reported() -> None:
 
 
 def test_least_propensity_bounds_the_largest_weight() -> None:
-    log = replace(two_arms(np.full((ROWS, 2), 0.5), np.arange(ROWS) % 2), probabilities=None)
+    log = chosen_only(two_arms(np.full((ROWS, 2), 0.5), np.arange(ROWS) % 2))
     target = np.tile([0.2, 0.8], (ROWS, 1))
     found = evaluate(log, target, "ips", least_propensity=0.01).support
     assert found.large_weights is not None

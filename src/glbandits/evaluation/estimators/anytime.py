@@ -13,6 +13,7 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import LogRows
+from glbandits.evaluation.estimators.measures import Measure, MeasureRows
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, rows_to_exclude_zero
 
@@ -37,87 +38,63 @@ class AnytimeInterval:
         return rows_to_exclude_zero(self.rows, self.value, self.low, self.high)
 
 
-class AnytimeIntervals:
-    """Anytime-valid intervals of value, gain and difference from a reference, updated block by block.
+class AnytimeSums:
+    """Accumulates the anytime-valid interval of one measure over blocks of a log.
 
     Args:
+        measure: what the interval is about.
         reward_range: lowest and highest possible reward.
         least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
             choose, for logs without the probabilities of all arms. Without either, the reward model is not used.
     """
 
-    def __init__(self, reward_range: tuple[float, float], least_propensity: float | None = None) -> None:
-        self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
-        self._least = least_propensity
-        self._value, self._gain, self._difference = (ConfidenceSequence(low) for low in (0.0, -1.0, -1.0))
+    def __init__(
+        self, measure: Measure, reward_range: tuple[float, float], least_propensity: float | None = None
+    ) -> None:
+        lowest, highest = reward_range
+        is_value = measure is Measure.VALUE
+        self._scale, self._origin, self._least = highest - lowest, lowest if is_value else 0.0, least_propensity
+        self._sequence = ConfidenceSequence(0.0 if is_value else -1.0)
 
     @property
     def rows(self) -> int:
         """Number of rows so far."""
-        return self._value.rows
+        return self._sequence.rows
 
-    def add(self, rows: LogRows, target: Floats, reference: Floats | None = None) -> None:
-        """Add the next rows.
+    def add(self, rows: LogRows, measure: MeasureRows) -> None:
+        """Add the next rows, which need sequential predictions."""
+        scaled = rows.scaled
+        self._sequence.add(
+            measure=measure.arms,
+            reach=self._weight_bounds(rows, measure),
+            chosen=rows.block.chosen,
+            weights=measure.weights,
+            rewards=scaled.rewards,
+            predicted=scaled.predicted,
+            offset=-scaled.rewards if measure.minus_payoffs else 0.0,
+        )
 
-        Args:
-            rows: the rows, with sequential predictions.
-            target: the target's probabilities of the arms, (rows, max_arms).
-            reference: the reference's probabilities of the arms, (rows, max_arms); in all blocks, or in none.
-        """
-        scaled, logged = rows.scaled, rows.block.known_probabilities
-
-        def add_to(sequence: ConfidenceSequence, measure: Floats, offset: Floats | float = 0.0) -> None:
-            sequence.add(
-                measure=measure,
-                reach=self._weight_bounds(rows, measure),
-                chosen=rows.block.chosen,
-                weights=rows.of_chosen(measure) / rows.propensities,
-                rewards=scaled.rewards,
-                predicted=scaled.predicted,
-                offset=offset,
-            )
-
-        add_to(self._value, target)
-        if logged is None:
-            add_to(self._gain, target, offset=-scaled.rewards)
-        else:
-            add_to(self._gain, target - logged)
-        if reference is not None:
-            add_to(self._difference, target - reference)
-
-    def _weight_bounds(self, rows: LogRows, measure: Floats) -> Floats | None:
-        """Upper bounds of |measure| / p of all arms, (rows, max_arms); None if unknown."""
-        if rows.block.known_probabilities is not None:
-            return _ratio(np.abs(measure), rows.block.known_probabilities)
+    def _weight_bounds(self, rows: LogRows, measure: MeasureRows) -> Floats | None:
+        """Upper bounds of |m(a)| / p(a), (rows, arms); None if unknown."""
+        if rows.block.probabilities is not None:
+            return _ratio(np.abs(measure.arms), rows.block.probabilities)
         if self._least is None:
             return None
-        smallest = rows.propensities.min(where=rows.of_chosen(measure) != 0.0, initial=1.0)
+        smallest = rows.propensities.min(where=measure.weights != 0.0, initial=1.0)
         if smallest < self._least:
             raise InvalidInput(
                 f"propensities must be at least least_propensity, {self._least:g}; got {smallest:.3g}. "
                 "Set a smaller least_propensity, or leave it out."
             )
-        return np.abs(measure) / self._least
+        return np.abs(measure.arms) / self._least
 
-    def value(self, level: float) -> AnytimeInterval:
-        """Return the interval of the value of the target."""
-        return self._scaled(self._value, level, self._lowest)
-
-    def gain(self, level: float) -> AnytimeInterval:
-        """Return the interval of the gain: the value of the target minus that of the log."""
-        return self._scaled(self._gain, level)
-
-    def difference(self, level: float) -> AnytimeInterval:
-        """Return the interval of the difference: the value of the target minus that of the reference."""
-        return self._scaled(self._difference, level)
-
-    def _scaled(self, sequence: ConfidenceSequence, level: float, origin: float = 0.0) -> AnytimeInterval:
-        """The interval in units of the rewards. `origin` is the reward at 0 of the sequence; 0 for a difference."""
-        low, high = sequence.interval(level)
+    def interval(self, level: float) -> AnytimeInterval:
+        """Return the interval of all rows so far, in units of the rewards."""
+        low, high = self._sequence.interval(level)
         return AnytimeInterval(
-            value=origin + self._scale * sequence.mean,
-            low=origin + self._scale * low,
-            high=origin + self._scale * high,
+            value=self._origin + self._scale * self._sequence.mean,
+            low=self._origin + self._scale * low,
+            high=self._origin + self._scale * high,
             rows=self.rows,
             level=level,
         )

@@ -1,7 +1,6 @@
 """Fixed-n intervals of doubly robust estimates: they hold if they are computed once.
 
-An estimate has a measure m(a) over the arms of a row: the probabilities pi(a) of a target for its value, pi(a) - p(a)
-for its gain over the logging policy p, and pi(a) - rho(a) for its difference from a reference rho. The term of a row is
+An estimate has a measure m(a) over the arms of a row (`measures`). The term of a row is
 sum_a m(a) q(a) + m / p (r - q), with the predicted rewards q.
 
 The sample variance is too small if rows with large weights exist but were not drawn. If the log has the probabilities
@@ -21,10 +20,10 @@ also make the distribution of the estimate skewed. So bounded rewards have Wilso
 depends on the value: its upper half is longer if the value is near the lowest reward.
 
 Effective sample size and rewards are those of the decisions that the estimate is about: those of the target for value
-and gain. A difference is about two kinds of decisions, those that only the target makes, max(pi(a) - rho(a), 0), and
-those that only the reference makes, max(rho(a) - pi(a), 0). Rows in which both agree have no information about it. The
-two kinds are combined as two independent samples are: degrees of freedom by Welch and Satterthwaite, Wilson's intervals
-by Newcombe (1998). So the difference in the other direction has the same interval with the opposite sign.
+and gain. A difference is about two kinds of decisions, those that only the target makes, max(m(a), 0), and those that
+only the reference makes, max(-m(a), 0). Rows in which both agree have no information about it. The two kinds are
+combined as two independent samples are: degrees of freedom by Welch and Satterthwaite, Wilson's intervals by Newcombe
+(1998). So the difference in the other direction has the same interval with the opposite sign.
 """
 
 import math
@@ -37,6 +36,7 @@ from glbandits.common.arrays import Floats
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
+from glbandits.evaluation.estimators.measures import MeasureRows
 from glbandits.evaluation.estimators.support import MIN_INTERVAL_SAMPLE_SIZE
 
 PRIOR_RESIDUALS = 10.0
@@ -45,7 +45,7 @@ MIN_RELATIVE_HALF_WIDTH = 1e-12
 """Minimum half-width of an interval relative to the value, for rounding errors if target and logging policy agree."""
 
 
-class MeasureRows(NamedTuple):
+class TermRows(NamedTuple):
     """The terms of rows for a measure, and what their variance needs."""
 
     terms: Floats
@@ -58,6 +58,17 @@ class MeasureRows(NamedTuple):
     """m(a)^2 / p(a), and 0 for arms with p(a) = 0, (rows, arms); None if p(a) is unknown."""
     expected: Floats
     """Sums of m(a) q(a), (rows,)."""
+
+    @classmethod
+    def of(cls, rows: LogRows, measure: MeasureRows) -> "TermRows":
+        """Return the terms of a measure. The rows need predictions of the cross-fitted model."""
+        rewards, divisors = rows.of_reward_model, rows.positive_probabilities
+        expected: Floats = np.einsum("ra,ra->r", measure.arms, rewards.predicted)
+        squares = None if divisors is None else measure.arms * measure.arms / divisors
+        terms, weights = expected + measure.weights * rewards.residuals, measure.weights
+        if measure.minus_payoffs:
+            terms, weights = terms - rows.block.payoffs, weights - 1.0
+        return cls(terms, measure.arms, weights, squares, expected)
 
 
 class Evidence(NamedTuple):
@@ -146,7 +157,7 @@ class EvidenceSums:
         self._weights, self._squared_weights, self._noise = 0.0, 0.0, 0.0
         self._residuals, self._weighted_residuals = _VarianceRatio(), _VarianceRatio()
 
-    def add(self, rows: MeasureRows, rewards: RewardRows) -> None:
+    def add(self, rows: TermRows, rewards: RewardRows) -> None:
         """Add the next rows."""
         self._rows += len(rows.terms)
         self._decisions += float(rows.measure.sum())
@@ -191,14 +202,36 @@ class EvidenceSums:
         return sample_size * min(1.0, 4.0 * share * (1.0 - share) / noise)
 
 
+class PairEvidenceSums:
+    """Accumulates the evidence on the decisions in which a target and a reference differ.
+
+    Args:
+        reward_range: lowest and highest possible reward, which may be infinite.
+    """
+
+    def __init__(self, reward_range: tuple[float, float]) -> None:
+        self._target, self._reference = EvidenceSums(reward_range), EvidenceSums(reward_range)
+
+    def add(self, rows: LogRows, difference: MeasureRows) -> None:
+        """Add the next rows, with the measure of the difference."""
+        for sums, arms in ((self._target, difference.arms), (self._reference, -difference.arms)):
+            only = MeasureRows.of(rows, np.maximum(arms, 0.0))
+            sums.add(TermRows.of(rows, only), rows.of_reward_model)
+
+    def evidence(self) -> PairEvidence:
+        """Return the evidence of all rows so far."""
+        return PairEvidence(self._target.evidence(), self._reference.evidence())
+
+
 class EstimateSums:
     """Accumulates one doubly robust estimate with its variance."""
 
     def __init__(self) -> None:
         self._terms, self._expected_variance, self._residuals = MomentSums(1), _ExpectedVariance(), _VarianceRatio()
 
-    def add(self, log: LogRows, rows: MeasureRows, rewards: RewardRows) -> None:
+    def add(self, log: LogRows, rows: TermRows) -> None:
         """Add the next rows."""
+        rewards = log.of_reward_model
         log.add_to(self._terms, rows.terms)
         self._residuals.add(rows.weights**2, rewards)
         if rows.squared_weights is not None:

@@ -11,17 +11,18 @@ from typing import NamedTuple
 import numpy as np
 
 from glbandits.common.arrays import Floats
-from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
+from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeSums
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.fixed_n import (
     EstimateSums,
-    Evidence,
     EvidenceSums,
-    MeasureRows,
     PairEvidence,
+    PairEvidenceSums,
+    TermRows,
 )
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.log_rows import LogRows
+from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support, small_sample
 
 SAME_DECISIONS = "it decides like the reference in all rows"
@@ -85,12 +86,8 @@ class Headline:
 
     def without_evidence(self, reason: str) -> "Headline":
         """Return the headline without its numbers, because of this reason."""
-        return Headline(
-            value=self.value.without_evidence(reason),
-            gain=self.gain.without_evidence(reason),
-            joint_gain=self.joint_gain.without_evidence(reason),
-            difference=None if self.difference is None else self.difference.without_evidence(reason),
-        )
+        known = {name: each for name, each in vars(self).items() if each is not None}
+        return replace(self, **{name: each.without_evidence(reason) for name, each in known.items()})
 
 
 class Levels(NamedTuple):
@@ -107,18 +104,19 @@ class HeadlineSums:
 
     Args:
         reward_range: lowest and highest possible reward, which may be infinite.
-        least_propensity: as in `AnytimeIntervals`.
+        least_propensity: as in `AnytimeSums`.
         no_anytime: why there are no anytime-valid intervals; "" computes them.
     """
 
     def __init__(
         self, reward_range: tuple[float, float], least_propensity: float | None = None, *, no_anytime: str = ""
     ) -> None:
-        self._anytime = None if no_anytime else AnytimeIntervals(reward_range, least_propensity)
         self._no_anytime = no_anytime
-        self._value, self._gain, self._difference = EstimateSums(), EstimateSums(), EstimateSums()
-        self._target = EvidenceSums(reward_range)
-        self._only_target, self._only_reference = EvidenceSums(reward_range), EvidenceSums(reward_range)
+        self._estimates = {measure: EstimateSums() for measure in Measure}
+        self._anytime = (
+            {} if no_anytime else {each: AnytimeSums(each, reward_range, least_propensity) for each in Measure}
+        )
+        self._target, self._pair = EvidenceSums(reward_range), PairEvidenceSums(reward_range)
 
     def add(self, rows: LogRows, target: Floats, reference: Floats | None = None) -> None:
         """Add the next rows.
@@ -128,78 +126,50 @@ class HeadlineSums:
             target: the target's probabilities of the arms, (rows, max_arms).
             reference: the reference's probabilities of the arms, (rows, max_arms); in all blocks, or in none.
         """
-        block, rewards, logged = rows.block, rows.of_reward_model, rows.block.probabilities
-        if self._anytime is not None:
-            self._anytime.add(rows, target, reference)
-
-        def rows_of(measure: Floats) -> MeasureRows:
-            weights = rows.of_chosen(measure) / rows.propensities
-            expected: Floats = np.einsum("ra,ra->r", measure, rewards.predicted)
-            divisors = rows.positive_probabilities
-            squares = None if divisors is None else measure * measure / divisors
-            return MeasureRows(expected + weights * rewards.residuals, measure, weights, squares, expected)
-
-        value = rows_of(target)
-        self._value.add(rows, value, rewards)
-        self._target.add(value, rewards)
-        if logged is None:
-            gain = value._replace(terms=value.terms - block.payoffs, weights=value.weights - 1.0)
-        else:
-            gain = rows_of(target - logged)
-        self._gain.add(rows, gain, rewards)
-        if reference is not None:
-            difference = target - reference
-            self._difference.add(rows, rows_of(difference), rewards)
-            self._only_target.add(rows_of(np.maximum(difference, 0.0)), rewards)
-            self._only_reference.add(rows_of(np.maximum(-difference, 0.0)), rewards)
+        for measure in Measure:
+            if measure is Measure.DIFFERENCE and reference is None:
+                continue
+            measured = measure.of_rows(rows, target, reference)
+            terms = TermRows.of(rows, measured)
+            self._estimates[measure].add(rows, terms)
+            if self._anytime:
+                self._anytime[measure].add(rows, measured)
+            if measure is Measure.VALUE:
+                self._target.add(terms, rows.of_reward_model)
+            elif measure is Measure.DIFFERENCE:
+                self._pair.add(rows, measured)
 
     def headline(self, levels: Levels) -> Headline:
         """Return the estimates of all rows so far."""
-        evidence, anytime = self._target.evidence(), self._anytime
-        half_widths = self._value.half_widths(evidence, levels.each)
-        at_every_n = None if anytime is None else anytime.value(levels.each)
-        value = self._estimate(self._value, evidence, half_widths, at_every_n)
-
-        def gain(level: float) -> DoublyRobustEstimate:
-            # The gain's interval has the shape of the value's: both get their large errors from the same rows.
-            half_widths = self._value.half_widths(evidence, level)
-            at_every_n = None if anytime is None else anytime.gain(level)
-            return self._estimate(self._gain, evidence, half_widths, at_every_n, value.value)
-
+        has_reference = self._estimates[Measure.DIFFERENCE].moments.rows > 0
         return Headline(
-            value=value,
-            gain=gain(levels.each),
-            joint_gain=gain(levels.joint_gain),
-            difference=self._difference_estimate(levels.difference),
+            value=self._estimate(Measure.VALUE, levels.each),
+            gain=self._estimate(Measure.GAIN, levels.each),
+            joint_gain=self._estimate(Measure.GAIN, levels.joint_gain),
+            difference=self._estimate(Measure.DIFFERENCE, levels.difference) if has_reference else None,
         )
 
-    def _difference_estimate(self, level: float) -> DoublyRobustEstimate | None:
-        """The difference. Exchanging target and reference only changes its sign, also in the intervals."""
-        sums, anytime = self._difference, self._anytime
-        if not sums.moments.rows:
-            return None
-        evidence = PairEvidence(self._only_target.evidence(), self._only_reference.evidence())
-        half_widths = sums.half_widths(evidence, level)
-        estimate = self._estimate(sums, evidence, half_widths, None if anytime is None else anytime.difference(level))
-        if evidence.target.decisions:
-            return estimate
-        return replace(estimate, fixed_n=None, no_fixed_n=SAME_DECISIONS)
+    def _estimate(self, measure: Measure, level: float) -> DoublyRobustEstimate:
+        """Return one estimate.
 
-    def _estimate(
-        self,
-        sums: EstimateSums,
-        evidence: Evidence | PairEvidence,
-        half_widths: tuple[float, float],
-        anytime: AnytimeInterval | None,
-        scale: float = 0.0,
-    ) -> DoublyRobustEstimate:
-        moments, fixed_n = sums.moments, sums.interval(evidence, half_widths, scale)
+        Exchanging target and reference only changes the sign of the difference, also in its intervals.
+        """
+        sums, is_difference = self._estimates[measure], measure is Measure.DIFFERENCE
+        evidence = self._pair.evidence() if is_difference else self._target.evidence()
+        # The gain's interval has the shape of the value's: both get their large errors from the same rows.
+        shape = sums if is_difference else self._estimates[Measure.VALUE]
+        scale = 0.0 if is_difference else float(shape.moments.mean[0])
+        fixed_n, reason = sums.interval(evidence, shape.half_widths(evidence, level), scale), ""
+        if isinstance(evidence, PairEvidence) and not evidence.target.decisions:
+            fixed_n, reason = None, SAME_DECISIONS
+        elif fixed_n is None:
+            reason = small_sample(evidence.sample_size, sums.moments.rows)
         return DoublyRobustEstimate(
-            value=float(moments.mean[0]),
+            value=float(sums.moments.mean[0]),
             standard_error=sums.standard_error(evidence),
             fixed_n=fixed_n,
-            anytime=anytime,
-            no_fixed_n=small_sample(evidence.sample_size, moments.rows) if fixed_n is None else "",
+            anytime=self._anytime[measure].interval(level) if self._anytime else None,
+            no_fixed_n=reason,
             no_anytime=self._no_anytime,
         )
 

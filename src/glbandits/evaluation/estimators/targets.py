@@ -92,7 +92,7 @@ class OfferedArmTarget:
         probabilities[np.arange(len(block)), indices] = 1.0
         absent = indices < 0
         if absent.any():
-            logged = block.known_probabilities
+            logged = block.probabilities
             if logged is None:
                 raise InvalidInput(
                     f"row {first_row + int(np.argmax(absent))} does not offer {self}. Such rows are decided as the "

@@ -125,7 +125,7 @@ class LoggedData(DisplayedLog):
     """Whether the propensities were estimated from the log itself."""
     probabilities: Floats | None = None
     """The probability that the logging policy gave to each arm, (n, max_arms), padded with 0; None if only those of the
-    chosen arms are known."""
+    chosen arms are known. If all rows have the same two arms, `propensities` define them."""
     feature_map: Features | None = None
     """The map from table columns to features; None if the log was built from numeric features."""
     row_arm_names: RowArmNames | None = None
@@ -170,6 +170,9 @@ class LoggedData(DisplayedLog):
             check_probabilities(self.probabilities, self.arms, self.chosen, self.propensities)
             if self.propensities is None:
                 set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
+        elif self.propensities is not None and self.arms.same_arms and self.arms.max_arms == 2:
+            of_first = np.where(self.chosen == 0, self.propensities, 1.0 - self.propensities)
+            set_validated(self, probabilities=np.stack([of_first, 1.0 - of_first], axis=1))
         values, costs = checked_payoffs(self.values, self.costs, self.arms)
         set_validated(self, values=values, costs=costs)
         check_rewards(self.rewards, find_link(self.link), lambda row: f"row {row}")
@@ -238,16 +241,6 @@ class LoggedData(DisplayedLog):
         """Convert expected rewards of all arms, (n, max_arms), to expected payoffs."""
         rewards = np.asarray(expected)
         return rewards if self.values is None or self.costs is None else self.values * rewards - self.costs
-
-    @property
-    def known_probabilities(self) -> Floats | None:
-        """Probabilities of all arms; None if unknown. With two arms in all rows, the propensity determines both."""
-        if self.probabilities is not None or self.propensities is None or not self.arms.same_arms:
-            return self.probabilities
-        if self.arms.max_arms != 2:
-            return None
-        of_first = np.where(self.chosen == 0, self.propensities, 1.0 - self.propensities)
-        return np.stack([of_first, 1.0 - of_first], axis=1)
 
     def features(self) -> Floats:
         """Features of all arms of all rows, (n, max_arms, dim).
