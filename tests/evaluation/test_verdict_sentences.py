@@ -17,6 +17,7 @@ from glbandits.evaluation.policy_comparison import (
     PolicyComparison,
     compare_policies,
 )
+from glbandits.evaluation.policy_verdicts import VerdictKind
 from glbandits.evaluation.report import write_evaluation_report
 
 PROBABILITIES = np.array([0.4, 0.3, 0.2, 0.1])
@@ -149,3 +150,13 @@ def test_sentences_without_a_true_difference_are_rarely_wrong(reference: str) ->
         for kinds in wrong:
             wrong[kinds] += any(line.startswith(tuple(kinds.split(" or "))) for line in verdict)
     assert max(wrong.values()) <= 10, wrong
+
+
+def test_verdicts_are_records_with_kind_and_candidate() -> None:
+    verdicts = compared(log_of([0.3, 0.1, 0.3, 0.7], 3000, 0), b="arm:b", d="arm:d").verdicts
+    assert [(each.kind, each.candidate, each.rivals) for each in verdicts] == [
+        (VerdictKind.WORSE, "b", ()),
+        (VerdictKind.BETTER, "d", ()),
+        (VerdictKind.BEST, "d", ("b",)),
+    ]
+    assert all(each.always for each in verdicts)

@@ -10,10 +10,11 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
+from glbandits.evaluation.policy_verdicts import Compared, PolicyVerdict, policy_verdicts
 from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.players import ReplaySettings
-from glbandits.evaluation.verdict_sentences import Compared, verdict_sentences
+from glbandits.evaluation.verdict_sentences import verdict_sentences
 
 CURVE_POINTS = 500
 """Points of a learning curve: more than a screen shows."""
@@ -167,20 +168,25 @@ class PolicyComparison(Displayed):
 
         Sentences about the other rewards follow.
         """
-        evaluations = {policy.label: policy.evaluation for policy in self.policies}
-        sentences = verdict_sentences(
-            Compared(
-                evaluations,
-                self.differences,
-                self.reference,
-                self.rows,
-                self.settings.level,
-                gate="" if self.promotion is None else self.promotion.headline,
-                unit=self.unit,
-            )
-        )
+        sentences = verdict_sentences(self._compared())
         named = (sentence if self.reward is None else f"By {self.reward}: {sentence}" for sentence in sentences)
         return (*named, *(sentence for other in self.other_rewards for sentence in other.verdict))
+
+    @property
+    def verdicts(self) -> tuple[PolicyVerdict, ...]:
+        """The verdicts by the first reward as records, from which `verdict` is written. The gate is not among them."""
+        return policy_verdicts(self._compared())
+
+    def _compared(self) -> Compared:
+        return Compared(
+            {policy.label: policy.evaluation for policy in self.policies},
+            self.differences,
+            self.reference,
+            self.rows,
+            self.settings.level,
+            gate="" if self.promotion is None else self.promotion.headline,
+            unit=self.unit,
+        )
 
     def describe_rows(self, left_out: int) -> str:
         """Return a description of the rows of an evaluation that leaves out this number of rows."""
