@@ -224,7 +224,7 @@ def iter_numbers() -> Any:
 
 class NoIdentity:
     def __identity__(self) -> int:
-        return int({}["seed"])
+        return dict[str, int]()["seed"]
 
 
 class WrongReduce:

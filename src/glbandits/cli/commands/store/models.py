@@ -18,11 +18,12 @@ from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, ModelFileError, lookup
 from glbandits.service.domain.model_snapshots import decode_snapshot, load_snapshot
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_documents import BASE, IDENTITY
+from glbandits.service.runtime.loops.loop_documents import BASE
 from glbandits.service.runtime.service import DEFAULT_LOOP, microseconds
 from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.document_store import MAX_SEQUENCE, SavedModel
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.loop_store import IDENTITY
 from glbandits.service.storage.open_store import open_existing_store
 
 

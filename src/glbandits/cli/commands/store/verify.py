@@ -14,7 +14,6 @@ from glbandits.service.domain.model_snapshots import loadable_snapshot
 from glbandits.service.runtime.replay.replay_verification import VerificationResult, verify
 from glbandits.service.server_settings import DEFAULTS
 from glbandits.service.storage.event_store import EventStore
-from glbandits.service.storage.loop_store import IDENTITY
 from glbandits.service.storage.open_store import open_existing_store
 
 NOTHING_REPEATED = 3
