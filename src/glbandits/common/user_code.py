@@ -1,6 +1,7 @@
 """Code of users: objects of a module that the command line names as `module:Name`, and errors that it raises."""
 
 import sys
+import sysconfig
 import traceback
 from importlib import import_module
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from glbandits.common.errors import InvalidInput, UnknownName
 
-LIBRARY_FOLDER = "site-packages"
+LIBRARY_FOLDERS = "site-packages", "dist-packages", str(Path(sysconfig.get_path("stdlib")))
 LONGEST_MESSAGE = 300
 """Most characters of the message of an exception."""
 
@@ -20,13 +21,18 @@ def described_error(error: BaseException) -> str:
     The first frame of its traceback is that of the caller.
     """
     frames = traceback.extract_tb(error.__traceback__)[1:]
-    own = [frame for frame in frames if LIBRARY_FOLDER not in frame.filename] or frames
+    own = [frame for frame in frames if not _is_library(frame.filename)] or frames
     try:
         message = shorten(str(error).rstrip(".\n "), LONGEST_MESSAGE, placeholder=" ...")
     except Exception:  # the exception is of a class of the user
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return f"{text}, in line {own[-1].lineno} of {own[-1].filename}" if own else text
+
+
+def _is_library(file: str) -> bool:
+    """Whether the file of a frame is one of a library, or of Cython, whose files are not installed."""
+    return file.endswith((".pyx", ".pxd", ".pxi")) or any(folder in file for folder in LIBRARY_FOLDERS)
 
 
 def load_object(name: str) -> Any:

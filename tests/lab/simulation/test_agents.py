@@ -1,3 +1,4 @@
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -197,6 +198,18 @@ class Raises(Fixed):
         raise KeyError("x")
 
 
+class FailsInLibraries(Fixed):
+    def choose(self, _arms: Any, rng: np.random.Generator) -> Any:
+        return rng.choice(2, p=[np.nan, 1.0])
+
+    def learn(self, _x: Any, _reward: float) -> None:
+        json.loads("?")
+
+
+class FailsInJson(FailsInLibraries):
+    choose = Fixed.choose
+
+
 class NoTextError(Exception):
     def __str__(self) -> str:
         raise ValueError
@@ -224,6 +237,8 @@ class Exits(Fixed):
         (LongMessage, r"learn raised ValueError: two lines. (and more. )+and \.\.\., in line \d+ of .{,300}$"),
         (SaysNothing, r"choose raised RuntimeError, in line"),
         (RaisesNoText, r"learn raised NoTextError, in line"),
+        (FailsInLibraries, r"choose raised ValueError: .*, in line \d+ of .*test_agents.py$"),
+        (FailsInJson, r"learn raised JSONDecodeError: .*, in line \d+ of .*test_agents.py$"),
         (Exits, r"agent Exits failed in round 1 with seed 0: learn raised SystemExit: 3, in line"),
         (lambda _dim: sys.exit("no licence"), "agent lambda could not be made: SystemExit: no licence, in line"),
     ],
