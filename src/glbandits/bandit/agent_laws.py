@@ -14,14 +14,13 @@ from glbandits.bandit.policy_trials import ROUNDS, counts_agree, hard_problems, 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.maths.sparse_rows import as_sparse_rows
-from glbandits.policies.agents import AgentFactory, PlayingAgent, read_only_rows
+from glbandits.policies.agents import KEEP_APART, AgentFactory, PlayingAgent, read_only_rows
 
 REWARDS = (0.0, 1.0)
 SIZES = (1e-6, 1.0, 1e3)
 """Sizes of the features of hard problems. Those of policies are larger: a service must bear them."""
 DRAWS = 1000
 """Choices that are compared with probabilities. Policies, which are faster, make more."""
-KEEP_APART = "Keep what an agent learns in `self`, never in its class or in a global variable."
 DRAW_FROM_RNG = (
     "Draw random numbers only from the argument `rng` of choose, and give libraries a fixed seed, such as "
     "random_state=0."

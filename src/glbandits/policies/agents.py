@@ -6,8 +6,9 @@ policy runs in the lab and on logs, uncompiled and so more slowly. A factory mak
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import index
@@ -28,6 +29,7 @@ AGENT_STREAM = 1
 """The part of a seed's random numbers that agents draw from."""
 TOLERANCE = 1e-6
 """Largest deviation of a sum of probabilities from 1."""
+KEEP_APART = "Keep what an agent learns in `self`, never in its class or in a global variable."
 
 
 @runtime_checkable
@@ -232,6 +234,27 @@ def settings_values(policy: PolicyOrAgent) -> dict[str, Any]:
         return settings_of(policy)
     values: dict[str, Any] = json.loads(json.dumps(policy.get_params(), default=value_text))
     return values
+
+
+@contextmanager
+def warn_if_agents_change(policies: Sequence[PolicyOrAgent]) -> Iterator[None]:
+    """Warn if a run inside changes the classes, settings or global variables of agents: later runs then differ."""
+    factories = [each for each in policies if isinstance(each, AgentFactory)]
+    before = list(map(_current_identity, factories))
+    yield
+    for agents, identity in zip(factories, before, strict=True):
+        if _current_identity(agents) != identity:
+            warnings.warn(
+                f"{agents.name} changed its class, its settings or a global variable while it played, so its results "
+                f"depend on earlier runs. {KEEP_APART}",
+                stacklevel=4,
+            )
+
+
+def _current_identity(agents: AgentFactory) -> str | None:
+    with suppress(InvalidInput):  # it cannot be identified
+        return replace(agents).identity
+    return None
 
 
 class PlayingAgent:

@@ -182,6 +182,7 @@ class FailsAtOnce(RidgeAgent):
         raise RuntimeError("no more")
 
 
+@pytest.mark.filterwarnings("ignore:.* changed its class")
 def test_run_that_fails_loses_no_other_run(tmp_path: Path) -> None:
     made: list[int] = []
 

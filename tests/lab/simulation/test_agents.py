@@ -46,6 +46,7 @@ def test_agent_with_any_library_learns(make: Callable[[int], Agent]) -> None:
     np.testing.assert_array_equal(played.regret[0, :50], again.regret[0])
 
 
+@pytest.mark.filterwarnings("ignore:.* changed its class")
 def test_agent_plays_the_rounds_and_the_noise_of_policies() -> None:
     class Recorder(Fixed):
         seen: ClassVar[list[Any]] = []
@@ -292,6 +293,33 @@ def test_one_object_for_several_seeds_is_refused() -> None:
     shared = Fixed(3)
     with pytest.raises(InvalidInput, match="must make a new agent for each run; it returned .* again"):
         run(lambda _dim: shared)
+
+
+class LearnsInClass(Fixed):
+    learned: ClassVar[list[float]] = []
+
+    def learn(self, _x: Any, reward: float) -> None:
+        self.learned.append(reward)
+
+
+def learns_in_default(dim: int, learned: dict[int, Agent] = {}) -> Agent:  # noqa: B006
+    learned[len(learned)] = Fixed(dim)
+    return Fixed(dim)
+
+
+LEARNED: list[int] = []
+
+
+def learns_in_global(dim: int) -> Agent:
+    LEARNED.append(dim)
+    return Fixed(dim)
+
+
+@pytest.mark.parametrize("make", [LearnsInClass, learns_in_default, partial(learns_in_default), learns_in_global])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_agents_that_share_what_they_learn_get_a_warning(make: Callable[[int], Agent], jobs: int) -> None:
+    with pytest.warns(UserWarning, match="changed its class, its settings or a global .* Keep what an agent learns"):
+        simulate(make, PROBLEM, 5, 2, jobs=jobs)
 
 
 def test_problem_with_values_and_costs_is_refused() -> None:

@@ -29,7 +29,7 @@ from glbandits.lab.simulation.run_record import RunRecord
 from glbandits.lab.simulation.simulated_runs import Run, Simulation
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
-from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
+from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent, warn_if_agents_change
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import convert_index_errors
 from glbandits.policies.contract.decisions import check_has_scores
@@ -235,7 +235,7 @@ def play_together(
         compiled: if False, play in plain Python.
         progress: called with the number of rounds just played, summed over policies.
     """
-    with nullcontext() if compiled else without_compilation():
+    with nullcontext() if compiled else without_compilation(), warn_if_agents_change(policies):
         players: list[_Player | AgentPlayer] = []
         for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True):
             record = RunRecord(rounds, horizon, keep_choices)
