@@ -1,7 +1,7 @@
 """Compilation of entry points and shared functions into machine code, which is cached on disk."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
@@ -10,6 +10,8 @@ from weakref import WeakKeyDictionary
 
 import numba
 
+from glbandits.common.code_references import is_own
+from glbandits.common.errors import InvalidInput
 from glbandits.compilation.code_digest import digest_of_code
 from glbandits.compilation.compile_errors import COMPILE_ERRORS, explained
 from glbandits.compilation.numba_support import check_reachable
@@ -65,6 +67,27 @@ def _symbol(form: SharedForm) -> str:
 _names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
 
 
+_digests: WeakKeyDictionary[FunctionType, str] = WeakKeyDictionary()
+"""The digest of each function of users when it was compiled first."""
+
+
+def check_is_unchanged(function: FunctionType, digest: str) -> None:
+    """Raise InvalidInput if a function has another digest than when it was compiled: machine code keeps old values."""
+    if _digests.get(function, digest) != digest:
+        raise InvalidInput(
+            f"a variable or function that {function.__qualname__} reads has changed since it was compiled, and "
+            "compiled code keeps the old value. Make it a setting, define the class again, or restart Python"
+        )
+
+
+def _note_compiled(functions: Iterable[FunctionType]) -> None:
+    """Note the digests of functions of users before they are compiled. Raises InvalidInput if one has changed."""
+    for function in filter(is_own, functions):
+        digest = digest_of_code(function).value
+        check_is_unchanged(function, digest)
+        _digests[function] = digest
+
+
 def cache_folder(function: Callable[..., Any]) -> Path | None:
     """Return the folder of Numba's cache for an entry point; None if no folder is writable."""
     try:
@@ -97,6 +120,7 @@ def compile_cached(
         if form is not None and (loaded := loaded_code(form)) is not None:
             return cast(Function, loaded)
         entry = entry_name(function, name, check_bounds)
+        _note_compiled(entry.functions)
         for needed in entry.needs:  # an error gets the name of the caller
             compile_cached(needed.code, signature=needed.code_signature, name=name, check_bounds=check_bounds)
         is_cachable = entry.is_complete and cache_folder(function) is not None

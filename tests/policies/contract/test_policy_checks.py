@@ -1,5 +1,6 @@
 """Mistakes in a user's policy: each gets a clear error message, and none crashes the process."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from sklearn.linear_model import SGDRegressor
 from glbandits import Bandit, GlbanditsError, Uniform
 from glbandits.common.arrays import Floats, Generator
 from glbandits.lab import Synthetic, simulate
+from glbandits.lab.experiments.run_spec import forget_digests, settings_digest
 from glbandits.maths.matrix_products import best_arm
 from glbandits.maths.vectors import add_scaled, dot
 from glbandits.policies.contract import Policy, Positive, StateLayout, jittable
@@ -217,6 +219,40 @@ def test_mistake_is_an_error_in_a_simulation_too(mistake: str) -> None:
     make, message = LATE[mistake]
     with pytest.raises(GlbanditsError, match=message):
         simulate(make(), Synthetic(dim=3, arms=4), 60, [1])
+
+
+ARM = 1
+
+
+class ReadsGlobal(Good):
+    name: ClassVar[str] = "reads-global"
+
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> Any:  # noqa: ARG004
+        return ARM
+
+
+@pytest.mark.safety
+@pytest.mark.usefixtures("compiled_now")
+def test_changed_variable_of_compiled_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, policy = Synthetic(dim=3, arms=4, link="identity"), ReadsGlobal()
+
+    def choices(compiled: bool) -> set[int]:
+        played = simulate(policy, problem, 9, 1, compiled=compiled)
+        assert played.choices is not None
+        return set(played.choices.flat)
+
+    assert choices(compiled=True) == {1}
+    digest = settings_digest(policy, 3)
+    monkeypatch.setattr(sys.modules[__name__], "ARM", 2)
+    for play_again in (lambda: choices(compiled=True), lambda: Bandit(policy, dim=3)):
+        with pytest.raises(GlbanditsError, match="that ReadsGlobal.choose reads has changed since"):
+            play_again()
+    assert choices(compiled=False) == {2}
+    forget_digests()
+    assert settings_digest(policy, 3) != digest
+    monkeypatch.undo()
+    assert choices(compiled=True) == {1}
 
 
 def test_valid_policy_is_accepted() -> None:

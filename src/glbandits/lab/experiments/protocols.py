@@ -23,7 +23,7 @@ from glbandits.lab.experiments.missing_runs import POINTS, compile_policies, exp
 from glbandits.lab.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
 from glbandits.lab.experiments.progress import OverallProgress, Progress, no_progress
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
-from glbandits.lab.experiments.run_spec import RunSpec
+from glbandits.lab.experiments.run_spec import RunSpec, forget_digests
 from glbandits.lab.simulation import recorded_rounds
 from glbandits.policies.agents import AgentFactory, PolicyOrAgent
 
@@ -64,6 +64,7 @@ class ExperimentRunner:
         quick: bool = False,
     ) -> list[ExperimentResult]:
         """Play the runs that the store lacks, and return the results under the protocols."""
+        forget_digests()
         for experiment in experiments:
             _check_seeds(experiment)
         experiments = [experiment.with_fewer_seeds() for experiment in experiments] if quick else experiments

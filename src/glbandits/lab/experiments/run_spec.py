@@ -125,6 +125,11 @@ def settings_digest(policy: PolicyOrAgent, dim: int) -> str:
     return policy.identity if isinstance(policy, AgentFactory) else _policy_digest(policy, dim)
 
 
+def forget_digests() -> None:
+    """Compute the digests of policies anew: the code of a user's policy may have changed since the last comparison."""
+    _policy_digest.cache_clear()
+
+
 @lru_cache(maxsize=100_000)
 def _policy_digest(policy: Policy, dim: int) -> str:
     kind = type(policy)

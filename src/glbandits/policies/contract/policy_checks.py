@@ -13,6 +13,8 @@ import numpy as np
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import GlbanditsError, InvalidInput, check_int
+from glbandits.compilation.entry_point import compile_mode
+from glbandits.compilation.machine_code import check_is_unchanged
 from glbandits.compilation.numba_support import check_reachable
 from glbandits.maths.arm_rows import arm_at
 from glbandits.maths.links import LINKS, LinkFunctions, find_link
@@ -96,7 +98,9 @@ def _check_class(kind: type[Policy]) -> None:
             raise InvalidInput(
                 f"{name}.{function_name} must take ({', '.join(wanted)}); it takes ({', '.join(names)})."
             )
-        check_reachable(function, f"{name}.{function_name}")
+        digest = check_reachable(function, f"{name}.{function_name}")
+        if compile_mode() != "never":
+            check_is_unchanged(function, digest.value)
 
 
 def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
