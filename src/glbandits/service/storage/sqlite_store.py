@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -18,8 +18,7 @@ from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import sqlite_log
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import FileLock, LearnerLease
-from glbandits.service.storage.schema import SELECT_LAST_SEQUENCE
-from glbandits.service.storage.sqlite_schema import APPLICATION, prepare, write_copy
+from glbandits.service.storage.sqlite_schema import prepare, write_copy
 
 DURABILITIES = {"process": "NORMAL", "power": "FULL"}
 """Values of `durability`, and SQLite's setting `synchronous` for each: `process` hands a commit to the operating
@@ -72,11 +71,8 @@ class SqliteStore(EventStore):
             if not self._path.exists():
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
-            self._file, self._size = self._file_status()
-            """Device and inode of the open file, and its size, which never shrinks."""
-            self._copied = 0
-            """The last sequence number in the file itself, without the write-ahead log."""
-            self._damage = ""
+            self._file = self._present_file()
+            """Device and inode of the open file."""
             self.lease = LearnerLease(self, FileLock(self._path))
             try:
                 prepare(self._writer, self._path)
@@ -154,49 +150,20 @@ class SqliteStore(EventStore):
             raise StoreError(f"the store {self._path} is closed; open it again")
 
     def _check_file(self) -> None:
-        """Raise a StoreError if the path no longer leads to the open file, or if the file was cut or overwritten."""
-        known = self._size  # before the status, because other threads raise it
-        file, size = self._file_status()
-        if file != self._file:
+        """Raise a StoreError if the path no longer leads to the open file."""
+        if self._present_file() != self._file:
             raise StoreError(
                 f"{self._path} was deleted or replaced while in use. Nothing is written until the file is back in its "
                 "place, or until a restart opens the new file."
             )
-        if size < known:
-            self._damage = "shortened"
-        if self._damage:
-            raise StoreError(
-                f"{self._path} was {self._damage} while in use. Nothing is written any more: stop the server, and "
-                "restore a backup."
-            )
-        self._size = size
 
-    def _file_status(self) -> tuple[tuple[int, int] | None, int]:
-        """Device and inode of the file at the path, None if there is none, and its size."""
+    def _present_file(self) -> tuple[int, int] | None:
+        """Device and inode of the file at the path; None if there is none."""
         try:
             status = self._path.stat()
         except OSError:
-            return None, 0
-        return (status.st_dev, status.st_ino), status.st_size
-
-    def _check_content(self) -> None:
-        """Note a damage if another program has overwritten the file.
-
-        Other connections have the first pages in memory, or read them from the write-ahead log, and would not notice.
-        """
-        address = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"  # without the write-ahead log
-        try:
-            with closing(sqlite3.connect(address, uri=True)) as file:
-                file.execute("PRAGMA writable_schema = ON")  # a checkpoint may have copied only some pages
-                is_own = file.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-                (last,) = file.execute(SELECT_LAST_SEQUENCE).fetchone() or (self._copied,)
-        except sqlite3.Error as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_NOTADB:
-                return
-            is_own, last = False, 0
-        if (not is_own or last < self._copied) and self._file_status()[0] == self._file:
-            self._damage = "overwritten"
-        self._copied = last
+            return None
+        return status.st_dev, status.st_ino
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`.
@@ -247,18 +214,16 @@ class SqliteStore(EventStore):
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"a backup must be a new file; {target} exists already")
-        with _as_store_errors(f"{self._path} could not be copied to {target}"), self._reading() as connection:
+        with self._reading() as connection, _as_store_errors(f"{self._path} could not be copied to {target}"):
             connection.execute("ROLLBACK")  # `backup` starts a transaction itself
             write_copy(connection, target)
 
     def maintain(self) -> None:
         """See `EventStore.maintain`.
 
-        Runs a checkpoint of the write-ahead log, which waits for the disk. Before and after that, looks whether
-        another program has overwritten the file.
+        Runs a checkpoint of the write-ahead log, which waits for the disk.
         """
         self._check_file()
-        self._check_content()
         with self._reading() as connection:
             connection.execute("ROLLBACK")  # a checkpoint needs to be outside of a transaction
             if _checkpoint(connection) >= RESTART_PAGES:
@@ -268,7 +233,6 @@ class SqliteStore(EventStore):
                     _checkpoint(connection)
                 with self._write_lock:
                     _checkpoint(connection)
-        self._check_content()
 
     def check(self) -> list[str]:
         with self._reading() as connection:
@@ -282,7 +246,11 @@ class SqliteStore(EventStore):
         return [message for message in messages if message != "ok"]
 
     def close(self) -> None:
-        """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
+        """See `EventStore.close`.
+
+        The last process that closes the file makes SQLite copy the write-ahead log into it. Others do not, because they
+        would wait for readers, and writers for them.
+        """
         if not self._closed:
             self.lease.close()
         with self._write_lock, self._pool_lock, _as_store_errors(f"{self._path} could not be closed"):
@@ -290,13 +258,8 @@ class SqliteStore(EventStore):
                 return
             self._closed = True
             self._executor.shutdown(wait=False)
-            for other in (*self._readers, *([self._inline] if self._inline else [])):
-                other.close()
-            try:
-                if self._file_status()[0] == self._file and not self._damage:
-                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                self._writer.close()
+            for connection in (*self._readers, *([self._inline] if self._inline else []), self._writer):
+                connection.close()
 
 
 def _is_small(events: Sequence[Event]) -> bool:

@@ -173,19 +173,6 @@ def test_a_stop_with_lost_decisions_fails(tmp_path: Path, processes: str) -> Non
     assert sum(map(int, counts)) == 3
 
 
-def test_an_overwritten_store_is_not_ready(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        assert server.ask("POST", "/personalizer/v1.0/rank", rank("first")).status == 201
-        time.sleep(1.2)  # until the decision is in the file itself
-        with (tmp_path / "store.db").open("r+b") as file:
-            file.write(b"Dear diary, " * 100)
-        assert eventually(lambda: server.ask("GET", "/readyz").status == 503)
-        assert server.ask("POST", "/v1/reward", {"eventId": "first", "value": 1.0}).status == 503
-        server.signal(signal.SIGTERM)
-        assert server.wait() == 1
-    assert "Traceback" not in server.errors.read_text()
-
-
 def test_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
     with running(tmp_path) as first:
         key = first.key

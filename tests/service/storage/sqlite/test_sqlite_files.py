@@ -3,8 +3,9 @@
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import DecisionRequest, EventStatus
 from glbandits.service.runtime.service import Service
-from glbandits.service.storage.sqlite_store import SqliteStore
-from tests.service.helpers import decision, reward, run
+from glbandits.service.storage.sqlite_store import LOCK_TIMEOUT, SqliteStore
+from tests.service.helpers import decision, reward, run, statuses
+from tests.service.storage.sqlite.sqlite_helpers import make
 
 
 def replace_file(path: Path) -> None:
@@ -82,43 +84,41 @@ def test_nothing_is_acknowledged_without_the_file(tmp_path: Path, caplog: pytest
     assert "was deleted or replaced while in use" in begun[0].getMessage()
 
 
-def overwrite_by_backup(path: Path) -> None:
-    path.write_bytes(path.with_name("backup.db").read_bytes())
-
-
-def overwrite_by_text(path: Path) -> None:
-    with path.open("r+b") as file:  # without shortening it
-        file.write(b"Dear diary, " * 1000)
-
-
-OVERWRITTEN: dict[str, Callable[[Path], object]] = {
-    "emptied": lambda path: os.truncate(path, 0),
-    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
-    "backup": overwrite_by_backup,
-    "text": overwrite_by_text,
-}
-
-
-@pytest.mark.parametrize("overwrite", OVERWRITTEN.values(), ids=OVERWRITTEN)
-@pytest.mark.parametrize("is_busy", [True, False])
-def test_an_overwritten_file_stops_acknowledgements(
-    tmp_path: Path, overwrite: Callable[[Path], object], is_busy: bool
-) -> None:
+def test_a_file_may_be_vacuumed_while_in_use(tmp_path: Path) -> None:
     path = tmp_path / "events.db"
-    with closing(SqliteStore(path)) as store:
-        store.append_blocking([decision("a")])
-        store.backup(tmp_path / "backup.db")
-        store.append_blocking([decision("b")])
+    with closing(make(path, 2000)) as store:
         store.maintain()
-        overwrite(path)
-        if is_busy:
-            with suppress(StoreError):
-                store.append_blocking([decision("c")])
-        with suppress(StoreError):
+        size = path.stat().st_size
+        assert store.delete_log("shop") == 2000
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("VACUUM")
+        for event_id in ("a", "b"):
+            assert statuses(store, decision(event_id)) == [EventStatus.ACCEPTED]
             store.maintain()
-        for use in (lambda: store.append_blocking([decision("d")]), lambda: store.summary("shop"), store.maintain):
-            with pytest.raises(StoreError, match="while in use. Nothing is written any more|file is damaged"):
-                use()
+        assert path.stat().st_size < size
+        assert store.summary("shop").first_at == 0
+        with closing(SqliteStore(path)) as second:  # a server that starts now
+            second.append_blocking([decision("c")])
+            second.maintain()
+    assert decisions_named(path) == ["a", "b", "c"]
+
+
+def decisions_named(path: Path) -> list[str]:
+    with closing(SqliteStore(path)) as store:
+        assert store.check() == []
+        return [each.decision.event_id for each in reversed(store.search("shop", "", 100))]
+
+
+def test_closing_does_not_wait_for_readers(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    with closing(make(path, 10)) as server, closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM decisions").fetchone()  # an analyst, or a backup
+        server.append_blocking([decision("after")])
+        began = time.monotonic()
+        SqliteStore(path).close()  # a command
+        assert time.monotonic() - began < LOCK_TIMEOUT / 1000 / 2
+        server.append_blocking([decision("later")])
 
 
 def damage_schema(path: Path) -> None:
