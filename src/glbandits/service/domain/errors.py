@@ -7,6 +7,10 @@ class StoreError(GlbanditsError):
     """The store failed. Nothing was changed, and nothing was acknowledged."""
 
 
+class ReadTimeout(StoreError):
+    """Reading the store took longer than the request may."""
+
+
 class LeaseLost(StoreError):
     """This process was the learner, and another one has taken over."""
 

@@ -13,6 +13,8 @@ from glbandits.service.http.http_errors import HttpError
 from glbandits.service.storage.api_keys import Key, digest_of, find_key
 
 SECRET = secrets.token_bytes(16)
+RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
+"""Scopes, see `SCOPES`."""
 OPEN = ""
 """The scope of endpoints that need no key."""
 FAILED_KEYS = 10.0

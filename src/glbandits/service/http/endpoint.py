@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.service.http.auth import OPEN
+from glbandits.service.http.auth import OPEN, READ
 from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.http_errors import HttpError, as_http_error, problem_response
 from glbandits.service.http.site import Site
@@ -68,6 +68,8 @@ class Endpoint(NamedTuple):
     """Builds an error response from the error, the request and `error_code`."""
     per_loop: bool = True
     """Whether the endpoint also exists under /loops/{loop}."""
+    urgent: bool = False
+    """Whether requests with the scope `read` do not wait for others that read, see `Site.read`."""
 
 
 def loop_name(request: Request) -> str:
@@ -107,7 +109,8 @@ class PathHandler:
         arguments = (site, request, *body.decode(await _read_body(request, headers, site.settings.max_body), headers))
         if body.is_async:
             return _as_response(await endpoint.handler(*arguments), endpoint.status)
-        return await asyncio.to_thread(lambda: _as_response(endpoint.handler(*arguments), endpoint.status))
+        run = site.read if endpoint.scope == READ and not endpoint.urgent else asyncio.to_thread
+        return await run(lambda: _as_response(endpoint.handler(*arguments), endpoint.status))
 
 
 class _Body:

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from glbandits.service.domain.groups.guardrail_report import Guardrails
 from glbandits.service.http import health
 from glbandits.service.http.api_page import api_page
-from glbandits.service.http.auth import OPEN
+from glbandits.service.http.auth import ADMIN, OPEN, RANK, READ, REWARD
 from glbandits.service.http.dashboard import handlers as dashboard
 from glbandits.service.http.dashboard.schemas import Statistics
 from glbandits.service.http.endpoint import EVENT, Endpoint, Parameter
@@ -37,8 +37,6 @@ from glbandits.service.http.v1 import (
     reward_handlers,
 )
 from glbandits.service.http.v1 import schemas as v1
-
-RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
 
 FLOATS = (
     Parameter("arms", "integer", "The number of arms in a float32 body. Required with such a body, and only then."),
@@ -149,7 +147,7 @@ ENDPOINTS = (
     Endpoint("GET", "/docs", OPEN, docs, parameters=None, per_loop=False),
     Endpoint("GET", "/livez", OPEN, health.live, parameters=None, per_loop=False),
     Endpoint("GET", "/readyz", OPEN, health.ready, parameters=None, per_loop=False),
-    Endpoint("GET", "/metrics", READ, health.metrics, parameters=None, per_loop=False),
+    Endpoint("GET", "/metrics", READ, health.metrics, parameters=None, per_loop=False, urgent=True),
     Endpoint("GET", "/openapi.json", OPEN, openapi_document, parameters=None, per_loop=False),
 )
 

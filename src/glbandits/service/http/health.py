@@ -31,7 +31,8 @@ async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
     """Return 200 if the server can accept requests, else 503 with the reasons.
 
     The response 200 names loops with decisions that were set aside because they cannot be learned, and has a sentence
-    for each other problem of a loop's model, because the loop decides all the same.
+    for each other problem of a loop's model, because the loop decides all the same. It needs no key, so it has no
+    number of the business, and names no metric.
     """
     reasons = ["the server is stopping"] if site.draining else []
     reasons += [f"the store is damaged: {line}" for line in site.damage[:3]]
@@ -48,7 +49,7 @@ async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
         return _json({"status": "not ready", "reasons": reasons}, 503)
     loops = site.service.loops
     counts = {name: loop.published.set_aside for name, loop in loops.items() if loop.published.set_aside}
-    warnings = [warning for loop in loops.values() for warning in loop.warnings()]
+    warnings = [warning for loop in loops.values() for warning in loop.public_warnings()]
     remarks = {"setAside": counts, "warnings": warnings}
     return _json({"status": "ready"} | {name: own for name, own in remarks.items() if own}, 200)
 

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
-from glbandits.service.domain.errors import LoopExists, QueueFull, StoreError, UnknownLoop
+from glbandits.service.domain.errors import LoopExists, QueueFull, ReadTimeout, StoreError, UnknownLoop
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,8 @@ def as_http_error(error: BaseException, request: Request) -> HttpError:
         return HttpError(409, "LoopExists", str(error))
     if isinstance(error, QueueFull):
         return HttpError(503, "QueueFull", str(error), RETRY_SOON)
+    if isinstance(error, ReadTimeout):
+        return HttpError(503, "ReadTimeout", "Reading the store took too long. Ask for less, or later.")
     if isinstance(error, StoreError):  # the message may name files, so only the log has it
         log.warning("%s %s: %s", request.method, request.url.path, error, extra={"request": request.state.id})
         return HttpError(503, "StoreError", "The store failed. Retry later.", RETRY_SOON)

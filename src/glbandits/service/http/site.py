@@ -3,12 +3,14 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.errors import QueueFull, StoreError
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.http.auth import Authenticator, RateLimit
@@ -18,8 +20,13 @@ from glbandits.service.runtime.service import Service, warm_up
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.open_store import open_store
+from glbandits.service.storage.time_limit import time_limit
 
 log = logging.getLogger(__name__)
+
+READ_THREADS, READ_SECONDS, MOST_READS = 2, 5.0, 64
+"""Threads for requests that only read; the time that one of them may read; and requests that read or wait, at most."""
+Result = TypeVar("Result")
 
 
 class Site:
@@ -46,8 +53,29 @@ class Site:
         self.is_complete = True
         """Whether nothing was lost when the site closed."""
         self._opened = AsyncExitStack()
+        self._readers, self._reads = ThreadPoolExecutor(READ_THREADS, "reader"), 0
+        """The threads of `read`, and the number of requests that use them or wait for them."""
         self.stopping = threading.Event()
         """Set when the site closes."""
+
+    async def read(self, work: Callable[[], Result]) -> Result:
+        """Run a function that reads the store in a thread for such work, which has few threads.
+
+        So requests that read much delay each other, and neither decisions nor the answer whether the server is ready.
+        Raises ReadTimeout if it reads for longer than `READ_SECONDS`, and QueueFull if too many requests wait.
+        """
+        if self._reads >= MOST_READS:
+            raise QueueFull(f"{MOST_READS} requests read the store at the moment. Retry later.")
+
+        def limited() -> Result:
+            with time_limit(READ_SECONDS):
+                return work()
+
+        self._reads += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, limited)
+        finally:
+            self._reads -= 1
 
     def __getattr__(self, name: str) -> Any:
         if name in ("service", "authenticator"):
@@ -110,6 +138,7 @@ class Site:
     async def close(self) -> None:
         """Write the queue, save the models and close the store."""
         self.stopping.set()
+        self._readers.shutdown(wait=False, cancel_futures=True)
         try:
             async with self._opened:
                 if "service" in vars(self):  # raises if the file of the store is lost or damaged

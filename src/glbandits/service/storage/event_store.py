@@ -192,27 +192,35 @@ class EventStore(LoopStore):
 
     def decisions_of(self, loop_name: str, event_id: str) -> list[LoggedDecision]:
         """Return all decisions of an event, one for each slot, in the order of the log."""
-        return self._select(loop_name, "event_id = %s ORDER BY +sequence", event_id)
+        return self.look_up(self._sequences(loop_name, "event_id = %s ORDER BY +sequence", event_id))
 
     def search(self, loop_name: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
         """Return decisions whose event_id begins with the prefix, the newest first.
 
         With `before`, only those with smaller sequence numbers.
         """
+        return self.look_up(self.find(loop_name, prefix, limit, before))
+
+    def find(self, loop_name: str, prefix: str, limit: int, before: int | None = None) -> list[int]:
+        """Return the sequence numbers of the decisions of `search`. Reads the ids of all decisions with the prefix."""
         end = MAX_SEQUENCE if before is None else before
         check_int("limit", limit, at_least=1)
         if not prefix:
-            return self._select(loop_name, "sequence < %s ORDER BY sequence DESC LIMIT %s", end, limit)
+            return self._sequences(loop_name, "sequence < %s ORDER BY sequence DESC LIMIT %s", end, limit)
         # The end of the range has the last Unicode character, so no id with the prefix is greater.
         names = "event_id BETWEEN %s AND %s AND +sequence < %s ORDER BY +sequence DESC LIMIT %s"
-        return self._select(loop_name, names, prefix, prefix + chr(0x10FFFF), end, limit)
+        return self._sequences(loop_name, names, prefix, prefix + chr(0x10FFFF), end, limit)
 
-    def _select(self, loop_name: str, condition: str, *parameters: object) -> list[LoggedDecision]:
+    def look_up(self, sequences: Sequence[int]) -> list[LoggedDecision]:
+        """Return the decisions with these sequence numbers, in this order. Those that were deleted are left out."""
+        with self._reading() as connection:
+            return self._look_up(connection, sequences)
+
+    def _sequences(self, loop_name: str, condition: str, *parameters: object) -> list[int]:
         # Conditions on ids sort by +sequence, because for sequence the database would use that index and read all rows.
         query = f"SELECT sequence FROM decisions WHERE loop_name = %s AND {condition}"
         with self._reading() as connection:
-            rows = self._execute(connection, query, loop_name, *parameters)
-            return self._look_up(connection, [sequence for (sequence,) in rows])
+            return [sequence for (sequence,) in self._execute(connection, query, loop_name, *parameters)]
 
     def units_after(self, loop_name: str, after: int, limit: int) -> list[UnitStart]:
         """Return units that began after a sequence number, in the order of their first decisions, at most `limit`.

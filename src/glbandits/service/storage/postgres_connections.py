@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conni
 from psycopg_pool import ConnectionPool
 
 from glbandits.common.errors import InvalidInput
-from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.errors import ReadTimeout, StoreError
 from glbandits.service.storage.postgres_schema import SCHEMA_ID, Connection
 
 CONNECT_TIMEOUT = 3
@@ -137,6 +137,8 @@ def as_store_errors(what: str) -> Iterator[None]:
         yield
     except (UnicodeEncodeError, OverflowError, psycopg.DataError) as error:
         raise InvalidInput(f"names must be valid Unicode text, and integers must fit 64 bits: {error}") from error
+    except psycopg.errors.QueryCanceled as error:
+        raise ReadTimeout(f"{what}: {error}") from error
     except psycopg.Error as error:
         raise StoreError(f"{what}: {error}") from error
 

@@ -1,6 +1,7 @@
 """An event store in a PostgreSQL database, shared by any number of processes and machines."""
 
 import asyncio
+import math
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,8 +27,9 @@ from glbandits.service.storage.postgres_connections import (
     with_defaults,
 )
 from glbandits.service.storage.postgres_schema import HISTORY, Connection, prepare
+from glbandits.service.storage.time_limit import time_left
 
-WRITERS, READERS = 2, 4
+WRITERS, READERS = 2, 6
 """Connections of a process at most, besides one for notifications and one for the learner lock."""
 OUTCOME_SECONDS = 8.0
 """Time to find out whether a batch was committed, if the connection was lost during the commit. It is longer than
@@ -94,9 +96,13 @@ class PostgresStore(EventStore):
         """A connection in a write transaction."""
         return self._transaction(self._writers, "written")
 
-    def _reading(self) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
         """A connection in a read transaction. All its statements see the same state of the store."""
-        return self._transaction(self._readers, "read")
+        with self._transaction(self._readers, "read") as connection:
+            if left := time_left():
+                connection.execute(f"SET LOCAL statement_timeout = {math.ceil(1000 * left)}".encode())
+            yield connection
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`. Commits in the store's thread."""

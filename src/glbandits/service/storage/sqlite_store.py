@@ -12,13 +12,14 @@ from pathlib import Path
 from threading import Lock
 
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.service.domain.errors import StoreError
+from glbandits.service.domain.errors import ReadTimeout, StoreError
 from glbandits.service.domain.event_rules import check_events, size_of
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import sqlite_log
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import FileLock, LearnerLease
 from glbandits.service.storage.sqlite_schema import prepare, write_copy
+from glbandits.service.storage.time_limit import time_left
 
 DURABILITIES = {"process": "NORMAL", "power": "FULL"}
 """Values of `durability`, and SQLite's setting `synchronous` for each: `process` hands a commit to the operating
@@ -32,6 +33,8 @@ CHECKPOINTS_BEFORE_RESTART = 2
 """Checkpoints that `maintain` runs before the one for which writers wait. Writers waited 10 ms with 2, 7 ms with 4."""
 FAST_COMMIT = 0.02
 """Seconds. After a slower commit, the store's thread writes until one of its commits is faster."""
+OPERATIONS_BETWEEN_LOOKS = 10_000
+"""Operations of SQLite after which a read with a time limit looks at the clock: less than 1 ms."""
 INLINE_BYTES, INLINE_EVENTS = 1024 * 1024, 256
 """The largest batch that is written in the event loop."""
 
@@ -134,9 +137,13 @@ class SqliteStore(EventStore):
                 self._check_file()
                 connection = self._readers.pop() if self._readers else self._connect()
             try:
+                if left := time_left():
+                    until = time.monotonic() + left
+                    connection.set_progress_handler(lambda: time.monotonic() > until, OPERATIONS_BETWEEN_LOOKS)
                 connection.execute("BEGIN")
                 yield connection
             finally:
+                connection.set_progress_handler(None, 0)
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 with self._pool_lock:
@@ -301,6 +308,8 @@ def _as_store_errors(what: str) -> Iterator[None]:
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInput(f"names must be valid Unicode text, and integers must fit 64 bits: {error}") from error
     except (sqlite3.Error, OSError) as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+            raise ReadTimeout(f"{what}: it took too long") from error
         damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
         advice = ". The file is damaged: restore a backup, or try the .recover command of sqlite3" if damaged else ""
         raise StoreError(f"{what}: {error}{advice}") from error

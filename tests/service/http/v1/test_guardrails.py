@@ -83,6 +83,14 @@ def site_warnings(site: Site) -> list[str]:
     return warnings
 
 
+def test_readiness_shows_nothing_of_the_comparison(stopped: Site) -> None:
+    stopped.service.start()
+    reply = stopped.ask("GET", "/readyz", headers={"authorization": ""})
+    assert reply.status_code == 200, reply.text
+    found = "its guardrails have found something; GET /v1/loops/default/guardrails says what"
+    assert reply.json()["warnings"] == [f"loop default: {found}"]
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_person_ends_the_fallback_once(stopped: Site, path: str) -> None:
     narrow = {"authorization": f"Bearer {stopped.narrow_key}"}

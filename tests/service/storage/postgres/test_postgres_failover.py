@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from glbandits.service.domain.errors import StoreError
-from glbandits.service.domain.events import DecisionRequest
+from glbandits.service.domain.events import Decision, DecisionRequest
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.runtime.service import Service
@@ -66,8 +66,7 @@ def test_servers_continue_from_a_standby_that_lacks_the_last_events(
         stale = leader.loop("default").decide(
             DecisionRequest(event_id="stale", request=request_at("noon"), encoding="json", actions=ACTIONS)
         )
-        wait_until(lambda: service_answers(leader) and service_answers(follower))
-        leader.store.append_blocking([stale])
+        wait_until(lambda: is_written(leader, stale))
         wait_until(lambda: all(service.loop("default").history == 1 for service in services))
     assert "a standby of the database has taken over, which may lack the last events" in caplog.text
     assert all(service.loop("default").published.learned_through < lost for service in services)
@@ -84,8 +83,9 @@ def test_servers_continue_from_a_standby_that_lacks_the_last_events(
         run(service.close())
 
 
-def service_answers(service: Service) -> bool:
+def is_written(service: Service, decision: Decision) -> bool:
     try:
-        return service.store.last_event() > 0
+        service.store.append_blocking([decision])
     except StoreError:
         return False
+    return True

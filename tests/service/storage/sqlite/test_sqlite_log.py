@@ -72,7 +72,7 @@ def test_assuming_new_decisions_changes_nothing(calls: list[list[LogEvent]]) -> 
 def _careful_append(connection: sqlite3.Connection, events: list[LogEvent]) -> list[Receipt]:
     """Append with all events looked up."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite_log, "_named", lambda _, events: events)
+        patch.setattr(sqlite_log, "_named", lambda _, events: (events, {}))
         return sqlite_log.append(connection, events)
 
 

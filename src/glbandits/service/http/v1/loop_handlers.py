@@ -1,7 +1,5 @@
 """Handlers of the status, the log and the model of loops."""
 
-import asyncio
-
 import msgspec
 import numpy as np
 from starlette.requests import Request
@@ -101,21 +99,20 @@ def events(site: Site, request: Request) -> schemas.EventPage:
     loop, parameters = site.service.loop(loop_name(request)), request.query_params
     limit = page_limit(parameters, PAGE, LARGEST_PAGE)
     before = parse_integer(parameters["before"], "before") if "before" in parameters else None
-    page, size = list[schemas.EventRecord](), 0
-    while len(page) < limit and size < FULL_PAGE:
-        wanted = min(EVENTS_PER_READ, limit - len(page))
-        decisions = site.service.store.search(loop.name, parameters.get("prefix", ""), wanted, before)
+    store, page, size, read = site.service.store, list[schemas.EventRecord](), 0, 0
+    found = store.find(loop.name, parameters.get("prefix", ""), limit, before)  # once, because it may read many ids
+    while read < len(found) and size < FULL_PAGE:
+        decisions = store.look_up(found[read : read + EVENTS_PER_READ])
         page += map(record_of, decisions)
         size += sum(len(logged.decision.request) for logged in decisions)
-        before = decisions[-1].sequence if len(decisions) == wanted else None
-        if before is None:
-            break
-    return schemas.EventPage(events=page, before=before)
+        read += EVENTS_PER_READ
+    is_last = len(found) < limit and read >= len(found)
+    return schemas.EventPage(events=page, before=None if is_last else found[min(read, len(found)) - 1])
 
 
 async def model(site: Site, request: Request) -> Response:
     """Return the present model as a safetensors file, for `Bandit.load`."""
-    content = await asyncio.to_thread(site.service.loop(loop_name(request)).export_model)
+    content = await site.read(site.service.loop(loop_name(request)).export_model)
     return Response(content, media_type=BYTES_TYPE)
 
 
@@ -152,7 +149,7 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
 async def explanation(site: Site, request: Request) -> Response:
     """Return the contribution of each feature to the scores of an event's actions."""
     async with site.explanations:
-        return await asyncio.to_thread(lambda: Response(encode_json(_explanation(site, request)), media_type=JSON_TYPE))
+        return await site.read(lambda: Response(encode_json(_explanation(site, request)), media_type=JSON_TYPE))
 
 
 def _explanation(site: Site, request: Request) -> schemas.Explanation:

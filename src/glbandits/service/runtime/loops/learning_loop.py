@@ -114,6 +114,12 @@ class Loop:
         """Return a sentence for each problem that the operator should know and that does not stop decisions."""
         return [*self._unreadable.warnings(self.published), *self.guardrails.warnings()]
 
+    def public_warnings(self) -> list[str]:
+        """Return the warnings without numbers and names of the business."""
+        has_found = bool(self.guardrails.warnings())
+        found = f"loop {self.name}: its guardrails have found something; GET /v1/loops/{self.name}/guardrails says what"
+        return self._unreadable.warnings(self.published) + ([found] if has_found else [])
+
     def refresh(self) -> None:
         """Adopt a newer configuration, model or fallback that another process has saved."""
         self.guardrails.refresh()
