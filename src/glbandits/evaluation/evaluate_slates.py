@@ -18,6 +18,7 @@ from scipy.special import stdtrit
 from glbandits.common.arrays import Floats
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
+from glbandits.common.display.text_format import format_interval, format_value
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL, Interval, ratio
 from glbandits.evaluation.estimators.frozen_agent import frozen
@@ -97,16 +98,18 @@ class SlateEvaluation:
         rows = [
             (
                 each.name,
-                f"{each.value:.5f}",
-                f"{each.standard_error:.5f}",
-                f"[{each.normal.low:.5f}, {each.normal.high:.5f}]",
+                format_value(each.value),
+                format_value(each.standard_error),
+                format_interval(each.normal),
                 f"{each.largest_coefficient:.3g}",
             )
             for each in self.estimates
         ]
         columns = ("estimator", "value", "error", f"{percent(self.level)} normal", "largest coefficient")
         unit = ", in payoffs" if self.unit == "payoff" else ""
-        return DataTable(columns, rows, notes=(f"the log: {self.logged:.5f} over {self.slates} slates{unit}",))
+        return DataTable(
+            columns, rows, notes=(f"the log: {format_value(self.logged)} over {self.slates} slates{unit}",)
+        )
 
 
 def evaluate_slates(

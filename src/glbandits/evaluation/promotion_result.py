@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
+from glbandits.common.display.text_format import format_interval, format_value
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
+from glbandits.evaluation.estimators.support import NO_EVIDENCE
 
 Gains: TypeAlias = Mapping[str, AnytimeInterval]
 """Gain of each candidate over the running policy."""
@@ -60,27 +62,27 @@ class Promotion:
         worse = "a candidate that is worse than the running policy was on the compared rows"
         return f"At most {percent(self.alpha)} of such gates ever promote {worse}."
 
-    def __str__(self) -> str:
-        if not self.gains and not self.no_evidence:
-            return self.headline
-        width = max(map(len, [*self.gains, *self.no_evidence]))
-        lines = [
-            f"  {name:{width}s} {gain.value:+.5f}  [{gain.low:+.5f}, {gain.high:+.5f}]"
+    def table(self) -> DataTable:
+        """Return the gain of each candidate; it has no rows if none was compared yet."""
+        rows = [
+            (name, format_value(gain.value, sign=True), format_interval(gain.interval, sign=True))
             for name, gain in self.gains.items()
         ]
-        lines += [f"  {name:{width}s} {reason}" for name, reason in self.no_evidence.items()]
+        rows += [
+            (name, NO_EVIDENCE, reason.removeprefix(f"{NO_EVIDENCE}: ")) for name, reason in self.no_evidence.items()
+        ]
         of = "" if self.unit == "reward" else f" in {self.unit}"
-        title = f"Gain{of} over the running policy, from row {self.first_row + 1:,} on, with anytime-valid intervals:"
-        return "\n".join([self.headline, title, *lines, self.guarantee])
+        title = f"Gain{of} over the running policy, from row {self.first_row + 1:,} on"
+        return DataTable(("policy", "gain", "interval at every n"), rows, title=title)
+
+    def __str__(self) -> str:
+        table = self.table()
+        return "\n".join([self.headline, table.to_text(), self.guarantee]) if table.rows else self.headline
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [
-            (name, f"{gain.value:+.5f}", f"{gain.low:+.5f} to {gain.high:+.5f}") for name, gain in self.gains.items()
-        ] + [(name, "", reason) for name, reason in self.no_evidence.items()]
-        columns = "candidate", "gain over the running policy", "anytime-valid interval"
-        return DataTable(columns, rows, notes=(self.headline, self.guarantee)).to_html()
+        return replace(self.table(), notes=(self.headline, self.guarantee)).to_html()
 
 
 def _until(rows: float) -> str:

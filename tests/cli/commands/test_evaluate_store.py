@@ -35,8 +35,8 @@ def gain_over_log(folder: Path, *options: str) -> float:
     assert run.returncode == 0, run.stderr
     assert "the loop runs optimist:half_life=100000.0 with the logistic link and exploration 0.2" in run.stdout
     record = json.loads((folder / "found/evaluation.json").read_text(encoding="utf-8"))
-    running = {policy["policy"]: policy for policy in record["policies"]}["optimist:half_life=100000.0"]
-    return float(running["estimates"][0]["more_than_log"])
+    running = {policy["label"]: policy for policy in record["policies"]}["optimist:half_life=100000.0"]
+    return float(running["estimates"][0]["value"] - running["logged"])
 
 
 def test_control_group_is_compared_as_the_service_does(tmp_path: Path) -> None:

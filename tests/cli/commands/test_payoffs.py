@@ -45,7 +45,7 @@ def test_estimates_are_payoffs(folder: Path) -> None:
     assert records[0]["unit"] == "payoff"
     assert records[0]["policies"] == records[1]["policies"]
     assert "payoff" in (folder / "file" / "evaluation.html").read_text(encoding="utf-8")
-    assert 2.5 < records[0]["policies"][0]["log_mean"] < 3.7
+    assert 2.5 < records[0]["policies"][0]["logged"] < 3.7
 
 
 def test_labels_say_reward_without_payoffs(folder: Path) -> None:

@@ -47,7 +47,7 @@ def test_verdict_is_printed_and_is_the_exit_code(
     run = gate(folder, *options)
     assert run.returncode == code, run.stderr
     assert verdict in run.stdout
-    assert "Gain over the running policy, from row 1 on, with anytime-valid intervals:" in run.stdout
+    assert "Gain over the running policy, from row 1 on\n" in run.stdout
 
 
 def test_record_and_page_contain_the_verdict(folder: Path) -> None:
@@ -55,7 +55,7 @@ def test_record_and_page_contain_the_verdict(folder: Path) -> None:
     run = gate(folder, "--policy", "arm:new", "--model", "new.safetensors", "--alpha", "0.01")
     assert run.returncode == 0, run.stderr
     record = json.loads((folder / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))
-    assert record["questions"]["gate"] == {"alpha": 0.01, "margin": 0.0}
+    assert record["settings"]["gate"] == {"alpha": 0.01, "margin": 0.0}
     log = read_parquet(folder / "log.parquet", Columns(probabilities="p_{arm}"), link="logistic")
     model = Bandit.load(folder / "new.safetensors")
     expected = promotion(log, {"arm:new": "new", "new.safetensors": model}, alpha=0.01)

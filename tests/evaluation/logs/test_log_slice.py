@@ -91,7 +91,7 @@ def test_log_sorted_by_time_is_split_by_clusters(tmp_path: Path) -> None:
     first, second = split(log, 0.5)
     assert f"learned {len(first):,} rows; evaluated on the {len(second):,} rows of other clusters" in run.stdout
     record = json.loads((tmp_path / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))
-    assert record["split_by_cluster"]
+    assert record["by_cluster"]
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ def test_page_terminal_and_record_have_the_differences(written: tuple[Path, Path
     assert "The mean reward of each policy minus that of optimist." in text
     assert "whichever policy is the reference" in text
     assert record["reference"] == "optimist"
-    uniform = next(policy for policy in record["policies"] if policy["policy"] == "uniform")
+    uniform = next(policy for policy in record["policies"] if policy["label"] == "uniform")
     assert uniform["headline"]["difference"]["value"] == difference.value
     assert len(differences_table(small_comparison()).rows) == 4
 
@@ -163,7 +163,7 @@ def test_running_curves_end_at_the_estimates() -> None:
 
 def test_json_record_has_the_numbers_of_the_page(written: tuple[Path, Path]) -> None:
     record = json.loads(written[1].read_text(encoding="utf-8"))
-    assert (record["rows"], record["arm_names"], record["questions"]["train"]) == (ROWS, list(ARMS), 0.5)
+    assert (record["rows"], record["arm_names"], record["settings"]["train"]) == (ROWS, list(ARMS), 0.5)
     for entry, policy in zip(record["policies"], small_comparison().policies, strict=True):
         for estimate, known in zip(entry["estimates"], policy.evaluation.estimates, strict=True):
             assert estimate["value"] == known.value
@@ -172,9 +172,9 @@ def test_json_record_has_the_numbers_of_the_page(written: tuple[Path, Path]) -> 
         assert entry["headline"]["value"]["value"] == policy.evaluation.headline.value.value
         assert entry["headline"]["gain"]["anytime"]["low"] <= entry["headline"]["gain"]["anytime"]["high"]
         assert sum(entry["support"]["weight_counts"]) == round(
-            entry["support"]["rows"] * (1 - entry["support"]["unused_share"])
+            entry["support"]["rows"] * (1 - entry["support"]["unused"])
         )
-        assert (entry["while_learning"] is None) == (policy.learning_curve is None)
+        assert (entry["learning_curve"] is None) == (policy.learning_curve is None)
 
 
 def test_page_without_common_arms_and_learners(tmp_path: Path) -> None:

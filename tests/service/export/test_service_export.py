@@ -189,7 +189,7 @@ def test_command_and_python_give_the_same_estimates(folder: Path, name: str, add
     for written, compared in zip(record["policies"], comparison.policies, strict=True):
         alone = evaluate(log, targets[compared.label], ["ips", "dr"])
         assert as_numbers(compared.evaluation) == as_numbers(alone)
-        values = {each["estimator"]: each["value"] for each in written["estimates"]}
+        values = {each["name"]: each["value"] for each in written["estimates"]}
         assert values == {each.name: each.value for each in alone.estimates}
 
 

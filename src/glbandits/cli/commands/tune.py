@@ -14,6 +14,7 @@ from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
+from glbandits.common.display.text_format import format_interval, format_value
 from glbandits.common.errors import check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.common.version import __version__
@@ -21,7 +22,6 @@ from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.evaluation.report.record import write_json
-from glbandits.evaluation.report.tables import format_interval, format_value
 from glbandits.policies.parsing import parse_grid
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 NO_VALUE = "-"
 """The content of a table cell without a number."""
+UNKNOWN = "unknown"
+"""The content of a table cell with an estimate that is not finite."""
 
 
 def significant(value: float | None) -> str:
@@ -17,6 +19,29 @@ def significant(value: float | None) -> str:
         return NO_VALUE
     exponent = math.floor(math.log10(abs(value))) if value else 0
     return f"{value:.3g}" if exponent >= 15 else f"{value:.{max(0, 2 - exponent)}f}"
+
+
+def format_value(value: float, *, sign: bool = False) -> str:
+    """Return five decimals, or one decimal from 100 on.
+
+    >>> format_value(0.0042), format_value(12345.678), format_value(0.25, sign=True), format_value(float("nan"))
+    ('0.00420', '12345.7', '+0.25000', 'unknown')
+    """
+    if not math.isfinite(value):
+        return UNKNOWN
+    decimals = 5 if abs(value) < 100 else 1
+    return f"{value:{'+' if sign else ''}.{decimals}f}"
+
+
+def format_interval(interval: tuple[float, float] | None, *, sign: bool = False) -> str:
+    """Return both ends of an interval.
+
+    >>> format_interval((0.25, 0.5)), format_interval(None)
+    ('0.25000 to 0.50000', 'unknown')
+    """
+    if interval is None or not math.isfinite(interval[0]):
+        return UNKNOWN
+    return " to ".join(format_value(end, sign=sign) for end in interval)
 
 
 def with_half_width(mean: float, half_width: float | None, decimals: int, *, sign: bool = False) -> str:

@@ -54,6 +54,12 @@ class DoublyRobustEstimate:
     """Why there is no anytime-valid interval."""
 
     @property
+    def intervals(self) -> dict[str, tuple[Interval | None, str]]:
+        """Both intervals by their names in tables, each with the reason why there is none."""
+        every_n = None if self.anytime is None else self.anytime.interval
+        return {"at every n": (every_n, self.no_anytime), "at this n only": (self.fixed_n, self.no_fixed_n)}
+
+    @property
     def interval(self) -> Interval | None:
         """The anytime-valid interval, or the fixed-n interval if there is none."""
         return self.fixed_n if self.anytime is None else self.anytime.interval

@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
+from glbandits.common.display.text_format import NO_VALUE, format_interval, format_value
 from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL, Estimator, Interval
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.estimators.support import Support
+from glbandits.evaluation.estimators.support import NO_EVIDENCE, Support
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Estimate:
 
     def __repr__(self) -> str:
         evidence = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
-        value = self.no_evidence or f"{self.value:.5f}, {_format_interval(self.normal)}"
+        value = self.no_evidence or f"{format_value(self.value)}, {format_interval(self.normal)}"
         return f"<{self.name} {value}; {evidence}>"
 
     @property
@@ -87,6 +89,26 @@ class Evaluation:
                 return estimate
         raise KeyError(f"{name!r} was not requested; got {', '.join(estimate.name for estimate in self.estimates)}")
 
+    @property
+    def logged_interval(self) -> Interval:
+        """Normal interval of the mean reward of the log."""
+        half_width = float(ndtri(0.5 + self.level / 2)) * self.logged_error
+        return Interval(self.logged - half_width, self.logged + half_width)
+
+    def rows(self) -> list["EstimateRow"]:
+        """Return the rows of tables and charts: the headline with both intervals, then the other estimates."""
+        checks = [each for each in self.estimates if self.headline is None or each.name != "dr"]
+        check = "" if self.headline is None else ", a check"
+        rows = [
+            EstimateRow(f"{one.name}{check}", one.value, one.standard_error, one.normal, one.no_evidence)
+            for one in checks
+        ]
+        if self.headline is None:
+            return rows
+        if self.no_evidence:
+            return [EstimateRow("dr", math.nan, math.nan, None, self.no_evidence), *rows]
+        return [*rows_of_both_intervals("dr", self.headline.value), *rows]
+
     def __str__(self) -> str:
         return "\n".join([self._table().to_text(), *self._notes()])
 
@@ -97,13 +119,14 @@ class Evaluation:
 
     def _table(self) -> DataTable:
         """Every estimate with its intervals, and the mean of the log."""
-        rows = [
-            (row.name, _number(row.value), _number(row.standard_error), row.reason or _format_interval(row.interval))
-            for row in (*self._value_rows(), *self._gain_rows())
-        ]
-        rows.append(("the log", _number(self.logged), _number(self.logged_error), ""))
-        columns = ("estimate", "value", "error", f"{percent(self.level)} interval")
-        return DataTable(columns, rows, columns[-1:])
+        rows, headline = self.rows(), self.headline
+        if headline is not None and not self.no_evidence:
+            rows += rows_of_both_intervals("gain", headline.gain, signed=True)
+            if headline.difference is not None:
+                rows += rows_of_both_intervals("difference", headline.difference, signed=True)
+        rows.append(EstimateRow("the log itself", self.logged, self.logged_error, self.logged_interval))
+        columns = ("estimate", f"mean {self.unit}", "error", f"{percent(self.level)} interval")
+        return DataTable(columns, [(row.name, row.value_text, row.error_text, row.interval_text) for row in rows])
 
     def _notes(self) -> list[str]:
         return [f"{self.support.rows} rows, {self.support.in_full()}", *(f"Note: {note}" for note in self.notes)]
@@ -112,32 +135,13 @@ class Evaluation:
         """Return an Altair chart of all estimates with their intervals; the dotted line is the mean of the log."""
         from glbandits.common.display.charts import IntervalRow, finish, intervals_chart
 
-        rows = [
-            IntervalRow("", row.name, row.value, *(UNKNOWN_INTERVAL if row.interval is None else row.interval))
-            for row in self._value_rows()
-        ]
+        rows = [IntervalRow("", row.name, row.value, *(row.interval or UNKNOWN_INTERVAL)) for row in self.rows()]
         title = f"mean {self.unit} of a decision, with {percent(self.level)} intervals"
         return finish(intervals_chart(rows, title, references=[self.logged]))
 
-    def _value_rows(self) -> list["_EstimateRow"]:
-        rows = [] if self.headline is None else _doubly_robust_rows("dr", self.headline.value)
-        if self.headline is not None and self.no_evidence:
-            rows = [_EstimateRow("dr", math.nan, math.nan, None, self.no_evidence)]
-        named = [estimate for estimate in self.estimates if self.headline is None or estimate.name != "dr"]
-        return rows + [
-            _EstimateRow(one.name, one.value, one.standard_error, one.normal, one.no_evidence) for one in named
-        ]
 
-    def _gain_rows(self) -> list["_EstimateRow"]:
-        if self.headline is None or self.no_evidence:
-            return []
-        difference = self.headline.difference
-        rows = [] if difference is None else _doubly_robust_rows("difference", difference)
-        return _doubly_robust_rows("gain", self.headline.gain) + rows
-
-
-class _EstimateRow(NamedTuple):
-    """An estimate with one of its intervals."""
+class EstimateRow(NamedTuple):
+    """An estimate with one of its intervals, as numbers and as text."""
 
     name: str
     value: float
@@ -145,22 +149,30 @@ class _EstimateRow(NamedTuple):
     interval: Interval | None
     reason: str = ""
     """Why there is no interval."""
+    signed: bool = False
+    """Whether positive numbers have a sign: in gains and differences."""
+
+    @property
+    def value_text(self) -> str:
+        """The value, or the words that there is not enough evidence."""
+        return NO_EVIDENCE if math.isnan(self.value) else format_value(self.value, sign=self.signed)
+
+    @property
+    def error_text(self) -> str:
+        """The standard error, if it is known."""
+        return NO_VALUE if math.isnan(self.standard_error) else format_value(self.standard_error)
+
+    @property
+    def interval_text(self) -> str:
+        """The interval, or the reason why there is none."""
+        if not self.reason:
+            return format_interval(self.interval, sign=self.signed)
+        return self.reason.removeprefix(f"{NO_EVIDENCE}: ") if math.isnan(self.value) else self.reason
 
 
-def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_EstimateRow]:
-    value, error = estimate.value, estimate.standard_error
-    every_n = None if estimate.anytime is None else estimate.anytime.interval
+def rows_of_both_intervals(name: str, estimate: DoublyRobustEstimate, *, signed: bool = False) -> list[EstimateRow]:
+    """Return a row for the anytime-valid interval, and one for the fixed-n interval."""
     return [
-        _EstimateRow(f"{name}, at every n", value, error, every_n, estimate.no_anytime),
-        _EstimateRow(f"{name}, at this n only", value, error, estimate.fixed_n, estimate.no_fixed_n),
+        EstimateRow(f"{name}, {kind}", estimate.value, estimate.standard_error, interval, reason, signed)
+        for kind, (interval, reason) in estimate.intervals.items()
     ]
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.5f}"
-
-
-def _format_interval(interval: Interval | None) -> str:
-    if interval is None or math.isnan(interval.low):
-        return "unknown"
-    return f"[{interval.low:.5f}, {interval.high:.5f}]"

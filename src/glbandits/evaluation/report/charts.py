@@ -30,7 +30,6 @@ from glbandits.evaluation.comparison_result import PolicyComparison
 from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL
 from glbandits.evaluation.estimators.support import NO_EVIDENCE, WEIGHT_EDGES
 from glbandits.evaluation.replay.learning_curve import LearningCurve
-from glbandits.evaluation.report.tables import estimate_rows, logged_interval
 
 SHOWN_ARMS = 24
 """Arms that a chart shows."""
@@ -44,16 +43,15 @@ def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
     parts = comparison.evaluation_by_left_out_rows
     rows = [
         IntervalRow(
-            LOG, "mean" if len(parts) == 1 else comparison.describe_rows(left_out), part.logged, *logged_interval(part)
+            LOG, "mean" if len(parts) == 1 else comparison.describe_rows(left_out), part.logged, *part.logged_interval
         )
         for left_out, part in parts.items()
     ]
     for policy in comparison.policies:
-        for row in estimate_rows(policy.evaluation):
+        for row in policy.evaluation.rows():
             why = NO_EVIDENCE if math.isnan(row.value) else "no interval" if row.interval is None else ""
             name = f"{row.name}: {why}" if why else row.name
-            interval = UNKNOWN_INTERVAL if row.interval is None else row.interval
-            rows.append(IntervalRow(policy.label, name, row.value, *interval))
+            rows.append(IntervalRow(policy.label, name, row.value, *(row.interval or UNKNOWN_INTERVAL)))
     colours = {LOG: GREY} | {label: style.colour for label, style in styles.items()}
     references = [part.logged for part in parts.values()]
     chart = intervals_chart(rows, f"mean {comparison.unit} of a decision", references=references, colours=colours)

@@ -73,12 +73,10 @@ def _header(comparison: PolicyComparison) -> str:
 
 
 def _gate(promotion: Promotion) -> str:
-    sentences = [promotion.headline]
-    if promotion.gains:
-        sentences.append(f"The gains are estimated from row {promotion.first_row + 1:,} on. {promotion.guarantee}")
-    gains = tables.gains_table(promotion)
-    table = [gains.to_html()] if gains.rows else []
-    return "\n".join([*map(paragraph, sentences), *table])
+    table = promotion.table()
+    if not table.rows:
+        return paragraph(promotion.headline)
+    return "\n".join([paragraph(promotion.headline), table.to_html(), paragraph(promotion.guarantee)])
 
 
 def _other_reward(comparison: PolicyComparison, other: PolicyComparison, styles: SeriesStyles, index: int) -> str:

@@ -1,14 +1,14 @@
-"""The content of the evaluation page as JSON, for programs."""
+"""The content of the evaluation page as JSON, for programs. Keys are the names of the attributes in Python."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
 
 from glbandits.common.version import __version__
-from glbandits.evaluation import ArmSupport, Estimate, Evaluation
 from glbandits.evaluation.comparison_result import EvaluatedPolicy, PolicyComparison
-from glbandits.evaluation.estimators.support import WEIGHT_EDGES, Support
+from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -31,81 +31,32 @@ def as_record(comparison: PolicyComparison, command: str) -> JsonObject:
     return {
         "made_by": f"glbandits {__version__}",
         "command": command,
-        "log": comparison.source,
-        "rows": comparison.rows,
-        "features": comparison.dim,
-        "arm_names": comparison.arm_names,
-        "questions": comparison.settings,
-        "split_by_cluster": comparison.by_cluster,
+        **_fields(comparison, "groups"),
+        "unit": comparison.unit,
         "verdict": comparison.verdict,
-        "notes": comparison.notes,
-        "reference": comparison.reference,
-        "promotion": comparison.promotion,
         "weight_edges": WEIGHT_EDGES,
         "policies": [_policy(policy) for policy in comparison.policies],
-        "unit": comparison.unit,
-        "reward": comparison.reward,
         "guardrails": [] if comparison.groups is None else comparison.groups.record,
         "other_rewards": [as_record(other, command) for other in comparison.other_rewards],
     }
 
 
 def _policy(policy: EvaluatedPolicy) -> JsonObject:
-    evaluation = policy.evaluation
+    evaluation, curve = policy.evaluation, policy.learning_curve
     return {
-        "policy": policy.label,
+        "label": policy.label,
         "learned_rows": policy.learned_rows,
         "left_out_rows": policy.left_out_rows,
-        "log_mean": evaluation.logged,
-        "log_standard_error": evaluation.logged_error,
-        "no_evidence": evaluation.no_evidence,
-        "headline": evaluation.headline,
-        "estimates": [_estimate(estimate, evaluation) for estimate in evaluation.estimates],
-        "running_at_rows": evaluation.at_rows,
-        "support": _support(evaluation.support),
+        **_fields(evaluation, "arm_names"),
+        "estimates": [{"name": one.name, **_fields(one, "estimator", "support")} for one in evaluation.estimates],
         "notes": [*evaluation.notes, *filter(None, [policy.learning_curve_note()])],
-        "while_learning": None if policy.learning_curve is None else _curve(policy.learning_curve),
-    }
-
-
-def _estimate(estimate: Estimate, evaluation: Evaluation) -> JsonObject:
-    return {
-        "estimator": estimate.name,
-        "value": estimate.value,
-        "standard_error": estimate.standard_error,
-        "more_than_log": estimate.value - evaluation.logged,
-        "normal": estimate.normal,
-        "running": estimate.running,
-    }
-
-
-def _support(support: Support) -> JsonObject:
-    arms: ArmSupport | None = support.arms
-    return {
-        "rows": support.rows,
-        "effective_sample_size": support.effective_sample_size,
-        "effective_sample_size_kind": "expected" if support.expected else "realised",
-        "large_weights": support.large_weights,
-        "largest_weight": support.largest_weight,
-        "mean_weight": support.mean_weight,
-        "unused_share": support.unused,
-        "unsupported_share": support.unsupported,
-        "least_propensity": support.least_propensity,
-        "weight_counts": support.weight_counts,
-        "arms": None if arms is None else {"logged": arms.logged, "wanted": arms.wanted, "mean_rewards": arms.rewards},
+        "learning_curve": None if curve is None else _curve(curve),
     }
 
 
 def _curve(curve: LearningCurve) -> JsonObject:
-    return {
-        "learn": curve.learn,
-        "mean": curve.value,
-        "standard_error": curve.standard_error,
-        "rows": curve.events,
-        "rows_that_count": curve.kept,
-        "effective_sample_size": curve.effective_sample_size,
-        "largest_weight": curve.largest_weight,
-        "at_rows": curve.at_events,
-        "at_means": curve.at_values,
-        "at_standard_errors": curve.at_standard_errors,
-    }
+    return {"value": curve.value, "standard_error": curve.standard_error, **_fields(curve, "policy", "seed")}
+
+
+def _fields(record: Any, *left_out: str) -> JsonObject:
+    return {each.name: getattr(record, each.name) for each in fields(record) if each.name not in left_out}
