@@ -200,8 +200,8 @@ class Raises(Fixed):
 
 
 class FailsInLibraries(Fixed):
-    def choose(self, _arms: Any, rng: np.random.Generator) -> Any:
-        return rng.choice(2, p=[np.nan, 1.0])
+    def choose(self, _arms: Any, _rng: np.random.Generator) -> Any:
+        return _rng.choice(2, p=[np.nan, 1.0])
 
     def learn(self, _x: Any, _reward: float) -> None:
         json.loads("?")

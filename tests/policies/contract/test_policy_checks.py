@@ -240,7 +240,7 @@ def test_changed_variable_of_compiled_code_is_refused(monkeypatch: pytest.Monkey
     def choices(compiled: bool) -> set[int]:
         played = simulate(policy, problem, 9, 1, compiled=compiled)
         assert played.choices is not None
-        return set(played.choices.flat)
+        return set(played.choices.ravel().tolist())
 
     assert choices(compiled=True) == {1}
     digest = settings_digest(policy, 3)
