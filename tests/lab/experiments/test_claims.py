@@ -37,10 +37,9 @@ import sys, time
 from pathlib import Path
 from tests.lab.experiments.test_missing_runs import SPECS
 from glbandits.lab.experiments.result_store import ResultStore
-store = ResultStore(Path(sys.argv[1]))
-claimed = store.claim(SPECS[:5])
-print(len(claimed), flush=True)
-time.sleep(600)
+with ResultStore(Path(sys.argv[1])).claiming() as claim:
+    print(len(claim(SPECS[:5])), flush=True)
+    time.sleep(600)
 """
 
 
@@ -96,35 +95,36 @@ def wait_until(is_true: Callable[[], bool]) -> None:
 
 
 def test_run_is_claimed_by_one_store(tmp_path: Path) -> None:
-    one, other = ResultStore(tmp_path), ResultStore(tmp_path)
-    assert one.claim(SPECS[:3]) == SPECS[:3]
-    assert other.claim(SPECS) == SPECS[3:]
-    one.release_claims()
-    assert other.claim(SPECS[:3]) == SPECS[:3]
-    other.release_claims()
-    other.release_claims()
+    with ResultStore(tmp_path).claiming() as of_other:
+        with ResultStore(tmp_path).claiming() as claim:
+            assert claim(SPECS[:3]) == SPECS[:3]
+            assert of_other(SPECS) == SPECS[3:]
+        assert claim(SPECS) == []
+        assert of_other(SPECS[:3]) == SPECS[:3]
 
 
 def test_finished_run_is_not_claimed(tmp_path: Path) -> None:
-    one, other = ResultStore(tmp_path), ResultStore(tmp_path)
-    run_missing(SPECS[:2], one, jobs=1)
-    assert other.claim(SPECS) == SPECS[2:]
+    other = ResultStore(tmp_path)
+    run_missing(SPECS[:2], ResultStore(tmp_path), jobs=1)
+    with other.claiming() as claim:
+        assert claim(SPECS) == SPECS[2:]
     assert SPECS[0] in other
-    other.release_claims()
 
 
-def test_claims_end_with_the_runs_even_if_one_fails(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.* tasks (have been successfully executed|which were still)")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_claims_end_when_a_command_is_stopped(jobs: int, tmp_path: Path) -> None:
     def stop(label: str, done: float, _total: float) -> None:
         if done:
             raise KeyboardInterrupt(label)
 
     with pytest.raises(KeyboardInterrupt):
-        run_missing(SPECS, ResultStore(tmp_path), jobs=1, progress=stop)
+        run_missing(SPECS, ResultStore(tmp_path), jobs=jobs, progress=stop)
     store = ResultStore(tmp_path)
     left = store.missing(SPECS)
     assert 0 < len(left) < len(SPECS)
-    assert store.claim(left) == left
-    store.release_claims()
+    with store.claiming() as claim:
+        assert claim(left) == left
 
 
 def test_nothing_is_claimed_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,11 +133,10 @@ def test_nothing_is_claimed_without_locks(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("fcntl.flock", unsupported)
     one, other = ResultStore(tmp_path), ResultStore(tmp_path)
-    assert one.claim(SPECS) == other.claim(SPECS) == SPECS
+    with one.claiming() as claim, other.claiming() as of_other:
+        assert claim(SPECS) == of_other(SPECS) == SPECS
     run_missing(SPECS, one, jobs=1)
     assert other.missing(SPECS) == []
-    one.release_claims()
-    other.release_claims()
 
 
 def test_released_keys_are_free(tmp_path: Path) -> None:

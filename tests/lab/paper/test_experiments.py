@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glbandits.lab import ForestCover
+from glbandits.lab import ForestCover, write_simulated_news
+from glbandits.lab.paper import experiments
 from glbandits.lab.paper.experiments import forest_cover
 from tests.lab.environments.forest_cover_files import lines, text
 
@@ -30,3 +31,13 @@ def test_clusters_of_a_file_are_computed_once(tmp_path: Path, monkeypatch: pytes
     os.utime(path)  # a newer time, the same content
     monkeypatch.setattr(ForestCover, "labels", lambda _: pytest.fail("clustered again"))
     assert forest_cover(1, "clean", path, tmp_path).clusters == first.clusters
+
+
+def test_two_commands_may_simulate_the_same_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_twice(folder: Path, **settings: int) -> None:
+        for each in (tmp_path / "simulated-news-1", folder):  # another command is first
+            write_simulated_news(each, events_per_day=2880, **settings)
+
+    monkeypatch.setattr(experiments, "write_simulated_news", write_twice)
+    assert experiments.news([], tmp_path, quick=True).horizon == 288
+    assert [path.name for path in tmp_path.iterdir()] == ["simulated-news-1"]

@@ -1,7 +1,7 @@
 """Run the specs that are not in the store yet: on the cores of this machine, or on Ray."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -57,33 +57,34 @@ def run_missing(
     progress("playing", 0.0, total)
     if missing:
         compile_policies(missing)
-    try:
+    with store.claiming() as claim:
         while missing:
             done = total - expected_seconds(missing)
-            for task in _play_unclaimed(missing, store, jobs, engine):
+            for task, finished in _play_claimed(make_tasks(missing), claim, jobs, engine):
+                store.add(list(zip(task, finished, strict=True)))
                 done += expected_seconds(task)
                 progress(f"playing {task[-1].policy.name}", done, total)
             missing, before = store.missing(missing), missing
             if len(missing) == len(before):
                 progress("waiting for runs of another command", done, total)
                 time.sleep(WAIT_SECONDS)
-    finally:
-        store.release_claims()
 
 
-def _play_unclaimed(missing: Sequence[RunSpec], store: ResultStore, jobs: int, engine: str) -> Iterator[list[RunSpec]]:
-    """Play the runs that no other process has claimed, and yield each task when its results are in the store."""
-    tasks, claimed = make_tasks(missing), list[list[RunSpec]]()
+def _play_claimed(
+    tasks: Sequence[Sequence[RunSpec]], claim: Callable[[Sequence[RunSpec]], list[RunSpec]], jobs: int, engine: str
+) -> Iterator[tuple[list[RunSpec], list[FinishedRun]]]:
+    """Claim each task shortly before a worker is free, and yield the runs that this process got, with their results."""
+    claimed = list[list[RunSpec]]()
 
-    def claim() -> Iterator[list[RunSpec]]:
+    def claimed_tasks() -> Iterator[list[RunSpec]]:
         for task in tasks:
-            if own := store.claim(task):
+            if own := claim(task):
                 claimed.append(own)
                 yield own
 
-    for index, finished in run_parallel(play_task, claim(), jobs=min(worker_count(jobs), len(tasks)), engine=engine):
-        store.add(list(zip(claimed[index], finished, strict=True)))
-        yield claimed[index]
+    jobs = min(worker_count(jobs), len(tasks))
+    for index, finished in run_parallel(play_task, claimed_tasks(), jobs=jobs, engine=engine):
+        yield claimed[index], finished
 
 
 def make_tasks(specs: Sequence[RunSpec]) -> list[tuple[RunSpec, ...]]:

@@ -9,7 +9,8 @@ the work. Any Parquet reader can open the files:
 
 import threading
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,21 +90,31 @@ class ResultStore:
                     self._read_file(path)
                     self._read_paths.add(path)
 
-    def claim(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
-        """Return those of the runs that are neither finished nor claimed by another living process, and claim them.
+    @contextmanager
+    def claiming(self) -> Iterator[Callable[[Iterable[RunSpec]], list[RunSpec]]]:
+        """Yield a function that claims runs for this process, and returns those that it got.
 
-        A claim ends when `add` gets the run, with `release_claims`, or with this process.
+        These are neither finished nor claimed by another living process. A claim ends when `add` gets the run, with
+        the block, or with this process. After the block the function returns no runs.
         """
-        with self._lock, self._claims.of_others() as claimed:
-            self.refresh()  # after the claims were read: a run is stored before its claim ends
-            own = [spec for spec in specs if spec.key not in self._finished and spec.key not in claimed]
-            self._claims.add(spec.key for spec in own)
-        return own
+        is_open = True
 
-    def release_claims(self) -> None:
-        """Let other processes play what this one has claimed and not finished."""
-        with self._lock:
-            self._claims.close()
+        def claim(specs: Iterable[RunSpec]) -> list[RunSpec]:
+            with self._lock:
+                if not is_open:
+                    return []
+                with self._claims.of_others() as claimed:
+                    self.refresh()  # after the claims were read: a run is stored before its claim ends
+                    own = [spec for spec in specs if spec.key not in self._finished and spec.key not in claimed]
+                    self._claims.add(spec.key for spec in own)
+                return own
+
+        try:
+            yield claim
+        finally:
+            with self._lock:
+                is_open = False
+                self._claims.close()
 
     def add(self, runs: Sequence[tuple[RunSpec, FinishedRun]]) -> None:
         """Write these runs to one new file, atomically."""

@@ -164,8 +164,12 @@ def news(files: Sequence[Path], work: Path, *, quick: bool = False) -> Experimen
         folder = work / f"simulated-news-{days}"
         if not folder.exists():
             work.mkdir(parents=True, exist_ok=True)
-            with atomic_path(folder) as temporary:
-                write_simulated_news(temporary, days=days, seed=SEED)
+            try:
+                with atomic_path(folder) as temporary:
+                    write_simulated_news(temporary, days=days, seed=SEED)
+            except OSError:
+                if not folder.exists():  # if it does, another command has just written the same files
+                    raise
         files = sorted(folder.glob("*.gz"))
     environment = News(files=tuple(files))
     horizon = environment.length()
