@@ -28,8 +28,8 @@ def source_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """A store with a loop that has learned, events of every kind, and a key."""
     monkeypatch.setattr(moving, "BATCH", 7)
     loop, store = small_loop(tmp_path, clock := Clock())
-    made = play_rounds(loop, store, clock, 40)
-    assert loop.delete_log(made[5].timestamp) == 5
+    made = play_rounds(loop, store, clock, 55)
+    assert loop.delete_log(made[25].timestamp) == 20
     store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("f", slot="\u0416"), decision("g")])
     store.append_blocking(decisions_of_slots("r", "01", values=(1.0, 2.0, 3.0), costs=(0.1, 0.0, 0.0)))
     store.append_blocking([replace(reward("r", slot="0"), cascade=True)])

@@ -4,6 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
@@ -99,6 +100,7 @@ class DocumentStore(ABC):
         *,
         expected_versions: Mapping[str, int],
         latest_only: Collection[str] = (),
+        oldest: Mapping[str, tuple[int, bytes]] = MappingProxyType({}),
     ) -> bool:
         """Save new versions of documents in one transaction, unless others have changed them.
 
@@ -109,11 +111,19 @@ class DocumentStore(ABC):
             expected_versions: newest versions that the caller knows, of these kinds or others; 0 for no version. If any
                 of them is not the newest, nothing is written, and False is returned.
             latest_only: kinds of which older versions are deleted.
+            oldest: by kind, a version that gets another body, and before which all versions are deleted.
         """
         with self._publishing("documents") as connection:
             newest = {kind: self._newest_version(connection, loop_name, kind) for kind in {*expected_versions, *bodies}}
             if any(newest[kind] != version for kind, version in expected_versions.items()):
                 return False
+            for kind, (version, body) in oldest.items():
+                older = "DELETE FROM documents WHERE loop_name = %s AND kind = %s AND version < %s"
+                self._execute(connection, older, loop_name, kind, version)
+                change = (
+                    "UPDATE documents SET saved_at = %s, body = %s WHERE loop_name = %s AND kind = %s AND version = %s"
+                )
+                self._execute(connection, change, timestamp, body, loop_name, kind, version)
             for kind, body in bodies.items():
                 if kind in latest_only:
                     self._execute(

@@ -29,6 +29,7 @@ from glbandits.service.domain.request_features import RequestEncoder
 from glbandits.service.domain.reward_aggregation import aggregate
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE
+from glbandits.service.runtime.replay.relearning import model_that_decided
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import ACTIONS, Clock, ask, play_rounds, small_loop
@@ -330,14 +331,30 @@ def test_deleted_decisions_are_not_differences(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     made = play_rounds(loop, store, clock, 100)
     state = loop.published.bandit.state
-    assert loop.delete_log(made[50].timestamp) == 50
+    assert loop.delete_log(made[50].timestamp) == 40  # ten are needed to repeat later ones
     np.testing.assert_array_equal(loop.published.bandit.state, state)
     play_rounds(loop, store, clock, 40, first=1000)
     result = verify(store, "default")
-    assert (result.sound, result.unchecked, result.decisions) == (True, 50, 40)
-    assert result.learned == 40
-    assert loop.delete_log(clock()) == 90
+    assert (result.sound, result.unchecked, result.decisions) == (True, 0, 100)
+    assert result.learned == 80
+    assert loop.delete_log(clock()) == 100
     assert verify(store, "default").sound
+
+
+def test_retained_decisions_can_be_repeated_after_every_deletion(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made, deleted = play_rounds(loop, store, clock, 60), 0
+    for day in range(5):
+        if day == 2:
+            loop.configure(loop.configuration, reset_model=True)
+        made += play_rounds(loop, store, clock, 60, first=1000 * (day + 1), seed=day + 1)
+        deleted += loop.delete_log(made[-70].timestamp)
+        result = verify(store, "default")
+        assert (result.different, result.unchecked) == (0, 0), result.messages
+        assert result.decisions == len(made) - deleted
+        assert deleted >= len(made) - 110
+    decision = store.search("default", "", 1, before=store.find("default", "", 100)[-1] + 1)[0].decision
+    assert model_that_decided(store, decision, 1000) is not None
 
 
 def test_a_stop_ends_learning_and_deletion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,8 +405,9 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
     again = Loop("default", store, clock)
     play_rounds(again, store, clock, 40, first=1000)
     result = verify(store, "default")
-    assert (result.sound, result.unchecked, result.decisions) == (True, 60, 40)
-    assert again.delete_log(before) == (60 if all_of_it else 10)
+    expected = (True, 60, 40) if all_of_it else (True, 0, 100)
+    assert (result.sound, result.unchecked, result.decisions) == expected
+    assert again.delete_log(before) == (60 if all_of_it else 0)
 
 
 def test_retention_passes_decisions_of_a_clock_that_was_ahead(tmp_path: Path) -> None:

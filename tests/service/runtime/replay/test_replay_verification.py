@@ -102,6 +102,6 @@ def test_differences_before_a_deletion_are_reported(tmp_path: Path, small_batche
         loop.delete_log(before)
 
     result = verify(store, "default", forget)
-    assert (result.different, result.decisions, result.unchecked) == (1, 10, 30)
+    assert (result.different, result.decisions, result.unchecked) == (1, 10, 40)
     assert result.messages[0].startswith("decision ")
     store.close()

@@ -22,6 +22,7 @@ from glbandits.service.domain.request_features import encoder_of
 from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.guardrails import LoopGuardrails
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
+from glbandits.service.runtime.loops.log_deletion import base_of_kept
 from glbandits.service.runtime.loops.log_watermarks import LogWatermarks
 from glbandits.service.runtime.loops.loop_documents import (
     BASE,
@@ -351,6 +352,7 @@ class Loop:
         model: PublishedModel | None,
         *,
         configuration: LoopConfig | None = None,
+        oldest: Snapshot | None = None,
         drops_older_bases: bool = False,
     ) -> bool:
         """Save and adopt a model that starts a new epoch, or a configuration, or both.
@@ -363,7 +365,8 @@ class Loop:
             model: the published model with the changes that start a new epoch, except the number of the epoch; None to
                 stay in the present epoch.
             configuration: the new configuration; None to keep the present one.
-            drops_older_bases: whether the models that started older epochs are deleted.
+            oldest: replaces the model that started its epoch. The models that started older epochs are deleted.
+            drops_older_bases: whether the models that started all older epochs are deleted.
         """
         bodies = dict[str, bytes]()
         if model is not None:
@@ -376,7 +379,8 @@ class Loop:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         if model is not None and drops_older_bases:
             bodies[INVALIDATING] = msgspec.json.encode(Invalidating(model.epoch))
-        if not self._documents.save(bodies, latest_only=(BASE, INVALIDATING) if drops_older_bases else ()):
+        dropped = (BASE, INVALIDATING) if drops_older_bases else ()
+        if not self._documents.save(bodies, latest_only=dropped, oldest=oldest):
             return False
         self.configuration = configuration or self.configuration
         if model is not None:
@@ -386,20 +390,23 @@ class Loop:
     def delete_log(self, before: int) -> int:
         """Delete the learned decisions made before a time, with their rewards. Returns their number.
 
-        The model stays, as the base of a new epoch, because it cannot be computed from the rest of the log. Nothing is
-        deleted while a new model learns the log again.
+        The model stays, as the base of a new epoch, because it cannot be computed from the rest of the log. Decisions
+        that are needed to repeat later ones stay too, see `base_of_kept`. Nothing is deleted while a new model learns
+        the log again.
         """
         with self._lock:
             self._refresh()
             while not (self._stop.is_set() or self.is_relearning):
                 model = self.published
                 up_to = self._store.last_sequence(self.name, before=before, up_to=model.learned_through)
-                if not up_to:
+                base = base_of_kept(self._store, self.name, up_to)
+                up_to = up_to if base is None else min(up_to, base.learned_through)
+                if not self._store.last_sequence(self.name, before=before, up_to=up_to):
                     break
                 if model.relearn_after is not None and model.relearn_after < up_to:
                     model = model._replace(relearn_after=None)
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
-                if self._commit(model, drops_older_bases=True):
+                if self._commit(model, oldest=base, drops_older_bases=base is None):
                     deleted = self._store.delete_log(self.name, up_to, before=before, stop=self._stop.is_set)
                     self.statistics.catch_up(self.published.learned_through, self._clock())
                     return deleted

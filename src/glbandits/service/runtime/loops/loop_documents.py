@@ -26,8 +26,9 @@ from glbandits.service.storage.loop_store import IDENTITY
 CONFIGURATION, BASE, INVALIDATING = "configuration", "base", "invalidating"
 RELEARNING = "relearning"
 """Kinds of documents. A base is the model that starts an epoch: version 1 starts epoch 0, version 2 epoch 1. The log is
-complete since the oldest base: when a part of the log is deleted, a new epoch starts, and older bases are deleted.
-Decisions of deleted epochs cannot be reproduced. A version of INVALIDATING has decisions that would
+complete since the oldest base: when a part of the log is deleted, a new epoch starts, the model that made the first
+decision that is kept becomes the base of its epoch, and older bases are deleted. Decisions of older models cannot be
+reproduced. A version of INVALIDATING has decisions that would
 have made models of an epoch invalid, so that they were set aside. RELEARNING is the progress of `Loop.relearn`."""
 
 
@@ -236,14 +237,22 @@ class LoopDocuments:
                 break
         return window_since, assigned_since if rule else 0
 
-    def save(self, bodies: Mapping[str, bytes], *, latest_only: Collection[str] = ()) -> bool:
+    def save(
+        self, bodies: Mapping[str, bytes], *, latest_only: Collection[str] = (), oldest: Snapshot | None = None
+    ) -> bool:
         """Save documents by kind, in one transaction.
 
-        Older versions of the kinds in `latest_only` are deleted. Returns False and saves nothing if another process has
+        Older versions of the kinds in `latest_only` are deleted. `oldest` replaces the base of its epoch, and older
+        bases are deleted. Returns False and saves nothing if another process has
         changed the configuration or the base since `read`.
         """
         return self._store.save_documents(
-            self._name, self._clock(), bodies, expected_versions=self._versions, latest_only=latest_only
+            self._name,
+            self._clock(),
+            bodies,
+            expected_versions=self._versions,
+            latest_only=latest_only,
+            oldest={} if oldest is None else {BASE: (oldest.epoch + 1, encode_snapshot(oldest))},
         )
 
 

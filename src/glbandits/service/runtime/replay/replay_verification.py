@@ -142,7 +142,7 @@ class _Models:
     def __init__(
         self, store: EventStore, loop_name: str, bases: Sequence[Document], result: VerificationResult
     ) -> None:
-        self._store, self._loop_name, self._oldest, self._result = store, loop_name, bases[0].version, result
+        self._store, self._loop_name, self._oldest, self._result = store, loop_name, bases[0], result
         snapshots = (loadable_snapshot(document.body) for document in bases)
         self._bases = {base.epoch: base for base in snapshots if base is not None}
         self._recent: dict[tuple[int, int], DecisionMaker] = {}
@@ -157,13 +157,14 @@ class _Models:
     def log_is_complete(self) -> bool:
         """Return whether no decision was deleted since the oldest epoch.
 
-        Its base would have been deleted first.
+        Its base would have been deleted or replaced first.
         """
-        return self._store.documents(self._loop_name, BASE)[0].version == self._oldest
+        return self._store.documents(self._loop_name, BASE)[0] == self._oldest
 
     def can_decide(self, decision: Decision) -> bool:
         """Return whether the store has all that is needed to repeat the decision."""
-        return decision.epoch in self._bases and not decision.lost_model
+        base = self._bases.get(decision.epoch)
+        return base is not None and base.learned_through <= decision.learned_through and not decision.lost_model
 
     def at(self, epoch: int, sequence: int) -> DecisionMaker:
         """Return the model of an epoch that has learned the decisions up to a sequence number."""
