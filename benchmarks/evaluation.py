@@ -1,31 +1,39 @@
-"""Evaluation of a Parquet log: the cost of anytime-valid intervals and of several targets, and memory."""
+"""Evaluation of a Parquet log: the cost of anytime-valid intervals, targets and clusters, workers, and memory."""
 
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from joblib.externals.loky import get_reusable_executor
 
 from glbandits.evaluation import Columns, Log, LoggedData, evaluate, read_parquet
 from glbandits.evaluation.logs.arm_features import copy_with
-from glbandits.evaluation.logs.logged_data import BLOCK
+from glbandits.evaluation.logs.logged_data import BLOCK, StreamedLog
 
 ARMS, SIZES = ("a", "b", "c", "d", "e"), (1_000_000, 10_000_000)
 TARGETS = {"uniform": "uniform", "a": "arm:a", "b": "arm:b", "c": "arm:c"}
 COLUMNS = Columns(context=("age",), probabilities="p_{arm}")
+WORKERS = ("one worker", "two workers")
+CLUSTERS = 1_000_000
 REPEATS = 2
 
 
 class Cost(NamedTuple):
-    """Measurements of a new process."""
+    """Measurements of a new process and its workers."""
 
     seconds: float
+    """Of all cores."""
     megabytes: float
+    """Peak of the largest process."""
+    wall: float
 
 
 def report() -> None:
@@ -34,7 +42,7 @@ def report() -> None:
         costs = {}
         for rows in SIZES:
             write_log(Path(folder) / "log.parquet", rows)
-            ways = ("without", "anytime", "four") if rows == SIZES[0] else ("without", "anytime")
+            ways = ("without", "anytime", "four") if rows == SIZES[0] else ("without", "anytime", *WORKERS, "clusters")
             measured = [(way, _cost(Path(folder) / "log.parquet", way)) for _ in range(REPEATS) for way in ways]
             costs[rows] = {way: min(cost for name, cost in measured if name == way) for way in ways}
     print(f"Evaluating a Parquet log, K={len(ARMS)}, d=10, estimators dr, ips, snips (best of {REPEATS}, one core)")
@@ -48,6 +56,9 @@ def report() -> None:
     four, one = small["four"], small["anytime"]
     print(f"  four targets with differences / one target  {four.seconds / one.seconds:.2f}   (wanted: at most 1.6)")
     print(f"  memory of four targets / one  {four.megabytes / one.megabytes:.2f}   (wanted: at most 1.2)")
+    one, two = (large[way] for way in WORKERS)
+    print(f"  wall time of two workers / one, three targets  {two.wall / one.wall:.2f}   (wanted: at most 0.6)")
+    print(f"  memory with {CLUSTERS:,} clusters  {large['clusters'].megabytes:.0f} MB   (wanted: at most 2,000)")
     growth = large["anytime"].megabytes / small["anytime"].megabytes - 1.0
     print(f"  memory at {SIZES[1] // SIZES[0]} times as many rows  {growth:+.1%}   (wanted: within 25 %)")
 
@@ -64,24 +75,21 @@ def write_log(path: Path, rows: int) -> None:
         "reward": (rng.random(rows) < 1.0 / (1.0 + np.exp(1.0 - slopes * (age + 0.3)))).astype(np.int8),
         "propensity": probabilities[np.arange(rows), chosen],
         "age": age,
+        "user": rng.integers(CLUSTERS, size=rows),
     }
     per_arm = {f"p_{arm}": probabilities[:, index] for index, arm in enumerate(ARMS)}
     pl.DataFrame(columns | per_arm).write_parquet(path, row_group_size=100_000)
 
 
-class WithoutAnytime:
+class WithoutAnytime(StreamedLog):
     """The same log with estimated propensities, which disable anytime-valid intervals."""
 
     def __init__(self, log: Log) -> None:
-        self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
-        self.sparse = log.sparse
+        self._log, self.schema = log, replace(log.schema, estimated=True)
 
-    def __len__(self) -> int:
-        return len(self._log)
-
-    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """Yield all rows in order, in blocks of limited size."""
-        for block in self._log.blocks(size):
+    def blocks(self, size: int = BLOCK, **rows: Any) -> Iterator[LoggedData]:
+        """Yield rows in order, in blocks of limited size."""
+        for block in self._log.blocks(size, **rows):
             yield copy_with(block, estimated=True)
 
 
@@ -94,18 +102,30 @@ def _cost(path: Path, way: str) -> Cost:
 def _evaluate(path: Path, way: str) -> None:
     """Evaluate once to compile, then measure.
 
-    Print CPU seconds and the peak memory of this process.
+    Print CPU seconds, the peak memory of the largest process, and seconds.
     """
-    log: Log = read_parquet(path, COLUMNS, link="logistic")
-    evaluate(next(iter(log.blocks(1000))), "uniform")
-    start = time.process_time()
-    if way == "four":
-        evaluate(log, TARGETS, reference="uniform")
+    columns = replace(COLUMNS, cluster="user") if way == "clusters" else COLUMNS
+    log: Log = read_parquet(path, columns, link="logistic")
+    three = {name: TARGETS[name] for name in ("uniform", "a", "b")}
+    evaluate(next(iter(log.blocks(1000))), three, reference="uniform")
+    cpu, start = _cpu_seconds(), time.perf_counter()
+    if way in ("four", *WORKERS):
+        targets = TARGETS if way == "four" else three
+        evaluate(log, targets, reference="uniform", jobs=2 if way == "two workers" else 1)
     else:
-        evaluate(log if way == "anytime" else WithoutAnytime(log), "uniform")
-    seconds = time.process_time() - start
-    lines = Path("/proc/self/status").read_text().splitlines()  # Linux only
-    print(seconds, next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")))
+        evaluate(WithoutAnytime(log) if way == "without" else log, "uniform")
+    seconds, wall = _cpu_seconds() - cpu, time.perf_counter() - start
+    if way == "two workers":  # the CPU time of workers counts when they have ended
+        get_reusable_executor().shutdown(wait=True)
+        seconds = _cpu_seconds() - cpu
+    print(seconds, max(resource.getrusage(who).ru_maxrss for who in WHO) / 1024, wall)
+
+
+WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
+
+def _cpu_seconds() -> float:
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, WHO))
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def audit(folder: Path) -> None:
     subprocess.run([*GLB, "store", "export", folder / "log", "--store", folder / "glb.db", "--loop", LOOP], check=True)
     for what in ("reward", "metric:cost"):
         log = read_export(folder / "log", payoffs=False, reward=what)
-        for name in log.names:  # without models that were never offered
+        for name in log.schema.names:  # without models that were never offered
             estimate = evaluate(log, f"arm:{name}", "snips")["snips"]
             print("always {:8s} {:12s} {:.2f} [{:.2f}, {:.2f}]".format(name, what, estimate.value, *estimate.normal))
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from glbandits import Bandit, Policy
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import LoggedData, RowArms
-from glbandits.features import Features
+from glbandits.evaluation.logs.logged_data import StreamedLog
+from glbandits.evaluation.logs.schema import LogSchema
 
 DIM = 4
 REWARD_PROBABILITIES = np.array([0.1, 0.35, 0.6, 0.9])
@@ -68,8 +70,8 @@ def live_reward(policy: Policy, rounds: int, seed: int) -> float:
     return total
 
 
-@dataclass(frozen=True, eq=False)
-class Stream:
+@dataclass(frozen=True, eq=False, repr=False)
+class Stream(StreamedLog):
     """A log that is read in blocks of its own size, and counts the rows that were read."""
 
     data: LoggedData
@@ -77,25 +79,10 @@ class Stream:
     given: list[int]
 
     @property
-    def dim(self) -> int:
-        return self.data.dim
+    def schema(self) -> LogSchema:  # type: ignore[override]
+        return self.data.schema
 
-    @property
-    def arm_names(self) -> tuple[str, ...] | None:
-        return self.data.arm_names
-
-    @property
-    def sparse(self) -> bool:
-        return self.data.sparse
-
-    @property
-    def feature_map(self) -> Features | None:
-        return self.data.feature_map
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def blocks(self, size: int = 100) -> Iterator[LoggedData]:
-        for block in self.data.blocks(min(size, self.size)):
+    def blocks(self, size: int = 100, **rows: Any) -> Iterator[LoggedData]:
+        for block in self.data.blocks(min(size, self.size), **rows):
             self.given.append(len(block))
             yield block

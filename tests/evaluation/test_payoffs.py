@@ -186,7 +186,7 @@ def test_policy_without_scores_refuses_payoffs(small: Shop) -> None:
 
 def test_other_rewards_are_refused(small: Shop) -> None:
     with pytest.raises(InvalidInput, match="one reward"):
-        compare_policies(small.log, {"a": "arm:5"}, ComparisonSettings(), other_rewards={"clicks": small.plain})
+        compare_policies(small.log, {"a": "arm:5"}, ComparisonSettings(), other_rewards=["clicks"])
 
 
 @pytest.mark.parametrize(

@@ -195,14 +195,34 @@ def test_unknown_reference_is_rejected_and_ips_has_no_differences() -> None:
 
 
 def test_candidates_learn_the_first_reward_and_are_evaluated_by_all() -> None:
-    log = small_log()
-    flipped, candidates = replace(log, rewards=1.0 - log.rewards), {"optimist": Optimist(link="logistic")}
+    clicks = small_log()
+    log, candidates = (
+        replace(clicks, other_rewards={"no": 1.0 - clicks.rewards}),
+        {"optimist": Optimist(link="logistic")},
+    )
     settings = ComparisonSettings(estimators=("snips",))
-    both = compare_policies(log, candidates, settings, source="log", reward="click", other_rewards={"no": flipped})
+    both = compare_policies(log, candidates, settings, source="log", reward="click", other_rewards=["no"])
     [other] = both.other_rewards
     [first], [second] = both.policies, other.policies
     assert first.evaluation["snips"].value > 0.5
     assert second.evaluation["snips"].value == pytest.approx(1.0 - first.evaluation["snips"].value)
     assert (other.reward, other.source, second.learning_curve) == ("no", "log, no", None)
-    with pytest.raises(InvalidInput, match="the log with the reward 'no' must have the"):
-        compare_policies(log, candidates, settings, reward="click", other_rewards={"no": flipped[:9]})
+    with pytest.raises(UnknownName, match="unknown reward 'yes'"):
+        compare_policies(log, candidates, settings, reward="click", other_rewards=["yes"])
+
+
+def test_rows_without_another_reward_are_left_out_of_it_only() -> None:
+    clicks = small_log()
+    late = np.where(np.arange(len(clicks)) % 3 == 0, np.nan, 1.0 - clicks.rewards)
+    log, settings = replace(clicks, other_rewards={"late": late}), ComparisonSettings(estimators=("ips",))
+    given = GivenTarget(np.full((len(log), log.arms.max_arms), 1.0 / log.arms.max_arms))
+    found = compare_policies(
+        log, {"learns": Optimist(link="logistic"), "given": given}, settings, other_rewards=["late"]
+    )
+    [other] = found.other_rewards
+    rows = len(clicks) - found.policies[1].left_out_rows
+    assert found.policies[1].evaluation.support.rows == rows
+    known = ~np.isnan(late[len(clicks) - rows :])
+    assert other.policies[1].evaluation.support.rows == known.sum()
+    expected = evaluate(clicks[len(clicks) - rows :][known], given.given[: known.sum()], "ips")
+    assert other.policies[1].evaluation["ips"].value == pytest.approx(1.0 - expected["ips"].value, abs=0.2)

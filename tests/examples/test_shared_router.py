@@ -62,7 +62,7 @@ def test_gateways_share_a_loop_whose_log_can_be_audited(tmp_path: Path) -> None:
         assert block.row_arm_names is not None
         chosen = block.row_arm_names.indices[np.arange(len(block.chosen)), block.chosen]
         for arm, cost in zip(chosen, block.rewards, strict=True):
-            costs[log.names[arm]].append(cost)
+            costs[log.schema.names[arm]].append(cost)
     assert 0.0 < np.mean(costs["small"]) < 0.1
     assert np.mean(costs["medium"]) > 0.2
     routes = read_routes(folder / "log")

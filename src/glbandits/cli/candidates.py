@@ -10,7 +10,6 @@ from glbandits.bandit import Bandit
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import Log
 from glbandits.evaluation.estimators.targets import ARM_PREFIX, COLUMN_PREFIX, as_target
-from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.evaluation.replay.log_player import log_settings
 from glbandits.features import FeatureMap
@@ -61,7 +60,7 @@ def proposed_columns(texts: Sequence[str]) -> tuple[str, ...]:
 def parse_learning_policy(text: str, log: Log, *, train_share: float = 1.0) -> PolicyOrAgent:
     """Return the policy or agents of a text, with the link of the log and the number of rows to learn as defaults."""
     horizon = max(1, round(train_share * len(log)))
-    return parse_policy_or_agent(text, link=first_row_of(log).link, horizon=horizon, **log_settings(text))
+    return parse_policy_or_agent(text, link=log.schema.link, horizon=horizon, **log_settings(text))
 
 
 def fit_notes(texts: Iterable[str]) -> list[str]:

@@ -17,7 +17,6 @@ from rich.console import Console
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
-from glbandits.evaluation.logs.logged_data import first_row_of
 from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Hashing, Text
@@ -119,6 +118,12 @@ class LogArguments(LogFile):
     cluster: Annotated[
         str | None, typer.Option(help="Column of the cluster. Rows of one cluster, such as a user, are dependent.")
     ] = None
+    time: Annotated[
+        str | None, typer.Option(help="Column with the time of the decision. Rows are read in its order.")
+    ] = None
+    id: Annotated[
+        str | None, typer.Option(help="Column that identifies a decision. A log that has an id twice is refused.")
+    ] = None
     arm_table: Annotated[Path | None, typer.Option(help="Parquet or CSV file with the features of each arm.")] = None
     kind: Annotated[
         list[str],
@@ -156,6 +161,7 @@ class LogArguments(LogFile):
         proposed: tuple[str, ...] = (),
         has_range: bool = False,
         payoffs: str | None = None,
+        other_rewards: tuple[str, ...] = (),
     ) -> tuple[Log, list[str]]:
         """Open the log, and return it with notes that the user must see.
 
@@ -166,8 +172,10 @@ class LogArguments(LogFile):
             proposed: columns with the arms of candidates.
             has_range: whether the user has set the range of rewards.
             payoffs: a file with the values and costs of the arms, or the columns that have them; "" for none.
+            other_rewards: columns with other rewards of the same decisions.
         """
         columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
+        columns = replace(columns, other_rewards=other_rewards)
         own = {"payoffs": payoffs or False} if payoffs is not None else {}
         if payoffs and not is_payoff_file(payoffs):
             columns, own = replace(columns, **_parse_payoffs(payoffs)), {}
@@ -176,7 +184,7 @@ class LogArguments(LogFile):
             warnings.simplefilter("always", UserWarning)
             log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}) | own)
             from_service = isinstance(opened_log(log), ServiceExport)
-            if self.link is None and not from_service and first_row_of(log).link == "logistic":
+            if self.link is None and not from_service and log.schema.link == "logistic":
                 reward_range = "" if has_range else " and their range 0 to 1"
                 notes.append(f"rewards are 0 or 1, so the link is logistic{reward_range}{LINK_ADVICE}")
             if self.estimate_propensities and with_propensities:
@@ -197,6 +205,8 @@ class LogArguments(LogFile):
             arms=self.arms,
             features=self.features,
             proposed=proposed,
+            time=self.time,
+            id=self.id,
         )
 
     def given(self) -> list[tuple[str, ...]]:

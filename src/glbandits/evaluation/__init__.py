@@ -34,9 +34,10 @@ from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.description import ArmSummary, ColumnSummary, LogDescription
-from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
+from glbandits.evaluation.logs.log_slice import LogSlice, SelectedRows, split, with_reward
 from glbandits.evaluation.logs.logged_data import Log, LoggedData, overlap_of
 from glbandits.evaluation.logs.overlap import Overlap
+from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward
@@ -63,7 +64,6 @@ __all__ = [
     "ArmSupport",
     "CandidateResult",
     "ClippedIps",
-    "ClusterSlice",
     "ColumnSummary",
     "Columns",
     "CrossedArms",
@@ -86,6 +86,7 @@ __all__ = [
     "LearningCurve",
     "Log",
     "LogDescription",
+    "LogSchema",
     "LogSlice",
     "LoggedData",
     "Overlap",
@@ -94,6 +95,8 @@ __all__ = [
     "RewardModel",
     "RowArmNames",
     "RowArms",
+    "SelectedRows",
+    "Selection",
     "SelfNormalisedDr",
     "ServiceExport",
     "SklearnReward",
@@ -124,4 +127,5 @@ __all__ = [
     "split",
     "train",
     "tune",
+    "with_reward",
 ]

@@ -2,27 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import comb
+from os import PathLike
+from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack, overload
-
-import numpy as np
 
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.common.parallel import check_engine
 from glbandits.evaluation.estimators.anytime import why_no_anytime_interval
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Estimator
 from glbandits.evaluation.estimators.headline import HeadlineSums, Levels
-from glbandits.evaluation.estimators.log_rows import LogRows, RowReader, RowUnits
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
-from glbandits.evaluation.estimators.target_sums import TargetSums
-from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target, target_probabilities
-from glbandits.evaluation.logs.arm_features import FixedArms
-from glbandits.evaluation.logs.log_slice import fold_of
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, first_row_of
+from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target
+from glbandits.evaluation.evaluation_parts import EvaluationWork
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, block_size
 from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.logs.reward_checks import check_reward_range
-from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel, SequentialGlm
+from glbandits.evaluation.logs.schema import LogSchema
+from glbandits.evaluation.models.reward_models import GlmReward, RewardModel
 from glbandits.maths.links import find_link
 
 _REFERENCE = "\0reference"
@@ -43,6 +43,9 @@ class EvaluationOptions(TypedDict, total=False):
     gains: int | None
     seed: int
     progress: Callable[[int, int], None] | None
+    jobs: int
+    engine: str
+    resume: str | PathLike[str] | None
 
 
 Estimators: TypeAlias = str | Sequence[str | Estimator]
@@ -77,6 +80,9 @@ def evaluate(
     gains: int | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    jobs: int = 1,
+    engine: str = "local",
+    resume: str | PathLike[str] | None = None,
 ) -> Evaluation | dict[str, Evaluation]:
     """Estimate the value of a target, or of several: the mean reward per decision on the rows of a log.
 
@@ -108,6 +114,11 @@ def evaluate(
         gains: number of gains that share it in the same way, in `Headline.joint_gain`; by default that of the targets.
         seed: seed of the draws of `replay`.
         progress: called with the number of rows done, and of all rows to do. By default it prints lines as in `train`.
+        jobs: number of worker processes that read parts of the log, -1 for one per core. The result is the same to the
+            last bit. One process reads a log of sparse rows that has anytime-valid intervals.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
+        resume: a folder for the sums of finished parts. If the same evaluation was interrupted, it continues. Targets
+            must be picklable.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData, evaluate
@@ -129,57 +140,60 @@ def evaluate(
     instances = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in requested]
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
-    head = _checked_first_row(log)
+    schema = _checked_schema(log)
     targets = _targets(target, log)
     compared = None if reference is None else _reference(reference, targets, log)
     pairs = max(comb(len(targets), 2), 1) if isinstance(target, Mapping) else 1
     pairs = pairs if comparisons is None else check_int("comparisons", comparisons, at_least=1)
     gains = len(targets) if gains is None else check_int("gains", gains, at_least=1)
-    link = find_link(head.link)
+    link = find_link(schema.link)
     bounds = check_reward_range(reward_range, link)
     payoff_bounds = payoff_range(log, bounds)
+    check_engine(engine, jobs)
     needs_model = any(estimator.needs_model for estimator in instances)
     if compared is not None and not needs_model:
         raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
-    no_anytime = why_no_anytime_interval(head, bounds)
+    no_anytime = why_no_anytime_interval(schema, bounds)
 
     def headline() -> HeadlineSums | None:
         return HeadlineSums(payoff_bounds, least, no_anytime=no_anytime) if needs_model else None
 
     is_target = any(each is compared for each in targets.values())
     others = {} if compared is None or is_target else {_REFERENCE: compared}
-    sums = {
-        name: TargetSums(each, instances, headline(), np.random.default_rng(seed), head)
-        for name, each in (targets | others).items()
-    }
+    work = EvaluationWork(
+        log=log,
+        targets=targets | others,
+        reference=compared,
+        estimators=tuple(instances),
+        headline=partial(HeadlineSums, payoff_bounds, least, no_anytime=no_anytime) if needs_model else None,
+        model=(model or GlmReward(link=schema.link)) if needs_model else None,
+        has_sequence=needs_model and not no_anytime,
+        reward_range=bounds,
+        payoff_range=payoff_bounds,
+        seed=seed,
+        size=_block_rows(schema),
+    )
     with shown_progress(progress, "Evaluation") as shown:
-        size = _block_rows(head)
-        report = _Progress(shown, (2 if needs_model else 1) * len(log))
-        fitted = _fit(log, model or GlmReward(link=head.link), size, report) if needs_model else None
-        sequential = SequentialGlm(link, log.dim, sparse=log.sparse) if needs_model and not no_anytime else None
-        reader = RowReader(bounds, fitted, sequential, payoff_range=payoff_bounds)
-        for block in log.blocks(size):
-            _add(sums, reader.read(block), compared)
-            report.add(len(block))
+        sums = work.run(jobs=jobs, engine=engine, progress=shown, resume=None if resume is None else Path(resume))
     levels = Levels(level, 1.0 - (1.0 - level) / gains, 1.0 - (1.0 - level) / pairs)
-    results = {name: each.evaluation(reader, levels, least, log.arm_names) for name, each in sums.items()}
+    results = {
+        name: each.evaluation(work.targets[name], sums.log, levels, least, log.arm_names)
+        for name, each in sums.targets.items()
+    }
     if compared is not None:
-        reason = next(results[name].no_evidence for name, each in sums.items() if each.target is compared)
+        reason = next(results[name].no_evidence for name, each in work.targets.items() if each is compared)
         results = {name: _with_reference(results[name], reason) for name in targets}
     return results if isinstance(target, Mapping) else next(iter(results.values()))
 
 
-def _checked_first_row(log: Log) -> LoggedData:
-    """A block with the first row of a log. Raises InvalidInput if it has no rows or no propensities."""
+def _checked_schema(log: Log) -> LogSchema:
+    """The schema of a log. Raises InvalidInput if it has no rows or no propensities."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
-    head = first_row_of(log)
-    if head.propensities is None:
-        raise InvalidInput(
-            "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "
-            "estimate_propensities(log)"
-        )
-    return head
+    log.schema.check_propensities()
+    if not log.schema.rows:
+        raise InvalidInput("the log has no rows")
+    return log.schema
 
 
 def _targets(given: TargetLike | Mapping[str, TargetLike], log: Log) -> dict[str, Target]:
@@ -206,40 +220,10 @@ def _with_reference(evaluation: Evaluation, reason: str) -> Evaluation:
     return replace(evaluation, headline=replace(headline, difference=difference))
 
 
-def _block_rows(head: LoggedData) -> int:
+def _block_rows(schema: LogSchema) -> int:
     """Number of rows of a block: fewer if rows have many features."""
-    if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows limits its blocks itself
+    if schema.sparse:  # a log with sparse rows limits its blocks itself
         return BLOCK
-    return max(1, min(BLOCK, MAX_FEATURES // max(head.arms.max_arms * head.dim, 1)))
-
-
-class _Progress:
-    def __init__(self, report: Callable[[int, int], None], total: int) -> None:
-        self._report, self._done, self._total = report, 0, total
-
-    def add(self, rows: int) -> None:
-        self._done += rows
-        self._report(self._done, self._total)
-
-
-def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
-    fitted, row_units, first_row = model.begin(log), RowUnits(), 0
-    every = -(-len(log) // model.max_rows)
-    for block in log.blocks(size):
-        rows = slice(-first_row % every, None, every)
-        fitted.learn(block[rows], fold_of(row_units.assign(block)[1], model.folds)[rows])
-        first_row += len(block)
-        report.add(len(block))
-    fitted.finish()
-    return model, fitted
-
-
-def _add(sums: Mapping[str, TargetSums], rows: LogRows, reference: Target | None) -> None:
-    """Add rows to all targets. The probabilities of the reference are computed once."""
-    compared = None if reference is None else target_probabilities(reference, rows.block, rows.first_row)
-    for each in sums.values():
-        if each.target is reference:
-            assert compared is not None
-            each.add(rows, compared, None)
-        else:
-            each.add(rows, target_probabilities(each.target, rows.block, rows.first_row), compared)
+    if schema.same_features:
+        return block_size(BLOCK, schema.max_arms, schema.dim)
+    return max(1, min(BLOCK, MAX_FEATURES // max(schema.max_arms * schema.dim, 1)))

@@ -24,7 +24,7 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INT
 from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice, split
-from glbandits.evaluation.logs.logged_data import Log, first_row_of
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.train import train_all
 from glbandits.policies.agents import PolicyLike, learner_of
 
@@ -157,7 +157,7 @@ def evaluate_slates(
         for name in estimators
     )
     count = len(slates.rewards)
-    return SlateEvaluation(estimates, float(slates.rewards.sum() / count), count, level, first_row_of(log).unit)
+    return SlateEvaluation(estimates, float(slates.rewards.sum() / count), count, level, log.schema.unit)
 
 
 def compare_on_slates(
@@ -193,7 +193,7 @@ def compare_on_slates(
             trained = train_all(training, {label: learner}, seed=seed, progress=lambda *_: None)[label]
             target = frozen(trained)
         if isinstance(target, GivenTarget):
-            target = target.of_part(evaluated)
+            target = target.of_part(evaluated, log)
         yield label, evaluate_slates(evaluated, target, estimators, self_normalised=self_normalised, level=level)
 
 

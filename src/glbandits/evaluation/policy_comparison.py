@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import comb
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
@@ -22,8 +23,8 @@ from glbandits.evaluation.estimators.frozen_target import frozen_recipe
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
-from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
-from glbandits.evaluation.logs.logged_data import Log, first_row_of
+from glbandits.evaluation.logs.log_slice import LogSlice, SelectedRows, split, with_reward
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import promotion
 from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.replay.learning_curve import LearningCurve
@@ -64,10 +65,11 @@ def compare_policies(
     source: str = "log",
     notes: Sequence[str] = (),
     reward: str | None = None,
-    other_rewards: Mapping[str, Log] | None = None,
+    other_rewards: Sequence[str] = (),
     other_ranges: Mapping[str, tuple[float, float]] | None = None,
     jobs: int = 1,
     engine: str = "local",
+    resume: Path | None = None,
     progress: Progress | None = None,
 ) -> PolicyComparison:
     """Estimate the mean reward, or payoff if the log has values, that each candidate would have earned on a log.
@@ -85,13 +87,14 @@ def compare_policies(
         source: name of the log in reports.
         notes: remarks about the log for its reader.
         reward: name of the reward of the log, if there are other rewards.
-        other_rewards: the same log with other rewards, by their names. Candidates learn the reward of `log`, and are
-            then evaluated by the others too, without the gate.
+        other_rewards: names of other rewards of the log (`Columns.other_rewards`). Candidates learn the reward of the
+            log, and are then evaluated by the others too, without the gate, on the rows that have them.
         other_ranges: lowest and highest possible value of other rewards, by their names; by default those of the link.
         jobs: number of worker processes, -1 for one per core. The results do not depend on it.
         engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
+        resume: a folder for the finished parts of evaluations; see `evaluate`.
         progress: called with a label, the work done and the total work. One process counts rows; several processes
-            count steps: the gate, a learning curve, an evaluation.
+            count steps: the gate and a learning curve. Evaluations count rows.
     """
     check_engine(engine, jobs)
     if not candidates:
@@ -103,17 +106,10 @@ def compare_policies(
         label: learning.get(label) or _unlearned(candidate, log, label) for label, candidate in candidates.items()
     }
     learners = list(learning)
-    logs_of_others = dict(other_rewards or {})
-    for name, other in logs_of_others.items():
-        if len(other) != len(log) or other.dim != log.dim:
-            raise InvalidInput(
-                f"the log with the reward {name!r} must have the rows and features of the log, {len(log)} and "
-                f"{log.dim}; got {len(other)} and {other.dim}"
-            )
-        if first_row_of(log).values is not None:
-            raise InvalidInput(
-                f"a log with payoffs has one reward; got also {name!r}. Evaluate the other rewards alone"
-            )
+    if other_rewards and log.schema.payoffs:
+        raise InvalidInput(
+            f"a log with payoffs has one reward; got also {other_rewards[0]!r}. Evaluate the other rewards alone"
+        )
     parts = split(log, settings.train) if learners else None
     report, one_process = progress or _no_progress, is_one_process(jobs, engine)
     rows_report = report if one_process else _no_progress
@@ -124,7 +120,7 @@ def compare_policies(
     saved = tuple(label for label, candidate in prepared.items() if isinstance(candidate, Bandit))
     unsaved = tuple(label for label in prepared if label not in saved)
     evaluations: list[_Step] = [("evaluate", group) for group in (unsaved, saved) if group]
-    done, total = 0, len(steps) + len(evaluations) * (1 + len(logs_of_others))
+    done, total = 0, len(steps)
 
     def run(work: _Work, some: Sequence[_Step]) -> list[Any]:
         nonlocal done
@@ -136,20 +132,21 @@ def compare_policies(
         return results
 
     def compared(work: _Work, **about: Any) -> PolicyComparison:
-        policies = {policy.label: policy for group in run(work, evaluations) for policy in group}
+        evaluate_group = partial(work.evaluate, jobs=jobs, engine=engine, resume=resume, progress=report)
+        policies = {policy.label: policy for _, group in evaluations for policy in evaluate_group(group)}
         return PolicyComparison(
             rows=len(log),
             dim=log.dim,
             arm_names=log.arm_names,
             policies=tuple(policies[label] for label in candidates),
             reference=reference,
-            by_cluster=parts is not None and isinstance(parts[0], ClusterSlice),
+            by_cluster=parts is not None and isinstance(parts[0], SelectedRows),
             **about,
         )
 
     if learners:
         report("learning curves", 0, 1)
-        jobs_of = partial(_jobs_after_the_curve, dim=log.dim, payoffs=first_row_of(log).values is not None)
+        jobs_of = partial(_jobs_after_the_curve, dim=log.dim, payoffs=log.schema.payoffs)
         compile_slow(list(learning.values()), log, settings.learning_curve_rules(), other_jobs=jobs_of)
     first = run(work, steps)
     for step, result in zip(steps, first, strict=True):
@@ -157,10 +154,11 @@ def compare_policies(
             work.learned |= result
     learned = {label: each._replace(curve=None) for label, each in work.learned.items()}
     others = []
-    for name, other in logs_of_others.items():
+    for name in other_rewards:
         own = replace(settings, gate=None, reward_range=(other_ranges or {}).get(name))
-        own_parts = split(other, settings.train) if learners else None
-        own_work = _Work(other, own_parts, prepared, reference, own, rows_report, learned)
+        own_parts = None if parts is None else (with_reward(parts[0], name), with_reward(parts[1], name))
+        part = with_reward(log, name)
+        own_work = _Work(part, own_parts, prepared, reference, own, rows_report, learned, log)
         others.append(compared(own_work, source=f"{source}, {name}", settings=own, reward=name))
     return compared(
         work,
@@ -206,23 +204,23 @@ class _Work:
     def __init__(
         self,
         log: Log,
-        parts: tuple[LogSlice, LogSlice] | tuple[ClusterSlice, ClusterSlice] | None,
+        parts: tuple[Log, Log] | None,
         candidates: Mapping[str, Candidate],
         reference: str,
         settings: ComparisonSettings,
         progress: Progress,
         learned: Mapping[str, _Learned] | None = None,
+        whole: Log | None = None,
     ) -> None:
+        self._whole = log if whole is None else whole  # whose rows arrays of probabilities have
         self._log, self._parts, self._settings, self._progress = log, parts, settings, progress
         self._candidates, self._reference = candidates, reference
         self.learned: dict[str, _Learned] = dict(learned or {})
 
-    def run(self, step: _Step) -> Promotion | dict[str, _Learned] | list[EvaluatedPolicy]:
-        """Run one step, in this process or in a worker."""
+    def run(self, step: _Step) -> Promotion | dict[str, _Learned]:
+        """Run the gate, or let candidates learn, in this process or in a worker."""
         kind, labels = step
-        if kind == "gate":
-            return self._promotion()
-        return self._learn(labels) if kind == "learn" else self._evaluate(labels)
+        return self._promotion() if kind == "gate" else self._learn(labels)
 
     def _promotion(self) -> Promotion:
         settings = self._settings
@@ -270,7 +268,9 @@ class _Work:
         )
         return {label: _Learned(curve, trained[label]) for label, [curve] in zip(learners, curves, strict=True)}
 
-    def _evaluate(self, labels: Sequence[str]) -> list[EvaluatedPolicy]:
+    def evaluate(
+        self, labels: Sequence[str], *, jobs: int, engine: str, resume: Path | None, progress: Progress
+    ) -> list[EvaluatedPolicy]:
         """Evaluate candidates on the same rows, in one pass: saved models on all rows, others on the second part."""
         settings = self._settings
         test_part = LogSlice(self._log, 0, len(self._log)) if self._parts is None else self._parts[1]
@@ -282,7 +282,7 @@ class _Work:
             own = self._reference in targets
             compared = targets[self._reference] if own else self._target(self._reference, rows)
         label = f"evaluating {', '.join(labels)}"
-        self._progress(label, 0, len(rows))
+        progress(label, 0, len(rows))
         evaluations = evaluate(
             rows,
             targets,
@@ -293,7 +293,10 @@ class _Work:
             comparisons=max(comb(len(self._candidates), 2), 1),
             gains=len(self._candidates),
             seed=settings.seed,
-            progress=lambda done, total: self._progress(label, done, total),
+            progress=lambda done, total: progress(label, done, total),
+            jobs=jobs,
+            engine=engine,
+            resume=resume,
         )
         return [
             EvaluatedPolicy(
@@ -310,8 +313,7 @@ class _Work:
         candidate: Any = self.learned[label].bandit if label in self.learned else self._candidates[label]
         if isinstance(candidate, Bandit | PlayingAgent):
             return frozen(candidate, self._settings.seed, self._settings.exploration)
-        if isinstance(candidate, GivenTarget) and rows is not self._log:
-            assert isinstance(rows, LogSlice | ClusterSlice)
-            candidate = candidate.of_part(rows)
+        if isinstance(candidate, GivenTarget) and rows is not self._whole:
+            candidate = candidate.of_part(rows, self._whole)
         target: Target = candidate
         return target

@@ -29,9 +29,10 @@ from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.support import SupportSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, first_row_of
+from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.logs.reward_checks import check_reward_range
+from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.evaluation.promotion_result import Gains, Promotion, Verdict
 from glbandits.evaluation.replay.train import train_all
@@ -92,17 +93,17 @@ def promotion(
     exploration = check_float("exploration", exploration, at_least=0, at_most=1)
     if least_propensity is not None:
         least_propensity = check_float("least_propensity", least_propensity, above=0, at_most=1)
-    head = first_row_of(log)
-    bounds = _checked_reward_range(head, reward_range)
+    schema = log.schema
+    bounds = _checked_reward_range(schema, reward_range)
     payoff_bounds = payoff_range(log, bounds)
     learners = {name: learner for name, each in candidates.items() if (learner := learner_of(each)) is not None}
     targets = {
         name: as_target(cast(TargetLike, each), log) for name, each in candidates.items() if name not in learners
     }
     schedule = _Schedule(len(log), FIRST_ROWS if learners else 0)
-    model = SequentialGlm(find_link(head.link), log.dim, sparse=log.sparse)
+    model = SequentialGlm(find_link(schema.link), log.dim, sparse=log.sparse)
     reader = RowReader(bounds, None, model, 0, payoff_bounds)
-    compared = {name: _Comparison(head, payoff_bounds, least_propensity) for name in candidates}
+    compared = {name: _Comparison(schema, payoff_bounds, least_propensity) for name in candidates}
     for start, end in schedule.parts:
         targets |= _trained(LogSlice(log, 0, start), learners, seed)
         for block in LogSlice(log, start, end).blocks():
@@ -111,14 +112,13 @@ def promotion(
                 compared[name].add(rows, _explored(target, rows, exploration), recent=start >= schedule.recent)
             if progress is not None:
                 progress(rows.first_row + len(rows), len(log))
-    return _result(compared, schedule, alpha=alpha, margin=margin, unit=head.unit)
+    return _result(compared, schedule, alpha=alpha, margin=margin, unit=schema.unit)
 
 
-def _checked_reward_range(head: LoggedData, given: tuple[float, float] | None) -> tuple[float, float]:
+def _checked_reward_range(schema: LogSchema, given: tuple[float, float] | None) -> tuple[float, float]:
     """Return the range of rewards. Raises InvalidInput if the log cannot have anytime-valid intervals."""
-    if head.propensities is None:
-        raise InvalidInput("the log must have propensities. Log the probability of each chosen arm.")
-    link = find_link(head.link)
+    schema.check_propensities()
+    link = find_link(schema.link)
     bounds = check_reward_range(given, link)
     if not all(map(math.isfinite, bounds)):
         raise InvalidInput(
@@ -127,7 +127,7 @@ def _checked_reward_range(head: LoggedData, given: tuple[float, float] | None) -
             "bounds, such as 'logistic'",
             field="reward_range",
         )
-    reason = why_no_anytime_interval(head, bounds)
+    reason = why_no_anytime_interval(schema, bounds)
     if reason:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
     return bounds
@@ -174,9 +174,9 @@ def _explored(target: Target, rows: LogRows, exploration: float) -> Floats:
 class _Comparison:
     """The gain of a candidate over all compared rows and over the recent ones, and its support."""
 
-    def __init__(self, head: LoggedData, payoff_bounds: tuple[float, float], least_propensity: float | None) -> None:
+    def __init__(self, schema: LogSchema, payoff_bounds: tuple[float, float], least_propensity: float | None) -> None:
         self._all, self._recent = (AnytimeSums(Measure.GAIN, payoff_bounds, least_propensity) for _ in range(2))
-        self._support, self._least = SupportSums(head.arms.max_arms if head.arms.same_arms else None), least_propensity
+        self._support, self._least = SupportSums(schema.max_arms if schema.same_arms else None), least_propensity
 
     def add(self, rows: LogRows, probabilities: Floats, *, recent: bool) -> None:
         """Add the next rows, with the candidate's probabilities of the arms, (rows, arms)."""

@@ -15,9 +15,9 @@ from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput, value_text
 from glbandits.common.export_manifest import METRIC
 from glbandits.evaluation import CrossedArms, FixedArms, LoggedData
+from glbandits.evaluation.readers.frames import convert_polars_errors
 from glbandits.evaluation.readers.service_export import UNDRAWN, is_export
 from glbandits.evaluation.readers.table_files import files_of
-from glbandits.evaluation.readers.table_log import convert_polars_errors
 
 COST = f"{METRIC}cost"
 """The column of an export with the cost of a decision."""

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from glbandits import Optimist
-from glbandits.evaluation import ClusterSlice, FixedArms, Log, LoggedData, evaluate
+from glbandits.evaluation import FixedArms, Log, LoggedData, SelectedRows, evaluate
 from glbandits.evaluation.estimators.targets import GivenTarget
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
@@ -55,7 +55,7 @@ def test_no_cluster_is_in_both_parts(share: float) -> None:
     """The share of clusters is within 4 standard errors: a false alarm in 6e-5 of seeds."""
     log = user_log(1)
     first, second = split(Stream(log, 64, []), share)
-    assert isinstance(first, ClusterSlice)
+    assert isinstance(first, SelectedRows)
     assert not clusters_of(first) & clusters_of(second)
     assert clusters_of(first) | clusters_of(second) == set(range(USERS))
     assert len(clusters_of(first)) / USERS == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / USERS))

@@ -9,14 +9,13 @@ import polars as pl
 import pytest
 
 from glbandits.evaluation import Columns, FixedArms, Log, LoggedData, open_log, read_table
-from glbandits.evaluation.logs.logged_data import first_row_of
 from tests.evaluation.readers.test_dsjson import EVENT
 
 COLUMNS = Columns(propensity=None)
 
 
 def link_of(log: Log) -> object:
-    return first_row_of(log).link
+    return log.schema.link
 
 
 @pytest.mark.parametrize(

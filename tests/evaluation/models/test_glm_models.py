@@ -42,7 +42,7 @@ def test_predictions_have_the_size_of_rare_rewards(rate: float, rows: int) -> No
 def test_sequential_predictions_follow_rare_rewards() -> None:
     """Six standard errors of a rate of 0.4 % after 20,000 rows: a false alarm in 1e-8 of seeds."""
     log, model = arm_log(20_000, [0.004] * 4, seed=1), SequentialGlm(find_link("logistic"), 4)
-    predicted = model.predict_then_learn(log)
+    predicted = model.predict_next(log)
     assert predicted[-1] == pytest.approx(0.004, abs=6 * np.sqrt(0.004 / 5000))
 
 
@@ -51,9 +51,9 @@ def test_a_long_log_is_predicted_from_some_of_its_rows() -> None:
     """Six standard errors of a rate of 2 % after 205,000 rows. Later rows must not change a prediction."""
     log = arm_log(210_000, [0.02] * 4, seed=1)
     first, second = (SequentialGlm(find_link("logistic"), 4) for _ in range(2))
-    predicted = first.predict_then_learn(log)
+    predicted = first.predict_next(log)
     assert predicted[-1] == pytest.approx(0.02, abs=6 * np.sqrt(0.02 / 50_000))
-    shorter = second.predict_then_learn(log[:205_000])
+    shorter = second.predict_next(log[:205_000])
     np.testing.assert_array_equal(shorter, predicted[:205_000])
 
 

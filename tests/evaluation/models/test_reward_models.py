@@ -1,6 +1,7 @@
 """The rows that reward models learn."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import FixedArms, GlmReward, Log, LoggedData, RewardModel, SklearnReward, evaluate
+from glbandits.evaluation.logs.logged_data import StreamedLog
 
 ROWS = 1000
 
@@ -38,18 +40,14 @@ class Listener:
         return np.zeros((len(block), 2))
 
 
-class SmallBlocks:
+class SmallBlocks(StreamedLog):
     """A log that is read seven rows at a time."""
 
     def __init__(self, log: LoggedData) -> None:
-        self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
-        self.sparse = log.sparse
+        self._log, self.schema = log, log.schema
 
-    def __len__(self) -> int:
-        return len(self._log)
-
-    def blocks(self, size: int = 7) -> Iterator[LoggedData]:
-        yield from self._log.blocks(min(size, 7))
+    def blocks(self, size: int = 7, **rows: Any) -> Iterator[LoggedData]:
+        yield from self._log.blocks(min(size, 7), **rows)
 
 
 def numbered_log() -> SmallBlocks:

@@ -84,7 +84,7 @@ def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table["land"] = [f"land {i}" for i in range(90)]
     with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in"):
         read_table(table, Columns(context=("land",)))
-    monkeypatch.setattr("glbandits.evaluation.readers.table_layout.ARM_BLOCKS", 1)
+    monkeypatch.setattr("glbandits.evaluation.readers.table_inspection.ARM_BLOCKS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
         read_table(TABLE, Columns())
 

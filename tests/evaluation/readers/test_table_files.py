@@ -19,7 +19,7 @@ from glbandits.evaluation import (
     read_parquet,
     read_table,
 )
-from glbandits.evaluation.readers import table_layout
+from glbandits.evaluation.readers import table_inspection
 from glbandits.features import Category, FeatureMap
 from tests.evaluation.readers.table_data import COLUMNS, LISTS, TABLE, assert_same_log
 
@@ -197,9 +197,8 @@ def test_errors_count_rows_from_the_start_of_the_file(tmp_path: Path) -> None:
     many(100).with_columns(
         propensity=pl.when(pl.int_range(pl.len()) == 77).then(2.0).otherwise(pl.col("propensity"))
     ).write_parquet(tmp_path / "log.parquet")
-    log = read_parquet(tmp_path / "log.parquet", CONTEXT)
     with pytest.raises(InvalidInput, match="column 'propensity', row 77: the value"):
-        list(log.blocks(10))
+        read_parquet(tmp_path / "log.parquet", CONTEXT)
 
 
 def test_unreadable_files_are_rejected(tmp_path: Path) -> None:
@@ -274,7 +273,7 @@ def test_codes_that_lost_their_zeros_keep_their_category(tmp_path: Path) -> None
 
 
 def test_rare_values_of_a_long_log_are_categories_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_layout, "LEARN_ROWS", 50)
+    monkeypatch.setattr(table_inspection, "LEARN_ROWS", 50)
     codes = ["10115", "20095", "20095", "10115"] * 25
     codes[3], codes[5] = "04109", ""  # the map is learned from every second row
     log = read_csv(write_codes(tmp_path / "log", codes), Columns(context=("code",)), kinds={"code": "category"})

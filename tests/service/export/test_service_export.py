@@ -19,7 +19,9 @@ from glbandits import Bandit, InvalidInput, Optimist, UnknownName
 from glbandits.common.export_manifest import MANIFEST, ExportedFile, Manifest
 from glbandits.evaluation import Columns, ServiceExport, evaluate, open_log, read_export, read_parquet, train
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
+from glbandits.evaluation.readers.pair_features import RequestFields
 from glbandits.evaluation.readers.service_export import FIELDS, is_export
+from glbandits.evaluation.readers.table_log import TableLog
 from glbandits.features import Category, FeatureMap, Number
 from glbandits.service.domain.events import DecisionRequest, Reward
 from glbandits.service.domain.loop_config import LoopConfig
@@ -112,7 +114,7 @@ def as_numbers(evaluation: Any) -> list[Any]:
 
 
 def test_export_has_arm_names_and_the_served_features(folder: Path, log: ServiceExport) -> None:
-    assert (len(log), log.dim, log.names, log.feature_map) == (ROWS, SERVED.dim, OFFERS, SERVED)
+    assert (len(log), log.dim, log.schema.names, log.feature_map) == (ROWS, SERVED.dim, OFFERS, SERVED)
     (block,) = log.blocks()
     (table,) = read_parquet(folder / "log", Columns(features="features"), link="logistic").blocks()
     np.testing.assert_array_equal(block.features(), table.features())
@@ -129,7 +131,7 @@ def test_export_has_arm_names_and_the_served_features(folder: Path, log: Service
 
 
 def test_map_encodes_the_fields_as_the_service_did(log: ServiceExport) -> None:
-    from_fields = replace(log, feature_columns=FIELDS)
+    from_fields = TableLog(log._table, replace(log._layout, pairs=RequestFields(SERVED)))
     for ours, served in zip(from_fields.blocks(50), log.blocks(50), strict=True):
         np.testing.assert_array_equal(ours.features(), served.features())
 
@@ -251,7 +253,7 @@ def test_fields_can_be_left_out(folder: Path, tmp_path: Path) -> None:
     with_fields, without = (pl.read_parquet(path / "log/*.parquet") for path in (folder, tmp_path))
     assert [without[name].null_count() for name in FIELDS] == [ROWS, ROWS]
     assert without.drop(FIELDS).equals(with_fields.drop(FIELDS))
-    assert read_export(tmp_path / "log", link="logistic").rows == ROWS
+    assert read_export(tmp_path / "log", link="logistic").schema.rows == ROWS
     with pytest.raises(InvalidInput, match=f"{ROWS} of {ROWS} decisions have none: .* --without-fields"):
         open_log(tmp_path / "log", features=OTHER)
 
@@ -277,7 +279,7 @@ def test_log_must_be_opened_with_the_map_of_the_model(folder: Path, log: Service
     with pytest.raises(
         InvalidInput, match=r"must have .* features, like the bandit; got 18. Open the log with open_log"
     ):
-        evaluate(replace(log, feature_map=None), other, "ips")
+        evaluate(TableLog(log._table, replace(log._layout, features=None)), other, "ips")
 
 
 def test_models_with_different_maps_are_refused(folder: Path) -> None:
@@ -335,7 +337,7 @@ def test_arms_of_vectors_have_the_ids_of_the_request(tmp_path: Path) -> None:
     export_loop(store, "default", tmp_path / "log")
     store.close()
     log = read_export(tmp_path / "log")
-    assert (log.names, log.feature_map) == (("cola", "milk", "tea"), None)
+    assert (log.schema.names, log.feature_map) == (("cola", "milk", "tea"), None)
     assert "1 of 2 rows do not offer the arm 'milk'" in " ".join(evaluate(log, "milk", "ips").notes)
     with pytest.raises(InvalidInput, match="2 of 2 decisions have none: they were"):
         open_log(tmp_path / "log", features=OTHER)

@@ -16,9 +16,9 @@ from glbandits.evaluation.logs.description import ColumnSummary, LogDescription
 from glbandits.evaluation.logs.logged_data import describe_blocks
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
+from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table
 from glbandits.evaluation.readers.open_log import scan_log
 from glbandits.evaluation.readers.service_export import ServiceExport
-from glbandits.evaluation.readers.table_log import convert_polars_errors, read_arm_table
 from glbandits.evaluation.report.description_page import write_description
 from glbandits.features.kinds.kind_inference import SKIP
 from glbandits.service.export.log_source import is_store

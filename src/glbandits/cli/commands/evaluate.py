@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Annotated
 
 import typer
@@ -47,6 +48,8 @@ from glbandits.service.export.unit_comparison import compare_groups
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""
+PARTS = ".parts"
+"""The folder with the finished parts of an evaluation, while it runs."""
 MODEL_NOTE = "saved models are evaluated on all rows. If one has learned from this log, its value is too high"
 
 
@@ -145,16 +148,21 @@ def evaluate_command(
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji
     settings_of_models, proposed = features_of_models(model), proposed_columns(policy)
-    logs, notes_of = {}, {}
-    for name in reward:
-        own = replace(options, reward=name, link=options.link if name == reward[0] else None)
-        logs[name], found = own.open(
-            console, settings_of_models, proposed=proposed, has_range=name in ranges, payoffs=payoffs
-        )
-        notes_of[name] = found if name == reward[0] else [note.removesuffix(LINK_ADVICE) for note in found]
-    log, others = logs[reward[0]], {name: logs[name] for name in reward[1:]}
-    notes = [note for note in notes_of[reward[0]] if all(note in each for each in notes_of.values())]
-    notes += [f"{name}: {note}" for name, each in notes_of.items() for note in each if note not in notes]
+    first, *others = reward
+    log, notes = replace(options, reward=first).open(
+        console,
+        settings_of_models,
+        proposed=proposed,
+        has_range=first in ranges,
+        payoffs=payoffs,
+        other_rewards=tuple(others),
+    )
+    if others:
+        notes = [f"{first}: {note}" if LINK_ADVICE in note else note for note in notes]
+    for name in others:
+        if log.schema.other_rewards[name] == "logistic":
+            own_range = "" if name in ranges else " and their range 0 to 1"
+            notes.append(f"{name}: rewards are 0 or 1, so the link is logistic{own_range}")
     policies = policy or ["optimist", "uniform"]
     opened = opened_log(log)
     running = opened.running if isinstance(opened, ServiceExport) else None
@@ -179,11 +187,12 @@ def evaluate_command(
             settings,
             source=options.log,
             notes=notes,
-            reward=reward[0] if others else None,
+            reward=first if others else None,
             other_rewards=others,
             other_ranges=ranges,
             jobs=jobs,
             engine=engine,
+            resume=out / PARTS,
             progress=bar,
         )
     if isinstance(opened, ServiceExport):
@@ -193,6 +202,7 @@ def evaluate_command(
     if comparison.groups is not None:
         print_table(console, comparison.groups.table)
         console.print("\n".join(comparison.groups.sentences), soft_wrap=True, markup=False, highlight=False)
+    rmtree(out / PARTS, ignore_errors=True)
     prepare_out_folder(out)
     page, record = write_evaluation_report(comparison, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)

@@ -6,6 +6,7 @@ explains why the intervals hold at every number of rows, for any logging policy,
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.estimators.measures import Measure, MeasureRows
-from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, rows_to_exclude_zero
+from glbandits.maths.online_statistics.mergeable import Mergeable, merged
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class AnytimeInterval:
         return rows_to_exclude_zero(self.rows, self.value, self.low, self.high)
 
 
-class AnytimeSums:
+class AnytimeSums(Mergeable):
     """Accumulates the anytime-valid interval of one measure over blocks of a log.
 
     Args:
@@ -47,6 +49,8 @@ class AnytimeSums:
         least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
             choose, for logs without the probabilities of all arms. Without either, the reward model is not used.
     """
+
+    rules: ClassVar = {"_sequence": merged}
 
     def __init__(
         self, measure: Measure, reward_range: tuple[float, float], least_propensity: float | None = None
@@ -100,13 +104,13 @@ class AnytimeSums:
         )
 
 
-def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float]) -> str:
+def why_no_anytime_interval(schema: LogSchema, reward_range: tuple[float, float]) -> str:
     """Return why a log cannot have anytime-valid intervals; "" if it can."""
-    if head.estimated:
+    if schema.estimated:
         return "the propensities were estimated"
     if not all(map(math.isfinite, reward_range)):
         return "needs the range of rewards: --reward-range, in Python reward_range"
-    if head.clusters is not None:
+    if schema.clusters:
         return "rows of one cluster depend on each other"
     return ""
 

@@ -27,7 +27,7 @@ combined as two independent samples are: degrees of freedom by Welch and Sattert
 """
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -38,6 +38,7 @@ from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
 from glbandits.evaluation.estimators.measures import MeasureRows
 from glbandits.evaluation.estimators.support import MIN_INTERVAL_SAMPLE_SIZE
+from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
 
 PRIOR_RESIDUALS = 10.0
 """Number of effective rewards at which residuals with larger weights count as much as those with smaller weights."""
@@ -144,12 +145,16 @@ class PairEvidence(NamedTuple):
         return 1.0 / (share * share / target + other * other / reference)
 
 
-class EvidenceSums:
+class EvidenceSums(Mergeable):
     """Accumulates the evidence on the decisions of a measure that is not negative.
 
     Args:
         reward_range: lowest and highest possible reward, which may be infinite.
     """
+
+    rules: ClassVar = added(
+        "_rows", "_decisions", "_terms", "_expected", "_weights", "_squared_weights", "_noise"
+    ) | dict.fromkeys(("_residuals", "_weighted_residuals"), merged)
 
     def __init__(self, reward_range: tuple[float, float]) -> None:
         self._range = reward_range
@@ -202,12 +207,14 @@ class EvidenceSums:
         return sample_size * min(1.0, 4.0 * share * (1.0 - share) / noise)
 
 
-class PairEvidenceSums:
+class PairEvidenceSums(Mergeable):
     """Accumulates the evidence on the decisions in which a target and a reference differ.
 
     Args:
         reward_range: lowest and highest possible reward, which may be infinite.
     """
+
+    rules: ClassVar = dict.fromkeys(("_target", "_reference"), merged)
 
     def __init__(self, reward_range: tuple[float, float]) -> None:
         self._target, self._reference = EvidenceSums(reward_range), EvidenceSums(reward_range)
@@ -223,8 +230,10 @@ class PairEvidenceSums:
         return PairEvidence(self._target.evidence(), self._reference.evidence())
 
 
-class EstimateSums:
+class EstimateSums(Mergeable):
     """Accumulates one doubly robust estimate with its variance."""
+
+    rules: ClassVar = dict.fromkeys(("_terms", "_expected_variance", "_residuals"), merged)
 
     def __init__(self) -> None:
         self._terms, self._expected_variance, self._residuals = MomentSums(1), _ExpectedVariance(), _VarianceRatio()
@@ -287,8 +296,10 @@ def _shrunk(ratio: float, sample_size: float, prior: float) -> float:
     return (PRIOR_RESIDUALS * prior + sample_size * ratio) / (PRIOR_RESIDUALS + sample_size)
 
 
-class _VarianceRatio:
+class _VarianceRatio(Mergeable):
     """Ratio of squared residuals to the variances of the reward model, over weighted rows."""
+
+    rules: ClassVar = added("_squares", "_variances", "_weights", "_squared_weights")
 
     def __init__(self) -> None:
         self._squares, self._variances, self._weights, self._squared_weights = 0.0, 0.0, 0.0, 0.0
@@ -319,8 +330,10 @@ class _VarianceRatio:
         return self._squares / self._variances if self._variances > 0.0 else 0.0
 
 
-class _ExpectedVariance:
+class _ExpectedVariance(Mergeable):
     """Expected variance of doubly robust terms, given the probabilities of all arms."""
+
+    rules: ClassVar = added("rows", "_noise", "_sum", "_squares")
 
     def __init__(self) -> None:
         self.rows, self._noise, self._sum, self._squares = 0, 0.0, 0.0, 0.0

@@ -25,6 +25,8 @@ from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool
 from glbandits.policies.contract.decisions import check_has_scores
 from glbandits.policies.sparse_forms import sparse_form
 
+PART_STREAM = 2**61
+"""The random streams of the parts of a log, from the second on."""
 OPEN_WITH_MAP = "Open the log with open_log(..., features=bandit.features)"
 
 
@@ -40,8 +42,13 @@ class FrozenTarget:
         policy = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._sparse, self._features = bandit.sparse, bandit.features
-        self._rng = generator(check_int("seed", seed, at_least=0))
+        self._seed = check_int("seed", seed, at_least=0)
+        self.begin_part(0)
         self._policy = policy
+
+    def begin_part(self, part: int) -> None:
+        """Draw the decisions of this part of a log by random numbers of its own."""
+        self._rng = generator(self._seed, PART_STREAM + part if part else 0)
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
         own = self._own_probabilities(block)

@@ -6,10 +6,12 @@ The groups are independent, so their sums are enough for variances. Memory grows
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
+from glbandits.maths.online_statistics.mergeable import ANY, Mergeable, added
 
 GROUPS = 10_000
 """Number of groups: the relative standard error of a variance estimate is 1.4 %."""
@@ -65,8 +67,10 @@ class Moments:
         return Moments(self.counts, self.sums[:, terms], self.grouped)
 
 
-class MomentSums:
+class MomentSums(Mergeable):
     """Accumulator of the terms of blocks of rows."""
+
+    rules: ClassVar = added("_counts", "_sums") | {"_grouped": ANY}
 
     def __init__(self, terms: int) -> None:
         self._counts = np.zeros(GROUPS)
@@ -92,19 +96,26 @@ class MomentSums:
         return Moments(self._counts[used], self._sums[used], self._grouped)
 
 
-class ClusterNumbering:
+class ClusterNumbers:
     """Numbers clusters from 0: block after block, and within a block in the order of their ids.
 
-    Passes with the same blocks get the same numbers.
+    Memory: two integers for each cluster.
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, int] = {}
+        self._ids, self._numbers = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
-    def assign(self, clusters: Ints | None) -> Ints | None:
-        """Return the number of the cluster of each row, (m,); None without clusters."""
-        if clusters is None:
-            return None
-        names, index = np.unique(clusters, return_inverse=True)
-        numbers = [self._known.setdefault(int(name), len(self._known)) for name in names]
-        return np.array(numbers, dtype=np.int64)[index]
+    def add(self, clusters: Ints) -> None:
+        """Number the clusters of the next block."""
+        new = np.unique(clusters)
+        at = np.searchsorted(self._ids, new)
+        is_new = at == len(self._ids)
+        is_new[~is_new] = self._ids[at[~is_new]] != new[~is_new]
+        numbers = np.arange(len(self._ids), len(self._ids) + int(is_new.sum()))
+        self._numbers = np.insert(self._numbers, at[is_new], numbers)
+        self._ids = np.insert(self._ids, at[is_new], new[is_new])
+
+    def find(self, clusters: Ints) -> Ints:
+        """Return the number of the cluster of each row, (m,). All of them must have been added."""
+        found: Ints = self._numbers[np.searchsorted(self._ids, clusters)]
+        return found

@@ -6,7 +6,7 @@ while the log grows. The fixed-n interval (`fixed_n`) is narrower, and holds if 
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support, small_sample
+from glbandits.maths.online_statistics.mergeable import Mergeable, merged
 
 SAME_DECISIONS = "it decides like the reference in all rows"
 """The reason why a difference has no fixed-n interval if it is 0 in every row."""
@@ -105,7 +106,7 @@ class Levels(NamedTuple):
     difference: float
 
 
-class HeadlineSums:
+class HeadlineSums(Mergeable):
     """Accumulates the headline over blocks of a log.
 
     Args:
@@ -113,6 +114,10 @@ class HeadlineSums:
         least_propensity: as in `AnytimeSums`.
         no_anytime: why there are no anytime-valid intervals; "" computes them.
     """
+
+    rules: ClassVar = dict.fromkeys(
+        ("_anytime", "_value", "_gain", "_difference", "_target", "_only_target", "_only_reference"), merged
+    )
 
     def __init__(
         self, reward_range: tuple[float, float], least_propensity: float | None = None, *, no_anytime: str = ""

@@ -3,16 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.estimators.grouped_moments import GROUPS, ClusterNumbering, MomentSums
+from glbandits.evaluation.estimators.grouped_moments import GROUPS, ClusterNumbers, MomentSums
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import LoggedData
-from glbandits.evaluation.models.reward_models import CrossFitted, RewardModel, SequentialGlm
+from glbandits.evaluation.models.reward_models import CrossFitted, RewardModel
+from glbandits.maths.online_statistics.mergeable import ALL, LARGEST, SMALLEST, Mergeable, merged
 
 UNIFORM_TOLERANCE = 1e-6
 """Maximum deviation of p K from 1 in a log that chose uniformly."""
@@ -129,18 +130,40 @@ class RewardRows:
         return float(self.squared_residuals.sum()), float(self.chosen_variances.sum())
 
 
-class RowUnits:
-    """Numbers the clusters of a log, and the rows if it has no clusters, in their order."""
+class LogSums(Mergeable):
+    """What an evaluation keeps of the rows of a log, apart from targets."""
 
-    def __init__(self, first_row: int = 0) -> None:
-        self._clusters, self.rows = ClusterNumbering(), first_row
+    rules: ClassVar = {"payoffs": merged, "least": SMALLEST, "largest": LARGEST, "chose_uniformly": ALL}
 
-    def assign(self, block: LoggedData) -> tuple[Ints | None, Ints]:
-        """Return the cluster number of each row (None without clusters), and the number that determines its fold."""
-        clusters = self._clusters.assign(block.clusters)
-        fold_keys = np.arange(self.rows, self.rows + len(block)) if clusters is None else clusters
-        self.rows += len(block)
-        return clusters, fold_keys
+    def __init__(self, payoff_range: tuple[float, float]) -> None:
+        self.payoff_range = payoff_range
+        """Lowest and highest possible payoff."""
+        self.payoffs = MomentSums(1)
+        """Moments of the payoffs of the log."""
+        self.least, self.largest = math.inf, -math.inf
+        self.chose_uniformly = True
+        """Whether the log chose all arms of each row with the same probability."""
+
+    @property
+    def possible_values(self) -> tuple[float, float]:
+        """Lowest and highest possible payoff; where there is no bound, those of the rows so far."""
+        low, high = self.payoff_range
+        return low if math.isfinite(low) else self.least, high if math.isfinite(high) else self.largest
+
+    def add(self, rows: LogRows) -> None:
+        """Add the next rows."""
+        block, payoffs = rows.block, rows.block.payoffs
+        self.least, self.largest = min(self.least, float(payoffs.min())), max(self.largest, float(payoffs.max()))
+        rows.add_to(self.payoffs, payoffs)
+        deviations = np.abs(rows.propensities * block.arms.counts - 1.0)
+        self.chose_uniformly &= bool((deviations <= UNIFORM_TOLERANCE).all())
+
+
+class SequentialModel(Protocol):
+    """Predicts rewards of the next rows from earlier rows only."""
+
+    def predict_next(self, block: LoggedData) -> Floats:
+        """Return the expected reward of each arm of the next rows, (rows, max_arms)."""
 
 
 class RowReader:
@@ -152,32 +175,26 @@ class RowReader:
         sequential: the model of anytime-valid intervals; None if there are none.
         first_row: index of the first row that is read.
         payoff_range: lowest and highest possible payoff; by default `reward_range`.
+        numbers: of the clusters of the log; None if rows are independent.
     """
 
     def __init__(
         self,
         reward_range: tuple[float, float],
         fitted: tuple[RewardModel, CrossFitted] | None,
-        sequential: SequentialGlm | None,
+        sequential: SequentialModel | None,
         first_row: int = 0,
         payoff_range: tuple[float, float] | None = None,
+        numbers: ClusterNumbers | None = None,
     ) -> None:
         self._reward_range, self._fitted, self._sequential = reward_range, fitted, sequential
-        self.payoff_range = payoff_range or reward_range
-        self._units = RowUnits(first_row)
-        self.payoffs = MomentSums(1)
-        """Moments of the payoffs of the log."""
-        self.possible_values = self.payoff_range
-        """Lowest and highest possible payoff; where there is no bound, those of the rows so far."""
-        self._least, self._largest = math.inf, -math.inf
-        self.chose_uniformly = True
-        """Whether the log chose all arms of each row with the same probability."""
+        self._payoff_range, self._next_row, self._numbers = payoff_range or reward_range, first_row, numbers
 
     def read(self, block: LoggedData) -> LogRows:
         """Return the next rows. Raises InvalidInput if they have no propensities, or rewards outside of the range."""
         if block.propensities is None:
             raise InvalidInput("all rows of a log must have propensities, or none; got both")
-        first_row = self._units.rows
+        first_row = self._next_row
         lowest, highest = self._reward_range
         outside = (block.rewards < lowest) | (block.rewards > highest)
         if outside.any():
@@ -187,13 +204,8 @@ class RowReader:
                 f"{first_row + row}. Set a wider reward_range",
                 field="reward_range",
             )
-        payoffs = block.payoffs
-        self._least = min(self._least, float(payoffs.min()))
-        self._largest = max(self._largest, float(payoffs.max()))
-        low, high = self.payoff_range
-        bounded = math.isfinite(low), math.isfinite(high)
-        self.possible_values = low if bounded[0] else self._least, high if bounded[1] else self._largest
-        clusters, fold_keys = self._units.assign(block)
+        clusters, fold_keys = row_units(block, self._numbers, first_row)
+        self._next_row += len(block)
         predicted = None
         if self._fitted is not None:
             model, fitted = self._fitted
@@ -201,9 +213,13 @@ class RowReader:
             predicted = np.where(block.arm_mask, block.expected_payoffs(expected), 0.0)
         sequential = None
         if self._sequential is not None:
-            sequential = block.expected_payoffs(np.clip(self._sequential.predict_then_learn(block), lowest, highest))
-        rows = LogRows(block, self._reward_range, predicted, sequential, first_row, clusters, self.payoff_range)
-        rows.add_to(self.payoffs, payoffs)
-        deviations = np.abs(block.propensities * block.arms.counts - 1.0)
-        self.chose_uniformly &= bool((deviations <= UNIFORM_TOLERANCE).all())
-        return rows
+            sequential = block.expected_payoffs(np.clip(self._sequential.predict_next(block), lowest, highest))
+        return LogRows(block, self._reward_range, predicted, sequential, first_row, clusters, self._payoff_range)
+
+
+def row_units(block: LoggedData, numbers: ClusterNumbers | None, first_row: int) -> tuple[Ints | None, Ints]:
+    """Return the cluster number of each row (None without clusters), and the number that determines its fold."""
+    if block.clusters is None or numbers is None:
+        return None, np.arange(first_row, first_row + len(block))
+    clusters = numbers.find(block.clusters)
+    return clusters, clusters

@@ -5,12 +5,14 @@ Evaluations print it beside every estimate.
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.maths.online_statistics.mergeable import ANY, LARGEST, SMALLEST, Mergeable, added, known, merged
 
 NO_EVIDENCE = "not enough evidence"
 MIN_SAMPLE_SIZE = 100
@@ -194,8 +196,20 @@ class Support:
         )
 
 
-class SupportSums:
+class SupportSums(Mergeable):
     """Accumulates the support over blocks."""
+
+    rules: ClassVar = {
+        **added("_rows", "_unused", "_weights", "_squares", "_unsupported", "_expected_squares", "_weight_counts"),
+        **added("_wanted", "_rewards"),
+        "_logged": lambda own, later: None if own is None else own + later,
+        "_largest": LARGEST,
+        "_largest_probability": LARGEST,
+        "_least": SMALLEST,
+        "_complete": known,
+        "_estimated": ANY,
+        "_large": merged,
+    }
 
     def __init__(self, fixed_arms: int | None) -> None:
         self._rows, self._unused, self._largest, self._least = 0, 0, 0.0, 1.0
@@ -303,12 +317,23 @@ def small_sample(sample_size: float, rows: int) -> str:
     return f"{NO_EVIDENCE}: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
 
 
-class LargeWeightSums:
+class LargeWeightSums(Mergeable):
     """Histogram of rows and squared weights by weight, accumulated over blocks."""
+
+    rules: ClassVar = added("_sums") | {"largest": LARGEST}
 
     def __init__(self) -> None:
         self.largest = 0.0
         self._sums = np.zeros((2, 2 * EXPONENTS * BINS_PER_DOUBLING))
+
+    def __getstate__(self) -> Any:
+        used = np.flatnonzero(self._sums.any(axis=0))
+        return self.largest, used, self._sums[:, used]
+
+    def __setstate__(self, state: Any) -> None:
+        LargeWeightSums.__init__(self)
+        self.largest, used, values = state
+        self._sums[:, used] = values
 
     def add(self, weights: Floats, rows: Floats) -> None:
         """Add positive weights, and the expected number of rows of each; arrays of any shape."""

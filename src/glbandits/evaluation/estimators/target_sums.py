@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,11 +12,12 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs, normal_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.headline import HeadlineSums, Levels, agreement_notes
-from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
+from glbandits.evaluation.estimators.log_rows import LogRows, LogSums
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
 from glbandits.evaluation.estimators.targets import OfferedArmTarget, Target
-from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.schema import LogSchema
+from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
 from glbandits.maths.online_statistics.running_sums import RunningSums
 
 RUNNING_POINTS = 500
@@ -24,41 +26,48 @@ FEW_GROUPS = 40
 """Number of clusters below which there is a note that intervals are unreliable."""
 
 
-class TargetSums:
+class TargetSums(Mergeable):
     """Accumulates the estimates of a target.
 
     Args:
-        target: the target.
         estimators: the requested estimators.
         headline: accumulates the doubly robust estimates; None without a reward model.
-        rng: draws the decisions of `replay`.
-        head: a block with the first row of the log.
+        seed: of the draws of `replay`.
+        first_row: index of the first row that is added.
+        schema: of the log.
     """
+
+    rules: ClassVar = dict.fromkeys(
+        ("_headline", "_sums", "_running", "_weights", "_differences", "_support"), merged
+    ) | added("_rows_without_arm")
 
     def __init__(
         self,
-        target: Target,
         estimators: Sequence[Estimator],
         headline: HeadlineSums | None,
-        rng: np.random.Generator,
-        head: LoggedData,
+        seed: int,
+        first_row: int,
+        schema: LogSchema,
     ) -> None:
-        self.target = target
-        self._estimators, self._headline, self._rng = estimators, headline, rng
+        self._estimators, self._headline = estimators, headline
+        numbers = np.random.PCG64(seed)
+        numbers.advance(first_row)  # one number for each row
+        self._rng = np.random.Generator(numbers)
         example = EstimatorInputs(*np.zeros((len(EstimatorInputs._fields), 1)))
         widths = [estimator.terms(example).shape[1] for estimator in estimators]
         self._sums = [MomentSums(width) for width in widths]
-        self._running = [RunningSums(width, RUNNING_POINTS) for width in widths]
+        self._running = [RunningSums(width, RUNNING_POINTS, first_row) for width in widths]
         self._weights, self._differences = MomentSums(1), MomentSums(2)
-        self._support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
-        self._are_estimated, self._unit = head.estimated, head.unit
+        self._support = SupportSums(schema.max_arms if schema.same_arms else None)
+        self._are_estimated, self._unit = schema.estimated, schema.unit
         self._rows_without_arm, self._replays = 0, any(estimator.name == "replay" for estimator in estimators)
 
-    def add(self, rows: LogRows, probabilities: Floats, reference: Floats | None) -> None:
+    def add(self, rows: LogRows, target: Target, probabilities: Floats, reference: Floats | None) -> None:
         """Add the next rows.
 
         Args:
             rows: the rows.
+            target: the target.
             probabilities: the target's probabilities of the arms, (rows, max_arms).
             reference: those of the reference; in all blocks, or in none.
         """
@@ -79,8 +88,8 @@ class TargetSums:
             running.add(terms.T)
         rows.add_to(self._weights, weights)
         self._support.add(block, probabilities, weights)
-        if isinstance(self.target, OfferedArmTarget):
-            self._rows_without_arm += int((self.target.indices(block) < 0).sum())
+        if isinstance(target, OfferedArmTarget):
+            self._rows_without_arm += int((target.indices(block) < 0).sum())
 
     def _draw_matches(self, probabilities: Floats, chosen: Ints) -> Bools:
         """Whether an arm that is drawn from the target equals the chosen arm."""
@@ -91,7 +100,8 @@ class TargetSums:
 
     def evaluation(
         self,
-        reader: RowReader,
+        target: Target,
+        log: LogSums,
         levels: Levels,
         least_propensity: float | None,
         arm_names: tuple[str, ...] | None,
@@ -99,12 +109,13 @@ class TargetSums:
         """Return the estimates of all rows so far.
 
         Args:
-            reader: the reader of the rows.
+            target: the target.
+            log: what is kept of the log.
             levels: confidence levels of the intervals.
             least_propensity: lower bound on the probabilities of the logging policy, if known.
             arm_names: of the log.
         """
-        if self._replays and not reader.chose_uniformly:
+        if self._replays and not log.chose_uniformly:
             raise InvalidInput(
                 "replay needs a log that chose all arms of a row with the same probability, 1/K; got other "
                 "propensities. Use ips, snips or dr"
@@ -114,10 +125,10 @@ class TargetSums:
             _estimate(estimator, sums.moments(), running.table(), support, levels.each)
             for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True)
         ]
-        logged, headline, doubts = reader.payoffs.moments(), None, list[str]()
-        notes, reason = self._notes(estimates, support, logged), support.no_evidence()
-        if self._headline is not None and not self._are_estimated and reader.possible_values != reader.payoff_range:
-            low, high = reader.possible_values
+        logged, headline, doubts = log.payoffs.moments(), None, list[str]()
+        notes, reason = self._notes(target, estimates, support, logged), support.no_evidence()
+        if self._headline is not None and not self._are_estimated and log.possible_values != log.payoff_range:
+            low, high = log.possible_values
             notes.append(
                 f"the {self._unit}s of these rows are {low:.6g} to {high:.6g}. If you know the lowest and the highest "
                 "possible reward, set them (--reward-range, in Python reward_range): then there are intervals at "
@@ -126,18 +137,16 @@ class TargetSums:
         if self._headline is not None:
             headline = self._headline.headline(levels)
             if headline.value.fixed_n is not None:
-                fixed_n = headline.value.fixed_n.within(*reader.payoff_range)
+                fixed_n = headline.value.fixed_n.within(*log.payoff_range)
                 headline = replace(headline, value=replace(headline.value, fixed_n=fixed_n))
-            reason = support.no_evidence_for(
-                headline.value.value, headline.value.standard_error, reader.possible_values
-            )
+            reason = support.no_evidence_for(headline.value.value, headline.value.standard_error, log.possible_values)
             if not reason:
                 doubts = agreement_notes(self._differences.moments(), headline, support)
         if headline is not None and reason:
             headline = headline.without_evidence(reason)
         return Evaluation(
             estimates=tuple(
-                _shown(replace(each, normal=each.normal.within(*reader.payoff_range)), reader.possible_values)
+                _shown(replace(each, normal=each.normal.within(*log.payoff_range)), log.possible_values)
                 for each in estimates
             ),
             logged=float(logged.mean[0]),
@@ -153,11 +162,11 @@ class TargetSums:
             unit=self._unit,
         )
 
-    def _notes(self, estimates: Sequence[Estimate], support: Support, logged: Moments) -> list[str]:
+    def _notes(self, target: Target, estimates: Sequence[Estimate], support: Support, logged: Moments) -> list[str]:
         notes = support.warnings()
-        if isinstance(self.target, OfferedArmTarget) and self._rows_without_arm:
+        if isinstance(target, OfferedArmTarget) and self._rows_without_arm:
             notes.append(
-                f"{self._rows_without_arm:,} of {support.rows:,} rows do not offer {self.target}: "
+                f"{self._rows_without_arm:,} of {support.rows:,} rows do not offer {target}: "
                 "there the target decides as the logging policy did"
             )
         if self._are_estimated:

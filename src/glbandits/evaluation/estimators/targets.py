@@ -12,8 +12,8 @@ from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation.estimators.frozen_agent import FrozenAgent
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
-from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of, first_row_of
+from glbandits.evaluation.logs.log_slice import of_part
+from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.features.kinds.categorical import normalised
 from glbandits.policies.agents import Agent, PlayingAgent, is_agent
 from glbandits.policies.contract import Policy
@@ -28,7 +28,11 @@ TOLERANCE = 1e-6
 
 @runtime_checkable
 class Target(Protocol):
-    """A policy that does not learn while it is evaluated."""
+    """A policy that does not learn while it is evaluated.
+
+    A target that draws decisions has a method `begin_part(part)`, with which it takes other random numbers for each
+    part of a log. So its decisions do not depend on who reads the part.
+    """
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         """Return the probability of each arm in each row of a block, (m, max_arms).
@@ -132,10 +136,10 @@ class GivenTarget:
         if len(self.given) != rows:
             raise InvalidInput(f"target must have a row for each row of the log, {rows}; got shape {self.given.shape}")
 
-    def of_part(self, part: LogSlice | ClusterSlice) -> "GivenTarget":
+    def of_part(self, part: Log, log: Log) -> "GivenTarget":
         """Return the rows of a part of the log."""
-        self.check_rows(len(part.log))
-        return GivenTarget(part.select(self.given))
+        self.check_rows(len(log))
+        return GivenTarget(of_part(self.given, part, log))
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         part: Floats = self.given[first_row : first_row + len(block)]
@@ -187,9 +191,9 @@ def _named_target(text: str, log: Log, role: str) -> Target:
     """Return the target of "uniform", of "arm:NAME" or of the name of an arm."""
     if text == "uniform":
         return UniformTarget()
-    indices = {name: index for index, name in enumerate(arm_names_of(log))}
+    indices = {name: index for index, name in enumerate(log.schema.names)}
     if text.startswith(COLUMN_PREFIX) and text not in indices:
-        name, proposed = text.removeprefix(COLUMN_PREFIX), first_row_of(log).proposed
+        name, proposed = text.removeprefix(COLUMN_PREFIX), log.schema.proposed
         if name not in proposed:
             raise InvalidInput(
                 f"{text} needs a log that was read with this column: open_log(..., Columns(proposed=({name!r},))); its "

@@ -191,6 +191,26 @@ class CrossedArms:
         return self.combination.combine(self.arms, self.contexts[:, np.newaxis], self.own)
 
 
+@dataclass(frozen=True, eq=False)
+class UnreadArms:
+    """The arms of a block that was read without their features."""
+
+    counts: Ints
+    dim: int
+    max_arms: int
+    same_arms: bool = False
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, rows: RowIndex) -> "UnreadArms":
+        return copy_with(self, counts=self.counts[rows])
+
+    def features(self) -> Floats:
+        """Raise InvalidInput: the features were not read."""
+        raise InvalidInput("this block was read without features; read it with blocks(features=True)")
+
+
 def copy_with(record: Record, **fields: Any) -> Record:
     """Return a copy with some fields replaced, without validating them again."""
     clone = copy(record)

@@ -7,16 +7,18 @@ the rows before and after the cut. If clusters interleave, as in a log that is s
 clusters to the parts.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from glbandits.common.arrays import Floats, Ints
-from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
-from glbandits.features import Features
+from glbandits.common.arrays import Bools, Floats, Ints
+from glbandits.common.errors import InvalidInput, lookup
+from glbandits.evaluation.logs.arm_features import copy_with
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, StreamedLog
+from glbandits.evaluation.logs.schema import LogSchema
 
 MIN_REST_SHARE = 0.5
 """Minimum number of rows of the second part after a cut, as a share of the requested number."""
@@ -26,71 +28,42 @@ HASHES = 2**20
 """Number of hash values of clusters in a split by clusters."""
 
 
-@runtime_checkable
-class SkippingLog(Protocol):
-    """A log that can begin to read in the middle."""
-
-    def blocks_from(self, start: int, size: int) -> Iterator[tuple[int, LoggedData]]:
-        """Yield the blocks of `blocks` from the one with row `start` on, each with the index of its first row."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class PartOfLog(DisplayedLog):
-    """Some rows of another log. They are not copied: each iteration reads that log."""
+class LogSlice(StreamedLog):
+    """The rows `start` to `stop` - 1 of another log. They are not copied: each iteration reads that log."""
 
     log: Log
-
-    @property
-    def dim(self) -> int:
-        """Number of features of an arm."""
-        return self.log.dim
-
-    @property
-    def arm_names(self) -> tuple[str, ...] | None:
-        """Names of the arms; None if rows have different arms."""
-        return self.log.arm_names
-
-    @property
-    def feature_map(self) -> Features | None:
-        """The map from table columns to features; None if the log was built from numeric features."""
-        return self.log.feature_map
-
-    @property
-    def sparse(self) -> bool:
-        """Whether the arms are `SparseArms`."""
-        return self.log.sparse
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LogSlice(PartOfLog):
-    """The rows `start` to `stop` - 1 of another log."""
-
     start: int
     stop: int
 
-    def __len__(self) -> int:
-        return self.stop - self.start
+    @cached_property
+    def schema(self) -> LogSchema:  # type: ignore[override]
+        """What the rows have."""
+        schema = self.log.schema
+        first_row = None if schema.first_row is None else schema.first_row + self.start
+        first_row = 0 if isinstance(self.log, LoggedData) else first_row
+        return replace(schema, rows=self.stop - self.start, first_row=first_row)
 
-    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """Yield all rows in order, in blocks of at most `size` rows."""
+    def for_workers(self) -> "LogSlice":
+        """Return the log in a form of which each worker reads its part without the rows before it."""
+        return replace(self, log=self.log.for_workers())
+
+    def blocks(
+        self, size: int = BLOCK, *, start: int = 0, stop: int | None = None, every: int = 1, features: bool = True
+    ) -> Iterator[LoggedData]:
+        """Yield rows in order, as `Log.blocks` says."""
         if isinstance(self.log, LoggedData):
-            yield from self.log[self.start : self.stop].blocks(size)
+            rows = self.log[self.start : self.stop]
+            yield from rows.blocks(size, start=start, stop=stop, every=every, features=features)
             return
-        for first_row, block in self._blocks(max(size, BLOCK)):  # small blocks would make skipping to `start` slow
-            inside = block[max(self.start - first_row, 0) : max(self.stop - first_row, 0)]
-            yield from inside.blocks(size)
-            if first_row + len(block) >= self.stop:
-                return
-
-    def _blocks(self, size: int) -> Iterator[tuple[int, LoggedData]]:
-        """Blocks of the log, each with the index of its first row; from row `start` on if the log can skip rows."""
-        if isinstance(self.log, SkippingLog):
-            yield from self.log.blocks_from(self.start, size)
+        first, last = self.start + start, self.stop if stop is None else min(self.start + stop, self.stop)
+        if every == 1 or not self.start % every:
+            yield from self.log.blocks(size, start=first, stop=last, every=every, features=features)
             return
-        first_row = 0
-        for block in self.log.blocks(size):
-            yield first_row, block
-            first_row += len(block)
+        row = start
+        for block in self.log.blocks(size, start=first, stop=last, features=features):
+            yield block[-row % every :: every]
+            row += len(block)
 
     def select(self, values: Floats) -> Floats:
         """Return the entries of this slice from an array with one entry for each row of the log."""
@@ -98,33 +71,127 @@ class LogSlice(PartOfLog):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusterSlice(PartOfLog):
-    """The rows of another log whose cluster has a hash in a range."""
+class SelectedRows(StreamedLog):
+    """The rows of another log that a mask selects."""
 
-    hashes: range
-    """Of the values 0 to `HASHES` - 1."""
-    rows: int
-    """Number of rows."""
+    log: Log
+    mask: Bools
+    """(rows of the other log,)."""
 
-    def __len__(self) -> int:
-        return self.rows
+    @cached_property
+    def schema(self) -> LogSchema:  # type: ignore[override]
+        """What the rows have."""
+        return replace(self.log.schema, rows=int(np.count_nonzero(self.mask)), first_row=None)
 
-    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """Yield all rows in order, in blocks of at most `size` rows."""
-        for block in self.log.blocks(size):
-            assert block.clusters is not None
-            inside = block[_in_range(block.clusters, self.hashes)]
-            if len(inside):
-                yield inside
+    @cached_property
+    def positions(self) -> Ints:
+        """The selected rows before each multiple of `BLOCK` rows of the other log, and those before its end."""
+        starts = range(0, len(self.mask), BLOCK)
+        counts = [int(np.count_nonzero(self.mask[start : start + BLOCK])) for start in starts]
+        return np.cumsum([0, *counts])
+
+    def for_workers(self) -> "SelectedRows":
+        """Return the log in a form of which each worker reads its part without the rows before it."""
+        return replace(self, log=self.log.for_workers())
+
+    def blocks(
+        self, size: int = BLOCK, *, start: int = 0, stop: int | None = None, every: int = 1, features: bool = True
+    ) -> Iterator[LoggedData]:
+        """Yield rows in order, as `Log.blocks` says, except that blocks end where those of the other log do."""
+        stop = len(self) if stop is None else min(stop, len(self))
+        piece = int(np.searchsorted(self.positions, start, side="right")) - 1
+        first, row = piece * BLOCK, int(self.positions[piece])  # of the other log, and of this one
+        for block in self.log.blocks(size, start=first, features=features):
+            mask = self.mask[first : first + len(block)]
+            count = int(np.count_nonzero(mask))
+            if row + count > start and row < stop:
+                wanted = np.arange(row, row + count)
+                wanted = (wanted >= start) & (wanted < stop) & (wanted % every == 0)
+                if wanted.any():
+                    yield block[np.flatnonzero(mask)[wanted]]
+            first, row = first + len(block), row + count
+            if row >= stop:
+                return
 
     def select(self, values: Floats) -> Floats:
-        """Return the entries of this slice from an array with one entry for each row of the log."""
-        clusters = _clusters(self.log)
-        assert clusters is not None
-        return values[_in_range(clusters, self.hashes)]
+        """Return the entries of this part from an array with one entry for each row of the log."""
+        return values[self.mask]
 
 
-def split(log: Log, share: float) -> tuple[LogSlice, LogSlice] | tuple[ClusterSlice, ClusterSlice]:
+def blocks_by_part(log: Log, size: int, bounds: Sequence[tuple[int, int]]) -> Iterator[tuple[int, LoggedData]]:
+    """Yield all blocks in one pass, each with the index of its part; blocks end where parts do."""
+    part, row = 0, 0
+    for block in log.blocks(size):
+        done = 0
+        while done < len(block):
+            stop = min(len(block), bounds[part][1] - row + done)
+            yield part, block if stop - done == len(block) else block[done:stop]
+            row, done = row + stop - done, stop
+            part += row == bounds[part][1]
+
+
+def row_bounds(log: Log, size: int, rows: int) -> list[tuple[int, int]]:
+    """Return the first row of each part of a log, and the row after its last one.
+
+    Parts have about `rows` rows, a multiple of the `size` of a block, whoever reads them. So sums over parts are
+    always added in the same order.
+    """
+    if isinstance(log, SelectedRows):
+        each = max(1, -(-rows // BLOCK))
+        ends = [*log.positions[each:-1:each].tolist(), len(log)]
+    else:
+        each, offset = -(-rows // size) * size, log.schema.first_row or 0
+        ends = [*range(each - offset % size, len(log), each), len(log)]
+    return [(first, last) for first, last in pairwise([0, *ends]) if last > first]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OtherReward(StreamedLog):
+    """All rows of another log, with one of its other rewards: NaN in rows that lack it."""
+
+    log: Log
+    name: str
+
+    @cached_property
+    def schema(self) -> LogSchema:  # type: ignore[override]
+        """What the rows have."""
+        return replace(self.log.schema, link=self.log.schema.other_rewards[self.name], other_rewards={})
+
+    def for_workers(self) -> "OtherReward":
+        """Return the log in a form of which each worker reads its part without the rows before it."""
+        return replace(self, log=self.log.for_workers())
+
+    def blocks(
+        self, size: int = BLOCK, *, start: int = 0, stop: int | None = None, every: int = 1, features: bool = True
+    ) -> Iterator[LoggedData]:
+        """Yield rows in order, as `Log.blocks` says."""
+        for block in self.log.blocks(size, start=start, stop=stop, every=every, features=features):
+            rewards = block.other_rewards[self.name]
+            yield copy_with(block, rewards=rewards, link=self.schema.link, other_rewards={})
+
+    def select(self, values: Floats) -> Floats:
+        """Return the array, which has one entry for each row of the log."""
+        return values
+
+
+def with_reward(log: Log, name: str) -> Log:
+    """Return a log with one of its other rewards, without the rows that lack it."""
+    lookup("reward", name, log.schema.other_rewards)
+    other = OtherReward(log, name)
+    known = np.concatenate([~np.isnan(block.rewards) for block in other.blocks(features=False)])
+    if not known.any():
+        raise InvalidInput(f"no row has the reward {name!r}. Leave it out", field="reward")
+    return other if known.all() else SelectedRows(other, known)
+
+
+def of_part(values: Floats, part: Log, log: Log) -> Floats:
+    """Return the entries of a part of a log from an array with one entry for each row of the log."""
+    if part is log or not isinstance(part, LogSlice | SelectedRows | OtherReward):
+        return values
+    return part.select(of_part(values, part.log, log))
+
+
+def split(log: Log, share: float) -> tuple[LogSlice, LogSlice] | tuple[SelectedRows, SelectedRows]:
     """Split a log into about this share of its rows and the rest. No cluster is in both parts.
 
     The first part has the first rows. If clusters interleave, so that a cut between clusters would leave less than half
@@ -132,7 +199,7 @@ def split(log: Log, share: float) -> tuple[LogSlice, LogSlice] | tuple[ClusterSl
     """
     rows = len(log)
     cut = round(share * rows)
-    clusters = _clusters(log)
+    clusters = cluster_ids(log)
     if clusters is not None:
         cut = _first_cut(clusters, cut)
         if rows - cut < MIN_REST_SHARE * (1.0 - share) * rows:
@@ -153,39 +220,30 @@ def fold_of(units: Ints, folds: int) -> Ints:
     return (mixed % np.uint64(folds)).astype(np.int64)
 
 
-def _split_clusters(log: Log, clusters: Ints, share: float) -> tuple[ClusterSlice, ClusterSlice]:
-    cut = round(share * HASHES)
-    first = int(_in_range(clusters, range(cut)).sum())
-    if not 0 < first < len(clusters):
+def _split_clusters(log: Log, clusters: Ints, share: float) -> tuple[SelectedRows, SelectedRows]:
+    first = fold_of(clusters, HASHES) < round(share * HASHES)
+    if first.all() or not first.any():
         raise InvalidInput(
             f"a share of {share:g} must leave clusters in both parts of the log; got {len(np.unique(clusters))} of "
             "them. Use a log with more clusters, or learn from another log"
         )
-    return ClusterSlice(log, range(cut), first), ClusterSlice(log, range(cut, HASHES), len(clusters) - first)
+    return SelectedRows(log, first), SelectedRows(log, ~first)
 
 
-def _in_range(clusters: Ints, hashes: range) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether the hash of the cluster of each row is in the range."""
-    hashed = fold_of(clusters, HASHES)
-    inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (hashes.start <= hashed) & (hashed < hashes.stop)
-    return inside
-
-
-def _clusters(log: Log) -> Ints | None:
-    """Clusters of all rows, (n,); None if the log has no clusters."""
-    blocks: list[Ints] = []
-    for block in log.blocks():
-        if block.clusters is None:
-            return None
-        blocks.append(block.clusters)
+def cluster_ids(log: Log) -> Ints | None:
+    """Return the cluster of each row, (n,), without reading anything else; None if the log has no clusters."""
+    if not log.schema.clusters:
+        return None
+    blocks = [block.clusters for block in log.blocks(features=False) if block.clusters is not None]
     return np.concatenate(blocks) if blocks else None
 
 
 def _first_cut(clusters: Ints, min_rows: int) -> int:
     """The first cut after at least `min_rows` rows with no cluster on both sides."""
-    _, unit = np.unique(clusters, return_inverse=True)
-    last_row = np.zeros(len(clusters), dtype=np.int64)
-    np.maximum.at(last_row, unit, np.arange(len(clusters)))
-    reach = np.maximum.accumulate(last_row[unit])  # last row of all clusters that have started by each row
-    free = np.flatnonzero(reach == np.arange(len(clusters))) + 1
+    ids, first_rows = np.unique(clusters, return_index=True)
+    last_rows = len(clusters) - 1 - np.unique(clusters[::-1], return_index=True)[1]
+    order = np.argsort(first_rows)
+    first_rows, reach = first_rows[order], np.maximum.accumulate(last_rows[order])
+    # A cut after row r is free if the next cluster starts at r + 1, and all clusters before it have ended.
+    free = np.append(first_rows[1:][reach[:-1] < first_rows[1:]], len(clusters)) if len(ids) else np.zeros(1, int)
     return int(free[np.searchsorted(free, min_rows)])

@@ -1,8 +1,8 @@
 """Log and LoggedData: decisions with their arms, propensities and rewards, validated once."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -28,7 +28,8 @@ from glbandits.evaluation.logs.array_checks import (
 )
 from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums, LogDescription
 from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
-from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link
+from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link, link_of
+from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
@@ -46,7 +47,11 @@ MAX_SPARSE_NUMBERS = 2**23
 
 @runtime_checkable
 class Log(Protocol):
-    """A log that can be read repeatedly from its first row, one block of rows at a time."""
+    """A log that can be read repeatedly, one block of rows at a time."""
+
+    @property
+    def schema(self) -> LogSchema:
+        """What the rows of the log have."""
 
     @property
     def dim(self) -> int:
@@ -67,16 +72,30 @@ class Log(Protocol):
     def __len__(self) -> int:
         """Number of rows."""
 
-    def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
-        """Yield all rows in order, in blocks of at most `size` rows."""
+    def blocks(
+        self, size: int = BLOCK, *, start: int = 0, stop: int | None = None, every: int = 1, features: bool = True
+    ) -> Iterator["LoggedData"]:
+        """Yield rows in order, in blocks that end at multiples of at most `size` rows.
+
+        Args:
+            size: maximum number of rows of a block.
+            start: the first row that is wanted.
+            stop: the row after the last one; by default all rows follow.
+            every: of each block only rows whose index in the log is a multiple of it. A block may then be empty.
+            features: whether features of arms are wanted. Without them, blocks have `UnreadArms`.
+        """
+
+    def for_workers(self) -> "Log":
+        """Return the log in a form of which each worker reads its part without the rows before it."""
 
 
 class DisplayedLog(Displayed):
     """Base class of logs: shows the numbers of rows, arms and features."""
 
     def _values(self: Any) -> dict[str, object]:
-        arms = "differ between rows" if self.arm_names is None else len(self.arm_names)
-        return {"rows": len(self), "arms": arms, "features": self.dim} | ({"sparse": True} if self.sparse else {})
+        schema = self.schema
+        arms = "differ between rows" if schema.arm_names is None else len(schema.arm_names)
+        return {"rows": len(self), "arms": arms, "features": schema.dim} | ({"sparse": True} if schema.sparse else {})
 
     def describe(self: Any) -> LogDescription:
         """Describe the log in one pass: arms, rewards, propensities, columns, and what cannot be evaluated.
@@ -84,6 +103,39 @@ class DisplayedLog(Displayed):
         `print` shows the description as tables.
         """
         return describe_blocks(self)
+
+    def for_workers(self) -> Self:
+        """Return the log in a form of which each worker reads its part without the rows before it."""
+        return self
+
+
+class StreamedLog(DisplayedLog):
+    """Base class of logs that are read when their blocks are wanted."""
+
+    schema: LogSchema
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        return self.schema.dim
+
+    @property
+    def arm_names(self) -> tuple[str, ...] | None:
+        """Names of the arms; None if rows have different arms."""
+        return self.schema.arm_names
+
+    @property
+    def feature_map(self) -> Features | None:
+        """The map from table columns to features; None if the log was built from numeric features."""
+        return self.schema.feature_map
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the arms are `SparseArms`."""
+        return self.schema.sparse
+
+    def __len__(self) -> int:
+        return self.schema.rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -133,6 +185,8 @@ class LoggedData(DisplayedLog):
     proposed: Mapping[str, Ints] = field(default_factory=dict)
     """Index of the arm that another system would have chosen in each row, (n,), by the name of that system: -1 in rows
     without one. The target "column:NAME" chooses it."""
+    other_rewards: Mapping[str, Floats] = field(default_factory=dict)
+    """Other rewards of the same decisions by their names, (n,): NaN in rows that do not have them."""
     values: Floats | None = None
     """What a reward of 1 is worth, for each arm of each row, (n, max_arms); or for each arm, (max_arms,), if all rows
     have the same arms. Estimates are then payoffs: value * reward - cost."""
@@ -162,6 +216,7 @@ class LoggedData(DisplayedLog):
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
+        set_validated(self, other_rewards={name: np.asarray(each) for name, each in self.other_rewards.items()})
         check_chosen(self.chosen, self.arms)
         set_validated(self, proposed=checked_proposed(self.proposed, self.arms))
         if self.propensities is not None:
@@ -203,9 +258,33 @@ class LoggedData(DisplayedLog):
             arms=self.arms[rows],
             row_arm_names=None if self.row_arm_names is None else self.row_arm_names[rows],
             proposed={name: arms[rows] for name, arms in self.proposed.items()},
+            other_rewards={name: each[rows] for name, each in self.other_rewards.items()},
             values=None if self.values is None else self.values[rows],
             costs=None if self.costs is None else self.costs[rows],
             _features=None if self._features is None else self._features[rows],
+        )
+
+    @property
+    def schema(self) -> LogSchema:
+        """What the rows have."""
+        offered = () if self.row_arm_names is None else self.row_arm_names.names
+        return LogSchema(
+            rows=len(self),
+            dim=self.dim,
+            max_arms=self.arms.max_arms,
+            names=self.arm_names or offered,
+            same_arms=self.arms.same_arms,
+            same_features=isinstance(self.arms, FixedArms),
+            sparse=self.sparse,
+            feature_map=self.feature_map,
+            link=self.link,
+            propensities=self.propensities is not None,
+            probabilities=self.probabilities is not None,
+            estimated=self.estimated,
+            payoffs=self.values is not None,
+            clusters=self.clusters is not None,
+            proposed=tuple(self.proposed),
+            other_rewards={name: link_of(values) for name, values in self.other_rewards.items()},
         )
 
     @property
@@ -252,27 +331,37 @@ class LoggedData(DisplayedLog):
         assert self._features is not None
         return self._features
 
-    def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
-        """Yield all rows in order, in blocks of at most `size` rows."""
+    def blocks(
+        self,
+        size: int = BLOCK,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        every: int = 1,
+        features: bool = True,  # noqa: ARG002  (they are in memory)
+    ) -> Iterator["LoggedData"]:
+        """Yield rows in order, as `Log.blocks` says."""
         size = block_size(size, self.arms.max_arms, 0 if self.sparse else self.dim)
-        for start in range(0, len(self), size):
-            yield self[start : start + size]
+        for first, last in block_bounds(size, start, len(self) if stop is None else min(stop, len(self))):
+            yield self[first:last] if every == 1 else self[first + -first % every : last : every]
 
 
-def arm_names_of(log: Log) -> tuple[str, ...]:
-    """Return the names of all arms of a log, also if rows have different arms. Empty if arms have no names."""
-    if log.arm_names is not None:
-        return log.arm_names
-    head = next(iter(log.blocks(1)), None)
-    return () if head is None or head.row_arm_names is None else head.row_arm_names.names
+def trusted_rows(**values: Any) -> LoggedData:
+    """Return LoggedData of arrays that a reader has checked, without checking them again."""
+    block, missing = object.__new__(LoggedData), {}
+    for each in fields(LoggedData):
+        if each.name not in values:
+            missing[each.name] = each.default_factory() if each.default_factory is not MISSING else each.default
+    set_validated(block, **missing, **values)
+    return block
 
 
-def first_row_of(log: Log) -> LoggedData:
-    """Return a block with the first row of a log. Raises InvalidInput if the log has no rows."""
-    head = next(iter(log.blocks(1)), None)
-    if head is None:
-        raise InvalidInput("the log has no rows")
-    return head
+def block_bounds(size: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield the first row of each block and the row after its last one. Blocks end at multiples of `size`."""
+    while start < stop:
+        end = min(start - start % size + size, stop)
+        yield start, end
+        start = end
 
 
 def block_size(size: int, max_arms: int, dim: int) -> int:
@@ -311,8 +400,8 @@ def describe_blocks(
         progress: called with the number of rows read and of all rows.
         more: other arguments of `DescriptionSums.description`.
     """
-    sums, names = DescriptionSums(), arm_names_of(log)
-    for block in log.blocks():
+    sums, names = DescriptionSums(), log.schema.names
+    for block in log.blocks(features=False):
         chosen = block.chosen
         if block.row_arm_names is not None:
             chosen = block.row_arm_names.indices[np.arange(len(block)), chosen]
@@ -359,7 +448,7 @@ def overlap_of(log: Log, least_estimate: float = 0.0) -> Overlap:
     ['50.0% of rows have a propensity below 0.01, the smallest is 0.005: estimates will depend on few rows']
     """
     sums, counts = OverlapSums(least_estimate), np.zeros(0, dtype=np.int64)
-    for block in log.blocks():
+    for block in log.blocks(features=False):
         if block.propensities is None:
             raise InvalidInput("the log has no propensities. Call estimate_propensities(log) first")
         _add_overlap(sums, block)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,26 +13,36 @@ from glbandits.bandit.entry_points import arms_type
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import READ_MATRIX, by_type, jittable
-from glbandits.evaluation.logs.log_slice import PartOfLog
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, first_row_of
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, StreamedLog
+from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.maths.arm_rows import PayoffArms, arm_range
 from glbandits.policies.contract import Policy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PayoffLog(PartOfLog):
+class PayoffLog(StreamedLog):
     """All rows of another log, with a value and a cost for each arm."""
 
+    log: Log
     values: Floats
-    """(K,), in the order of `arm_names_of(log)`."""
+    """(K,), in the order of the names of the schema."""
     costs: Floats
 
-    def __len__(self) -> int:
-        return len(self.log)
+    @cached_property
+    def schema(self) -> LogSchema:  # type: ignore[override]
+        """What the rows have."""
+        return replace(self.log.schema, payoffs=True)
 
-    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """Yield all rows in order, in blocks of at most `size` rows."""
-        return (self.with_payoffs(block) for block in self.log.blocks(size))
+    def for_workers(self) -> "PayoffLog":
+        """Return the log in a form of which each worker reads its part without the rows before it."""
+        return replace(self, log=self.log.for_workers())
+
+    def blocks(
+        self, size: int = BLOCK, *, start: int = 0, stop: int | None = None, every: int = 1, features: bool = True
+    ) -> Iterator[LoggedData]:
+        """Yield rows in order, as `Log.blocks` says."""
+        blocks = self.log.blocks(size, start=start, stop=stop, every=every, features=features)
+        return (self.with_payoffs(block) for block in blocks)
 
     def with_payoffs(self, block: LoggedData) -> LoggedData:
         """Return rows of the log with the values and costs of their arms."""
@@ -52,11 +63,11 @@ def payoff_range(log: Log, reward_range: tuple[float, float]) -> tuple[float, fl
 
     It reads the log once. Raises InvalidInput if all payoffs are the same.
     """
-    if first_row_of(log).values is None:
+    if not log.schema.payoffs:
         return reward_range
     low, high = reward_range
     lowest, highest = math.inf, -math.inf
-    for block in log.blocks():
+    for block in log.blocks(features=False):
         arm_mask = block.arm_mask
         if math.isfinite(low):
             lowest = min(lowest, float(block.expected_payoffs(low)[arm_mask].min()))

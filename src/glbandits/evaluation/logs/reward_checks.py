@@ -27,6 +27,11 @@ def are_binary(rewards: Floats) -> bool:
     return bool(ones.any() and not ones.all() and (ones | (rewards == 0.0)).all())
 
 
+def link_of(rewards: Floats) -> str | Link:
+    """Return the link of rewards of which some may be missing, NaN: logistic if the others are 0 and 1."""
+    return inferred_link(AUTO_LINK, are_binary=are_binary(rewards[~np.isnan(rewards)]))
+
+
 def check_rewards(rewards: Floats, link: Link, describe_row: Callable[[int], str]) -> None:
     """Raise InvalidInput if a reward is outside the range of the link.
 

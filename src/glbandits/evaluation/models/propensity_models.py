@@ -13,7 +13,7 @@ from glbandits.common.errors import InvalidInput, check_int
 from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import CrossedArms, FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
-from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData, overlap_of
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, StreamedLog, overlap_of
 
 
 class EstimatedPropensities(UserWarning):
@@ -108,20 +108,29 @@ class _Regressions:
 _Model: TypeAlias = _ArmShares | _Regressions
 
 
-class _EstimatedLog(DisplayedLog):
+class _EstimatedLog(StreamedLog):
     """A streamed log whose blocks get their probabilities when they are read."""
 
     def __init__(self, log: Log, model: _Model) -> None:
         self._log, self._model = log, model
-        self.dim, self.arm_names, self.feature_map, self.sparse = log.dim, log.arm_names, log.feature_map, log.sparse
+        self.schema = replace(log.schema, propensities=True, probabilities=True, estimated=True)
 
-    def __len__(self) -> int:
-        return len(self._log)
+    def for_workers(self) -> "_EstimatedLog":
+        return _EstimatedLog(self._log.for_workers(), self._model)
 
-    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        first_row = 0
-        for block in self._log.blocks(size):
-            yield _with_probabilities(block, self._model, first_row)
+    def blocks(
+        self,
+        size: int = BLOCK,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        every: int = 1,
+        features: bool = True,  # noqa: ARG002  (the models need them)
+    ) -> Iterator[LoggedData]:
+        first_row = start
+        for block in self._log.blocks(size, start=start, stop=stop):
+            rows = _with_probabilities(block, self._model, first_row)
+            yield rows[-first_row % every :: every]
             first_row += len(block)
 
 

@@ -4,7 +4,9 @@ Models are cross-fitted: rows are assigned to folds, the model of a fold learns 
 predicts the rows of its own fold. So no row is predicted by a model that has learned it.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,7 +16,7 @@ from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import FixedArms
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, chosen_features, chosen_rows
+from glbandits.evaluation.logs.logged_data import Log, LoggedData, block_bounds, chosen_features, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.glm_models import DenseGlm, SparseGlm, apply_link
 from glbandits.maths.links import Link, find_link
@@ -137,18 +139,83 @@ class SequentialGlm:
         self._model: _OneGlm | SparseGlm = SparseGlm(link, dim) if sparse else _OneGlm(link, dim)
         self._rows = 0
 
-    def predict_then_learn(self, block: LoggedData) -> Floats:
+    def predict_next(self, block: LoggedData) -> Floats:
         """Return the expected reward of each arm, (rows, max_arms), then learn the rows."""
         predicted = np.empty((len(block), block.arms.max_arms))
-        start = 0
-        while start < len(block):
-            stop = start + min(MAX_BLOCK, max(MIN_BLOCK, self._rows // GROWTH))
-            rows = block[start:stop]
-            predicted[start:stop] = self._model.predict(rows)
+        for part in next_parts(self._rows, len(block)):
+            rows = block[part]
+            predicted[part] = self._model.predict(rows)
             self._model.learn(rows if self._rows < ALL_LEARNED else rows[::STEP])
             self._rows += len(rows)
-            start = stop
         return predicted
+
+
+def next_parts(rows: int, count: int) -> Iterator[slice]:
+    """Yield the parts of the next `count` rows that are predicted with the same model, after `rows` rows."""
+    start = 0
+    while start < count:
+        stop = min(start + min(MAX_BLOCK, max(MIN_BLOCK, rows // GROWTH)), count)
+        yield slice(start, stop)
+        rows, start = rows + stop - start, stop
+
+
+class LearnedSequence:
+    """The predictions of a dense `SequentialGlm` for any part of a log, after it has learned the log.
+
+    Args:
+        link: link of the model.
+        starts: the row from which on each model predicts.
+        thetas: the coefficients of each model, followed by its intercept.
+        first_row: index of the first row that is predicted.
+    """
+
+    def __init__(self, link: Link, starts: Ints, thetas: Floats, first_row: int = 0) -> None:
+        self._link, self._starts, self._thetas, self._next_row = link, starts, thetas, first_row
+
+    def at(self, first_row: int) -> "LearnedSequence":
+        """Return the same predictions from this row on."""
+        return LearnedSequence(self._link, self._starts, self._thetas, first_row)
+
+    def predict_next(self, block: LoggedData) -> Floats:
+        """Return the expected reward of each arm of the next rows, (rows, max_arms)."""
+        predicted = np.empty((len(block), block.arms.max_arms))
+        first = int(np.searchsorted(self._starts, self._next_row, side="right")) - 1
+        last = int(np.searchsorted(self._starts, self._next_row + len(block)))
+        cuts = [0, *(self._starts[first + 1 : last] - self._next_row).tolist(), len(block)]
+        for model, (start, stop) in enumerate(pairwise(cuts), start=first):
+            predicted[start:stop] = _expected_rewards(block[start:stop], self._thetas[model][np.newaxis], self._link)
+        self._next_row += len(block)
+        return predicted
+
+
+def learn_sequence(log: Log, link: Link, size: int, progress: Callable[[int], None]) -> LearnedSequence:
+    """Learn all models of a dense `SequentialGlm`, which predict blocks of this size.
+
+    Only rows that are learned are read, if blocks begin at multiples of `STEP`.
+    """
+    model, starts, thetas, row = _OneGlm(link, log.dim), list[int](), list[Floats](), 0
+
+    def blocks() -> Iterator[tuple[LoggedData, int, int]]:
+        """Yield blocks, how many rows they stand for, and of how many rows they have one."""
+        offset, stop = log.schema.first_row, len(log)
+        if offset is not None and size % STEP == 0 and offset % STEP == 0:
+            stop = min(-(-(ALL_LEARNED + offset % size) // size) * size - offset % size, len(log))
+        for block in log.blocks(size, stop=stop):
+            yield block, len(block), 1
+        if offset is not None and stop < len(log):
+            ends = block_bounds(size, stop + offset, len(log) + offset)
+            for block, (first, last) in zip(log.blocks(size, start=stop, every=STEP), ends, strict=True):
+                yield block, last - first, STEP
+
+    for block, count, step in blocks():
+        for part in next_parts(row, count):
+            starts.append(row)
+            thetas.append(model.theta)
+            rows = block[part.start // step : -(-part.stop // step)]
+            model.learn(rows if row < ALL_LEARNED or step > 1 else rows[::STEP])
+            row += part.stop - part.start
+        progress(count)
+    return LearnedSequence(link, np.array(starts), np.array(thetas))
 
 
 class _OneGlm:
@@ -156,6 +223,10 @@ class _OneGlm:
 
     def __init__(self, link: Link, dim: int) -> None:
         self._link, self._learner = link, DenseGlm(link, dim)
+
+    @property
+    def theta(self) -> Floats:
+        return self._learner.theta
 
     def learn(self, block: LoggedData) -> None:
         self._learner.learn(chosen_features(block), block.rewards)

@@ -61,11 +61,17 @@ class Columns:
     value * reward - cost."""
     costs: str | None = None
     """The cost of each arm, in the same form; None for 0."""
+    time: str | None = None
+    """When the decision was taken: a number, a date or a time. Rows are read in this order."""
+    id: str | None = None
+    """Identifies a decision. A log that has an id twice is refused."""
+    other_rewards: tuple[str, ...] = ()
+    """Other rewards of the same decisions, which `LoggedData.other_rewards` keeps. Rows may lack them."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("context", "per_arm", "proposed"):
+            if field.name in ("context", "per_arm", "proposed", "other_rewards"):
                 set_validated(self, **{field.name: _texts(field.name, value)})
             elif not (isinstance(value, str) or (value is None and field.name not in ("arm", "reward"))):
                 raise InvalidInput(f"{field.name} must be the name of a column; got {value!r}")
@@ -94,6 +100,12 @@ class Columns:
                     "context",
                     field="Columns.context",
                 )
+        for name in self.other_rewards:
+            if name == self.reward or name in self.context:
+                raise InvalidInput(
+                    f"other_rewards must not contain {name!r}, which is the reward or in the context. Leave it out",
+                    field="Columns.other_rewards",
+                )
         for role in ("arm", "reward", "propensity", "arms", "features", "probabilities"):
             if getattr(self, role) in self.proposed:
                 raise InvalidInput(
@@ -111,8 +123,13 @@ class Columns:
     @property
     def single(self) -> tuple[str, ...]:
         """All columns that are not named by a pattern with `{arm}`, without repetitions."""
+        return tuple(dict.fromkeys([*self.of_rows, *filter(None, [self.time, self.id])]))
+
+    @property
+    def of_rows(self) -> tuple[str, ...]:
+        """Those of `single` that blocks of rows need. The order and the ids are known when the log is open."""
         names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
-        names += self.proposed
+        names += (*self.proposed, *self.other_rewards)
         whole = (getattr(self, role) for role in OF_EACH_ARM if role not in self.patterns)
         return tuple(dict.fromkeys(name for name in (*names, *whole) if name is not None))
 

@@ -17,9 +17,10 @@ from glbandits.evaluation.logs.logged_data import BLOCK, block_size
 from glbandits.evaluation.readers.column_values import column_error, float_values
 from glbandits.evaluation.readers.columns import EACH_ARM, Columns, columns_of
 from glbandits.evaluation.readers.csv_files import declared_texts
+from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table
 from glbandits.evaluation.readers.open_log import scan_log
 from glbandits.evaluation.readers.payoff_table import read_payoffs
-from glbandits.evaluation.readers.table_log import SPARSE_FEATURES, convert_polars_errors, read_arm_table
+from glbandits.evaluation.readers.table_log import SPARSE_FEATURES
 from glbandits.features import Category, FeatureMap
 from glbandits.features.kinds.categorical import as_category
 from glbandits.features.table_columns import check_present

@@ -16,7 +16,7 @@ from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums
 from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.evaluation.readers.column_values import column_values, float_values, is_text, reward_values
 from glbandits.evaluation.readers.columns import Columns, prepare_table
-from glbandits.evaluation.readers.table_layout import ARM_BLOCKS, LEARN_ROWS
+from glbandits.evaluation.readers.table_inspection import ARM_BLOCKS, LEARN_ROWS
 from glbandits.features.kinds.categorical import CODE, Category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, ColumnKind, is_missing
 from glbandits.features.kinds.hashed_text import Text

@@ -3,33 +3,39 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
-import numpy as np
+import polars as pl
+from polars.io.plugins import register_io_source
 
-from glbandits.common.arrays import Ints
 from glbandits.common.errors import MAX_ABS, InvalidInput
-from glbandits.evaluation.logs.arm_features import ArmFeatures, RowArms
 from glbandits.evaluation.logs.array_checks import PROBABILITY_ROUNDING
-from glbandits.evaluation.logs.logged_data import (
-    BLOCK,
-    MAX_DENSE_FEATURES,
-    MAX_SPARSE_NUMBERS,
-    DisplayedLog,
-    LoggedData,
-    block_size,
-)
+from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, inferred_link
-from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.evaluation.readers.columns import Columns
+from glbandits.evaluation.readers.pair_features import HashedTexts
+from glbandits.evaluation.readers.table_layout import TableLayout
+from glbandits.evaluation.readers.table_log import TableLog
 from glbandits.features import Hashing
 from glbandits.maths.links import Link, find_link
-from glbandits.maths.sparse_rows import joined_rows
 
 PROPENSITY_TOLERANCE = 1e-6
 """Absolute tolerance between two fields with the same propensity: some are rounded to single precision."""
+COLUMN_TYPES: dict[str, Any] = {
+    "line": pl.Int64,
+    "arm": pl.Int64,
+    "reward": pl.Float64,
+    "propensity": pl.Float64,
+    "probabilities": pl.List(pl.Float64),
+    "shared": pl.String,
+    "actions": pl.List(pl.String),
+}
+SCHEMA = pl.Schema(COLUMN_TYPES)
+"""The columns of the table of decisions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,82 +135,52 @@ class _Event(msgspec.Struct, frozen=True):
 _decode_event = msgspec.json.Decoder(_Event).decode
 
 
-class DsjsonLog(DisplayedLog):
-    """A log in a dsjson file. Each iteration reads the file, one block of lines at a time.
+class DsjsonLog(TableLog):
+    """A log in a dsjson file.
 
     The reward is the negated cost. The chosen action is the first of `a`, and its propensity the first of `p`; without
     these fields, `_label_Action` and `_label_probability` are used. Rows have the probabilities of all arms if `a` and
-    `p` list all actions in every decision. The constructor validates all lines, except for their features, which are
+    `p` list all actions in every decision. All lines were validated on opening, except for their features, which are
     validated when they are read.
     """
 
-    arm_names = None
-    feature_map = None
-
-    def __init__(self, path: Path, hashing: Hashing, link: str | Link, *, sparse: bool = False) -> None:
-        self._path, self._hashing, self.sparse = path, hashing, sparse
-        valid = find_link(inferred_link(link, are_binary=False))
-        self.counts, self._max_arms, self._has_probabilities, binary = _first_pass(path, valid)
-        self._link = inferred_link(link, are_binary=binary)
-
-    @property
-    def dim(self) -> int:
-        """Number of features of an arm."""
-        return self._hashing.width
-
-    def __len__(self) -> int:
-        return self.counts.decisions
+    counts: DsjsonCounts
 
     def _values(self) -> dict[str, object]:
-        return super()._values() | {"arms": f"up to {self._max_arms}"}
+        return super()._values() | {"arms": f"up to {self.schema.max_arms}"}
 
-    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """Yield all decisions in order, in blocks of at most `size` rows."""
-        size = block_size(size, self._max_arms, 0 if self.sparse else self.dim)
-        decisions: list[_Event] = []
-        features: list[Any] = []
-        numbers = 0
-        for decision, arms in self._decisions():
-            decisions.append(decision)
-            features.append(arms)
-            numbers += 2 * arms.indices.size if self.sparse else 0
-            if len(decisions) == size or numbers > MAX_SPARSE_NUMBERS:
-                yield self._logged(decisions, features)
-                decisions, features, numbers = [], [], 0
-        if decisions:
-            yield self._logged(decisions, features)
 
-    def _decisions(self) -> Iterator[tuple[_Event, Any]]:
-        """Decisions that were shown, and the features of their actions, dense or sparse."""
-        hash_features = self._hashing.rows if self.sparse else self._hashing.vectors
-        for line, event in _events(self._path):
-            if event.is_shown:
-                with _locate_errors(self._path, line):
-                    features = hash_features(event.shared, event.actions)
-                yield event, features
+@dataclass(frozen=True)
+class _Decisions:
+    """The decisions of a file as tables, for polars."""
 
-    def _arms(self, features: list[Any], counts: Ints) -> ArmFeatures:
-        if self.sparse:
-            return SparseArms(joined_rows(features), counts, self.dim, max_arms=self._max_arms)
-        arms = np.zeros((len(features), self._max_arms, self.dim))
-        for row, vectors in enumerate(features):
-            arms[row, : len(vectors)] = vectors
-        return RowArms(arms, counts)
+    path: Path
+    has_probabilities: bool
 
-    def _logged(self, decisions: list[_Event], features: list[Any]) -> LoggedData:
-        counts = np.array([len(decision.actions) for decision in decisions])
-        probabilities = np.zeros((len(decisions), self._max_arms)) if self._has_probabilities else None
-        if probabilities is not None:
-            for row, decision in enumerate(decisions):
-                probabilities[row, np.array(decision.ranking) - 1] = decision.probabilities
-        return LoggedData(
-            chosen=np.array([decision.chosen for decision in decisions]),
-            rewards=np.array([decision.reward for decision in decisions]),
-            propensities=np.array([decision.propensity for decision in decisions]),
-            probabilities=probabilities,
-            arms=self._arms(features, counts),
-            link=self._link,
-        )
+    def __call__(
+        self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch: int | None
+    ) -> Iterator[pl.DataFrame]:
+        events = ((line, event) for line, event in _events(self.path) if event.is_shown)
+        while part := list(islice(events, min(batch or BLOCK, BLOCK if rows is None else rows))):
+            frame = pl.DataFrame([self._row(*each) for each in part], schema=SCHEMA, orient="row")
+            frame = frame if predicate is None else frame.filter(predicate)
+            yield frame if names is None else frame.select(names)
+            rows = None if rows is None else rows - len(part)
+            if rows == 0:
+                return
+
+    def _row(self, line: int, event: _Event) -> tuple[Any, ...]:
+        probabilities = None
+        if self.has_probabilities:
+            probabilities = [0.0] * len(event.actions)
+            for action, probability in zip(event.ranking, event.probabilities, strict=True):
+                probabilities[action - 1] = probability
+        shared, actions = _as_json(event.shared), [_as_json(action) for action in event.actions]
+        return line, event.chosen, event.reward, event.propensity, probabilities, shared, actions
+
+
+def _as_json(features: Any) -> str:
+    return msgspec.json.encode(features).decode()
 
 
 def read_dsjson(
@@ -230,7 +206,21 @@ def read_dsjson(
         raise InvalidInput(f"{path} must be a file with one JSON object per line; there is no such file")
     hashing = Hashing() if hashing is None else hashing
     sparse = hashing.width > MAX_DENSE_FEATURES if sparse is None else bool(sparse)
-    return DsjsonLog(Path(path).absolute(), hashing, link, sparse=sparse)
+    file = Path(path).absolute()
+    counts, max_arms, has_probabilities, binary = _first_pass(file, find_link(inferred_link(link, are_binary=False)))
+    columns = Columns(features="actions", probabilities="probabilities" if has_probabilities else None)
+    layout = TableLayout(
+        columns=columns,
+        link=inferred_link(link, are_binary=binary),
+        rows=counts.decisions,
+        max_arms=max_arms,
+        pairs=HashedTexts(hashing, file.name),
+        sparse=sparse,
+    )
+    table = register_io_source(_Decisions(file, has_probabilities), schema=SCHEMA)
+    log = DsjsonLog(table, layout)
+    log.counts = counts
+    return log
 
 
 def is_dsjson(path: Path) -> bool:

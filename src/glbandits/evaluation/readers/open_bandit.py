@@ -9,7 +9,7 @@ import polars as pl
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.evaluation.readers.columns import EACH_ARM, Columns
 from glbandits.evaluation.readers.csv_files import scan_csv
-from glbandits.evaluation.readers.table_log import TableLog
+from glbandits.evaluation.readers.table_log import TableLog, open_table
 from glbandits.features.table_columns import check_present
 from glbandits.maths.links import Link
 
@@ -58,7 +58,7 @@ def read_open_bandit(
     if not any(name.startswith(AFFINITY.removesuffix(EACH_ARM)) for name in names):
         columns = replace(columns, per_arm=())
     features = arms.select("item_id", "^item_feature_.*$")
-    return TableLog(table, columns, arm_table=features, link=link, crosses=())
+    return open_table(table, columns, arm_table=features, link=link, crosses=())
 
 
 def is_open_bandit(folder: Path) -> bool:

@@ -15,24 +15,29 @@ from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.readers.columns import Columns, check_columns
 from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv
 from glbandits.evaluation.readers.dsjson import is_dsjson, read_dsjson
+from glbandits.evaluation.readers.frames import read_arm_table
 from glbandits.evaluation.readers.open_bandit import is_open_bandit, read_open_bandit
 from glbandits.evaluation.readers.payoff_table import add_payoffs
 from glbandits.evaluation.readers.service_export import is_export, read_export
 from glbandits.evaluation.readers.table_files import (
     files_of,
+    is_remote,
+    open_remote,
     read_csv,
     read_json_lines,
     read_parquet,
     scan_json_lines,
     scan_parquet,
+    scan_remote,
+    with_content,
 )
-from glbandits.evaluation.readers.table_log import read_arm_table, read_table
+from glbandits.evaluation.readers.table_log import TableLog, open_table, read_table
 
-TABLES: Mapping[str, Callable[..., Log]] = MappingProxyType(
+TABLES: Mapping[str, Callable[..., TableLog]] = MappingProxyType(
     {"parquet": read_parquet, "csv": read_csv, "json-lines": read_json_lines}
 )
 """Readers of formats in which the user names the columns, by format."""
-FIXED: Mapping[str, Callable[..., Log]] = MappingProxyType(
+FIXED: Mapping[str, Callable[..., TableLog]] = MappingProxyType(
     {"export": read_export, "open-bandit": read_open_bandit, "dsjson": read_dsjson}
 )
 """Readers of formats that define their columns and arms, by format."""
@@ -59,6 +64,7 @@ def open_log(
     | source | format | read by |
     |---|---|---|
     | a polars, pandas or Arrow data frame, a list of dicts, a dict of columns | | `read_table` |
+    | a polars `LazyFrame`, which is streamed; an s3://, gs://, az://, hf:// or https:// address | | polars |
     | .parquet, a folder or a pattern of such files | parquet | `read_parquet` |
     | .csv, .csv.gz, a folder or a pattern of such files | csv | `read_csv` |
     | a folder with item_context.csv | open-bandit | `read_open_bandit` |
@@ -85,8 +91,12 @@ def open_log(
         log = open_log(source, columns, format=format, separator=separator, payoffs=False, **settings)
         return add_payoffs(log, payoffs, separator)
     columns = Columns() if columns is None else check_columns(columns)
+    if isinstance(source, pl.LazyFrame):
+        return open_table(source, columns, **settings)
     if not isinstance(source, str | PathLike):
         return read_table(source, columns, **settings)
+    if is_remote(source):
+        return open_remote(str(source), columns, format=format, separator=separator, **settings)
     path = Path(source)
     name = lookup("format", format, {each: each for each in ("auto", *TABLES, *FIXED)})
     if name == "auto":
@@ -94,12 +104,12 @@ def open_log(
     if name == "export" and payoffs is False:
         settings["payoffs"] = False
     if name in FIXED:
-        return FIXED[name](path, **fixed_settings(name, path, columns, separator, settings))
+        return with_content(FIXED[name](path, **fixed_settings(name, path, columns, separator, settings)), path)
     if isinstance(settings.get("arm_table"), str | PathLike):
         settings["arm_table"] = read_arm_table(settings["arm_table"], separator, declared_texts(settings))
     if name == "csv":
         settings["separator"] = separator
-    return TABLES[name](path, columns, **settings)
+    return with_content(TABLES[name](path, columns, **settings), path)
 
 
 def scan_log(
@@ -119,6 +129,8 @@ def scan_log(
         separator: the character between the fields of CSV files.
         texts: columns of CSV files that stay text.
     """
+    if is_remote(source):
+        return scan_remote(str(source), format, separator)
     path = Path(source)
     name = _format_of(path, columns) if format == "auto" else format
     if name == "csv":
@@ -148,8 +160,9 @@ def fixed_settings(
     for field in columns.renamed:
         if field == "Columns.cluster" and "cluster" in known:
             arguments["cluster"] = columns.cluster
-        elif field == "Columns.reward" and "reward" in known:
-            arguments["reward"] = columns.reward
+        elif field in ("Columns.reward", "Columns.other_rewards") and "reward" in known:
+            name_of_field = field.removeprefix("Columns.")
+            arguments[name_of_field] = getattr(columns, name_of_field)
         elif not (name == "export" and columns.features == "features" and field == "Columns.features"):
             refused.append(field)
     if refused:

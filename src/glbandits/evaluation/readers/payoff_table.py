@@ -9,10 +9,10 @@ import polars as pl
 
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, arm_names_of
+from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.evaluation.logs.payoffs import PayoffLog
 from glbandits.evaluation.readers.column_values import column_error, float_values, some_names
-from glbandits.evaluation.readers.table_log import read_arm_table
+from glbandits.evaluation.readers.frames import read_arm_table
 from glbandits.features.kinds.categorical import as_category
 
 VALUE, COST, FIELD = "value", "cost", "payoffs"
@@ -29,7 +29,7 @@ def add_payoffs(log: Log, table: Any, separator: str = ",") -> Log:
 
     Raises InvalidInput unless each arm of the log has a value of at least 0 and a cost.
     """
-    names = arm_names_of(log)
+    names = log.schema.names
     if not names:
         raise InvalidInput("payoffs needs a log whose arms have names; this log has only features", field=FIELD)
     payoffs = PayoffLog(log, *read_payoffs(table, separator).of(names))

@@ -1,12 +1,14 @@
 """Checks of the column of rewards of a table."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import MAX_ABS
+from glbandits.common.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.logs.logged_data import BLOCK
-from glbandits.evaluation.logs.reward_checks import are_binary, check_rewards
+from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link
 from glbandits.evaluation.readers.column_values import is_number, reward_values
 from glbandits.maths.links import Link
 
@@ -37,6 +39,25 @@ def valid_rewards(name: str, kind: pl.DataType, link: Link) -> list[pl.Expr]:
     reward, lowest, highest = pl.col(name).cast(pl.Float64), link.lowest_reward, link.highest_reward
     valid = reward.is_finite() & reward.is_between(max(lowest, -MAX_ABS), min(highest, MAX_ABS))
     return [valid.fill_null(False).all().alias("valid_rewards"), binary_rewards(reward).alias("binary")]
+
+
+def links_of_others(table: pl.LazyFrame, names: Sequence[str]) -> dict[str, str | Link]:
+    """Return the link of each column of other rewards. Raises InvalidInput unless they are numbers or missing."""
+    schema = table.collect_schema()
+    for name in names:
+        if not is_number(schema[name]):
+            raise InvalidInput(
+                f"column {name!r} must have numbers, as an other reward; got {schema[name]}. Cast it first",
+                field="Columns.other_rewards",
+            )
+    numbers = {name: pl.col(name).cast(pl.Float64).fill_nan(None) for name in names}
+    infinite = [numbers[name].is_between(-MAX_ABS, MAX_ABS).all().alias(name) for name in names]
+    queries = [table.select(infinite), table.select([binary_rewards(numbers[name]).alias(name) for name in names])]
+    valid, binary = pl.collect_all(queries, engine="streaming") if names else (pl.DataFrame(), pl.DataFrame())
+    for name in names:
+        if valid[name].item() is False:
+            raise InvalidInput(f"column {name!r} must have finite numbers; a row has none. Fill it in, or drop it")
+    return {name: inferred_link(AUTO_LINK, are_binary=bool(binary[name].item())) for name in names}
 
 
 def binary_rewards(reward: pl.Expr) -> pl.Expr:

@@ -1,5 +1,7 @@
 """Read logs from Parquet, CSV and JSON-lines files, which are streamed."""
 
+import re
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, Unpack
@@ -9,9 +11,12 @@ import polars as pl
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.columns import Columns, check_columns, concat_files
 from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv
-from glbandits.evaluation.readers.table_layout import LogOptions
-from glbandits.evaluation.readers.table_log import TableLog, convert_polars_errors, read_arm_table
+from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table
+from glbandits.evaluation.readers.table_inspection import LogOptions
+from glbandits.evaluation.readers.table_log import TableLog, open_table
 
+REMOTE = re.compile(r"(s3a?|gs|gcs|az|azure|abfss?|adl|hf|https?)://")
+"""Addresses that polars reads."""
 Source: TypeAlias = str | PathLike[str]
 COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78")
 """First bytes of gzip, zstd and zlib files, which polars reads."""
@@ -24,7 +29,7 @@ def read_parquet(source: Source, columns: Columns, **options: Unpack[LogOptions]
     others have floats. Names of folders, as in day=2025-01-31/part-0.parquet, become columns (Hive partitioning). The
     arguments are those of `read_table`.
     """
-    return TableLog(scan_parquet(source, check_columns(columns)), columns, random_access=True, **options)
+    return open_table(scan_parquet(source, check_columns(columns)), columns, random_access=True, **options)
 
 
 def read_csv(source: Source, columns: Columns, *, separator: str = ",", **options: Unpack[LogOptions]) -> TableLog:
@@ -45,7 +50,7 @@ def read_csv(source: Source, columns: Columns, *, separator: str = ",", **option
     table = scan_csv(files_of(source, "csv", "csv.gz"), check_columns(columns), separator, texts)
     if isinstance(options.get("arm_table"), str | PathLike):
         options["arm_table"] = read_arm_table(options["arm_table"], separator, texts)
-    return TableLog(table, columns, **options)
+    return open_table(table, columns, **options)
 
 
 def read_json_lines(source: Source, columns: Columns, **options: Unpack[LogOptions]) -> TableLog:
@@ -54,7 +59,7 @@ def read_json_lines(source: Source, columns: Columns, **options: Unpack[LogOptio
     The log may be larger than memory. A column "user.age" is the field age of the object user. The arguments are those
     of `read_table`.
     """
-    return TableLog(scan_json_lines(source, check_columns(columns)), columns, **options)
+    return open_table(scan_json_lines(source, check_columns(columns)), columns, **options)
 
 
 def scan_json_lines(source: Source, columns: Columns) -> pl.LazyFrame:
@@ -97,6 +102,52 @@ def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
         if all(other == schema for other in others):
             return pl.scan_parquet(files, hive_partitioning=hive)
         return concat_files({file: pl.scan_parquet(file, hive_partitioning=hive) for file in files}, columns)
+
+
+def is_remote(source: object) -> bool:
+    """Whether a source is an address, such as s3://bucket/log.parquet, which polars reads."""
+    return REMOTE.match(str(source)) is not None
+
+
+def scan_remote(address: str, format: str, separator: str = ",") -> pl.LazyFrame:  # noqa: A002  (as in `open_log`)
+    """Return a lazy frame of an address, which goes to polars unchanged.
+
+    Polars takes credentials from the environment, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL. An address that ends
+    with "/" is a folder of Parquet files, whose names of folders become columns.
+    """
+    path = address.partition("?")[0]
+    is_csv, is_json = path.endswith((".csv", ".csv.gz")), path.endswith((".json", ".jsonl", ".ndjson"))
+    with convert_polars_errors():
+        if format == "csv" or (format == "auto" and is_csv):
+            return pl.scan_csv(address, separator=separator, infer_schema_length=None)
+        if format == "json-lines" or (format == "auto" and is_json):
+            return pl.scan_ndjson(address, infer_schema_length=None)
+        if format not in ("auto", "parquet"):
+            raise InvalidInput(f"{address} must be Parquet, CSV or JSON lines; got format {format!r}. Download it")
+        return pl.scan_parquet(address, hive_partitioning=True if path.endswith("/") else None)
+
+
+def open_remote(
+    address: str,
+    columns: Columns,
+    *,
+    format: str,  # noqa: A002  (as in `open_log`)
+    separator: str,
+    **options: Unpack[LogOptions],
+) -> TableLog:
+    """Open a log at an address. The other arguments are those of `open_log`."""
+    table = scan_remote(address, format, separator)
+    is_text = format in ("csv", "json-lines") or (".parquet" not in address and not address.endswith("/"))
+    return open_table(table, columns, random_access=not is_text, **options)
+
+
+def with_content(log: TableLog, source: Path) -> TableLog:
+    """Return a log that knows the size and the time of change of its files, so that an evaluation can be resumed."""
+    files = sorted(file for file in source.rglob("*") if file.is_file()) if source.is_dir() else [source]
+    stats = [(str(file), file.stat()) for file in files if file.is_file()]
+    content = tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+    log.schema = replace(log.schema, content=content)
+    return log
 
 
 def files_of(source: Source, *suffixes: str) -> list[Path]:

@@ -7,9 +7,9 @@ import polars as pl
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
+from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms, UnreadArms
 from glbandits.evaluation.logs.array_checks import check_probabilities
-from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.logged_data import LoggedData, trusted_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.readers.column_values import (
     cluster_ids,
@@ -20,6 +20,7 @@ from glbandits.evaluation.readers.column_values import (
     name_indices,
 )
 from glbandits.evaluation.readers.columns import OF_EACH_ARM, OTHER_PROBABILITIES
+from glbandits.evaluation.readers.pair_features import PairFeatures
 from glbandits.evaluation.readers.reward_columns import checked_rewards
 from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.features import FeatureMap
@@ -40,16 +41,23 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
     """
     columns = layout.columns
     arms, chosen, offered = (_fixed_arms if layout.fixed else _row_arms)(rows, layout, first_row)
-    propensities = None if columns.propensity is None else _propensities(rows[columns.propensity], first_row)
+    checked = layout.checked
+    propensities = None
+    if columns.propensity is not None:
+        series = rows[columns.propensity]
+        propensities = _plain(series) if checked else _propensities(series, first_row)
     probabilities, values, costs = (_of_each_arm(rows, layout, arms, role, first_row) for role in OF_EACH_ARM)
-    if probabilities is not None:
+    if probabilities is not None and not checked:
         name, advice = f"column {columns.probabilities!r}", f". {OTHER_PROBABILITIES}"
         if "probabilities" in columns.patterns:
             advice = ". Name all arms in arm_table if some were never chosen"
         check_probabilities(probabilities, arms, chosen, propensities, name=name, first_row=first_row, advice=advice)
-    return LoggedData(
+    if probabilities is not None and propensities is None:
+        propensities = probabilities[np.arange(len(rows)), chosen]
+    rewards = rows[columns.reward]
+    return (trusted_rows if checked else LoggedData)(
         chosen=chosen,
-        rewards=_rewards(rows[columns.reward], layout, first_row),
+        rewards=_plain(rewards) if checked else checked_rewards(rewards, find_link(layout.link), first_row),
         propensities=propensities,
         probabilities=probabilities,
         clusters=None if columns.cluster is None else cluster_ids(rows[columns.cluster], first_row),
@@ -59,9 +67,20 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
         feature_map=layout.feature_map,
         row_arm_names=offered,
         proposed={name: _proposed(rows[name], layout, arms, offered) for name in columns.proposed},
+        other_rewards={name: _maybe_missing(rows[name]) for name in columns.other_rewards},
         values=values,
-        costs=costs,
+        costs=np.zeros_like(values) if values is not None and costs is None else costs,
     )
+
+
+def _plain(series: pl.Series) -> Floats:
+    """The numbers of a column that has been checked."""
+    return np.ascontiguousarray(series.cast(pl.Float64).to_numpy(), dtype=np.float64)
+
+
+def _maybe_missing(series: pl.Series) -> Floats:
+    """The numbers of a column, NaN where they are missing."""
+    return np.ascontiguousarray(series.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy(), dtype=np.float64)
 
 
 def _proposed(series: pl.Series, layout: TableLayout, arms: ArmFeatures, offered: RowArmNames | None) -> Ints:
@@ -74,10 +93,6 @@ def _proposed(series: pl.Series, layout: TableLayout, arms: ArmFeatures, offered
         return known
     matches = (offered.indices == known[:, np.newaxis]) & (known >= 0)[:, np.newaxis]
     return np.where(matches.any(axis=1), np.argmax(matches, axis=1), -1)
-
-
-def _rewards(series: pl.Series, layout: TableLayout, first_row: int) -> Floats:
-    return checked_rewards(series, find_link(layout.link), first_row)
 
 
 def _propensities(series: pl.Series, first_row: int) -> Floats:
@@ -137,13 +152,15 @@ def _struct_or_columns(rows: pl.DataFrame, layout: TableLayout, role: str, first
         default = pl.repeat(None if role == "values" else 0.0, len(rows), dtype=pl.Float64, eager=True)
         names = list(layout.arm_names)
         table = pl.DataFrame(dict.fromkeys(names, default)).update(rows[getattr(layout.columns, role)].struct.unnest())
-    return np.stack([float_values(table[name], first_row) for name in names], axis=1)
+    return np.stack([_plain(table[n]) if layout.checked else float_values(table[n], first_row) for n in names], axis=1)
 
 
 def _fixed_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[ArmFeatures, Ints, None]:
     chosen = name_indices(rows[layout.columns.arm], layout.arm_names, first_row, advice=layout.unknown_arm_advice)
     features = layout.features
     counts = np.full(len(rows), len(layout.arm_names))
+    if not layout.reads_features:
+        return UnreadArms(counts, layout.dim, len(layout.arm_names), same_arms=True), chosen, None
     arm_indices = np.broadcast_to(np.arange(len(layout.arm_names)), (len(rows), len(layout.arm_names)))
     if layout.sparse:
         return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen, None
@@ -169,6 +186,10 @@ def _row_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[
         _check_once(rows[columns.arms], arm_indices, first_row)
         chosen = _chosen_among(rows[columns.arm], arm_indices, layout, first_row)
     offered = None if columns.arms is None else RowArmNames(layout.arm_names, arm_indices)
+    if not layout.reads_features:
+        return UnreadArms(counts, layout.dim, layout.max_arms), chosen, offered
+    if layout.pairs is not None:
+        return _arms_of_pairs(layout.pairs, rows, layout, counts, first_row), chosen, offered
     if layout.sparse:
         return _sparse_arms(rows, layout, counts, arm_indices, first_row), chosen, offered
     if not isinstance(features, FeatureMap):
@@ -189,11 +210,23 @@ def _row_arms(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> tuple[
     return RowArms(arms, counts), chosen, offered
 
 
+def _arms_of_pairs(
+    pairs: PairFeatures, rows: pl.DataFrame, layout: TableLayout, counts: Ints, first_row: int
+) -> ArmFeatures:
+    features: Any = pairs.encode(rows, counts, first_row, sparse=layout.sparse)
+    if layout.sparse:
+        return SparseArms(features, counts, layout.dim, max_arms=layout.max_arms)
+    arms = np.zeros((len(rows), layout.max_arms, layout.dim))
+    arms[np.arange(layout.max_arms) < counts[:, np.newaxis]] = features
+    return RowArms(arms, counts)
+
+
 def _sparse_arms(
     rows: pl.DataFrame, layout: TableLayout, counts: Ints, arm_indices: Ints, first_row: int
 ) -> SparseArms:
     features = layout.features
     at_rows = np.repeat(np.arange(len(rows)), counts)
+    assert features is not None
     if not isinstance(features, FeatureMap):
         features_of_pairs: Any = features.transform(_pairs(rows, layout, arm_indices), sparse=True)
         return SparseArms(features_of_pairs, counts, same_arms=layout.fixed, max_arms=layout.max_arms)
@@ -221,6 +254,7 @@ def _per_arm_entries(rows: pl.DataFrame, layout: TableLayout, at_rows: Ints, at_
 def _transformed(rows: pl.DataFrame, layout: TableLayout, arm_indices: Ints) -> Floats:
     """Features of all arms of all rows from a transformer, (n, max_arms, dim)."""
     out = np.zeros((*arm_indices.shape, layout.dim))
+    assert layout.features is not None
     out[arm_indices >= 0] = layout.features.transform(_pairs(rows, layout, arm_indices))
     return out
 
@@ -243,7 +277,7 @@ def _take(values: Any, indices: Ints) -> Any:
 
 def _counts(rows: pl.DataFrame, layout: TableLayout, first_row: int) -> Ints:
     """Number of arms of each row, (n,)."""
-    lists = [rows[name] for name in (layout.columns.arms, layout.columns.features) if name is not None]
+    lists = [rows[name] for name in (layout.columns.arms, layout.columns.features) if name in rows.columns]
     counts: Ints = lists[0].list.len().fill_null(0).cast(pl.Int64).to_numpy()
     if len(counts) and counts.min() == 0:
         raise column_error(

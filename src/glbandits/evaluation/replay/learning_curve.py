@@ -8,7 +8,7 @@ import numpy as np
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.evaluation.estimators.estimator import ratio
-from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
+from glbandits.evaluation.estimators.grouped_moments import ClusterNumbers
 from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.policies.agents import PolicyOrAgent
 
@@ -96,7 +96,7 @@ class WeightedSums:
 
     def __init__(self, points: int) -> None:
         self._sums = RunningSums(columns=3 + len(PRODUCTS), points=points)
-        self._units, self._totals = ClusterNumbering(), np.zeros((2, 0))
+        self._units, self._totals = ClusterNumbers(), np.zeros((2, 0))
         self._largest_weight = 0.0
 
     def add(self, weights: Floats, rewards: Floats, clusters: Ints | None) -> None:
@@ -104,8 +104,9 @@ class WeightedSums:
         terms = np.stack([weights, weights * rewards])
         first, second = np.transpose(PRODUCTS)
         squares = terms[first] * terms[second]
-        units = self._units.assign(clusters)
-        if units is not None:
+        if clusters is not None:
+            self._units.add(clusters)
+            units = self._units.find(clusters)
             # Add (b + t)(b' + t') - b b' for each row, where b is the sum of its cluster before it. Over all rows of a
             # cluster, this adds up to the product of the sums of the cluster.
             before = self._before(terms, units)

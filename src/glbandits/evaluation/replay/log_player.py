@@ -11,7 +11,7 @@ from glbandits.common.display.progress_lines import duration
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.compilation.entry_point import compile_all, compile_mode, uncompiled_entry
 from glbandits.compilation.recipe import Job
-from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, LoggedData, chosen_features
+from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, chosen_features
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.players import (
@@ -121,9 +121,8 @@ def _check(log: Log, policies: Sequence[PolicyOrAgent]) -> tuple[float, int, boo
     for policy in compiled:
         check_can_run(form_for_log(policy, log), log.dim)
     learners = {find_link(policy.link): policy.name for policy in compiled}
-    min_propensity, first_row, payoffs = 1.0, 0, False
-    for block in log.blocks():
-        payoffs = _check_payoffs(policies, log, block)
+    min_propensity, first_row, payoffs = 1.0, 0, _check_payoffs(policies, log)
+    for block in log.blocks(features=False):
         min_propensity = min(min_propensity, float(check_propensities(block).min(initial=1.0)))
         for link, name in learners.items():
             _check_learnable(block.rewards, link, name, first_row)
@@ -138,9 +137,9 @@ def compiled_policies(policies: Iterable[PolicyOrAgent]) -> list[Policy]:
     return [check_is_policy(policy) for policy in policies if not isinstance(policy, AgentFactory)]
 
 
-def _check_payoffs(policies: Iterable[PolicyOrAgent], log: Log, block: LoggedData) -> bool:
-    """Return whether a block has payoffs. Raises InvalidInput if it has, and a policy cannot choose by them."""
-    if block.values is None:
+def _check_payoffs(policies: Iterable[PolicyOrAgent], log: Log) -> bool:
+    """Return whether a log has payoffs. Raises InvalidInput if it has, and a policy cannot choose by them."""
+    if not log.schema.payoffs:
         return False
     for policy in policies:
         if isinstance(policy, AgentFactory):
@@ -216,7 +215,7 @@ def compile_slow(
     if first is None:
         return
     slow = list[Job]()
-    payoffs = _check_payoffs(policies, log, first)
+    payoffs = _check_payoffs(policies, log)
     probed = replace(settings, least_propensity=1.0) if settings.learn == "matched" else settings
     for policy in compiled_policies(policies):
         form = form_for_log(policy, log)

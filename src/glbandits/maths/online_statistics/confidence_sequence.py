@@ -21,7 +21,7 @@ so that X_i is bounded below for any weight (after Waudby-Smith et al., arXiv:22
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import types
@@ -31,6 +31,7 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import READ_INTS, READ_MATRIX, READ_VECTOR, VECTOR, borrowed, jittable
 from glbandits.compilation.recipe import Recipe
+from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
 
 LARGEST_LOSS = 0.7
 """That of `GRID`, see `BetGrid.largest_loss`."""
@@ -75,11 +76,13 @@ class SequenceRows(NamedTuple):
     offset: Floats
 
 
-class LowerSequence:
+class LowerSequence(Mergeable):
     """A lower confidence sequence for a running mean between `low` and `high`.
 
     Each bet has its own terms X_i. All have the same conditional mean. Those of bet j are at least `low - limits[j]`.
     """
+
+    rules: ClassVar = added("_sums", "log_capital")
 
     def __init__(self, low: float, high: float, grid: BetGrid = GRID) -> None:
         self.low, self.high, self._log_shares = low, high, grid.log_shares
@@ -130,15 +133,20 @@ class LowerSequence:
         return self.high if excess(self.high) > 0.0 else float(brentq(excess, self.low, self.high, xtol=1e-9))
 
 
-class ConfidenceSequence:
+class ConfidenceSequence(Mergeable):
     """A confidence sequence for the value of a policy, or a difference between policies.
 
     Rewards and predictions must be between 0 and 1.
+
+    Sequences of consecutive parts of the rows can be merged. The centres of a part depend only on its own earlier rows,
+    so the merged sequence is valid too. The first few rows of each part have centres that are less good.
 
     Args:
         low: the smallest possible mean: 0 for the value of a policy, -1 for a difference.
         grid: the bets.
     """
+
+    rules: ClassVar = {"above": merged, "below": merged} | added("_sum")
 
     def __init__(self, low: float, grid: BetGrid = GRID) -> None:
         self.above = LowerSequence(low, 1.0, grid)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from glbandits.common.arrays import Floats
+from glbandits.maths.online_statistics.mergeable import Mergeable
 
 
-class RunningSums:
+class RunningSums(Mergeable):
     """Cumulative sums of columns at evenly spaced rows.
 
     If there are too many points, every second one is dropped.
@@ -17,16 +18,21 @@ class RunningSums:
     array([[4., 8.],
            [4., 8.],
            [1., 2.]])
+
+    Args:
+        columns: number of columns.
+        points: maximum number of points.
+        first_row: index of the first row that is added. Points are at multiples of the spacing from row 0 on.
     """
 
-    def __init__(self, columns: int, points: int) -> None:
-        self._points, self._spacing = points, 1
+    def __init__(self, columns: int, points: int, first_row: int = 0) -> None:
+        self._points, self._spacing, self._first_row = points, 1, first_row
         self._stored: Floats = np.empty((1 + columns, 0))
         self._last: Floats = np.zeros((1 + columns, 1))
 
     def add(self, columns: Floats) -> None:
         """Add rows, (columns, n)."""
-        before, rows = int(self._last[0, 0]), columns.shape[1]
+        before, rows = self._first_row + int(self._last[0, 0]), columns.shape[1]
         if not rows:
             return
         ends = np.arange(self._spacing - before % self._spacing, rows + 1, self._spacing)
@@ -35,9 +41,20 @@ class RunningSums:
         sums = self._last + np.vstack([np.append(starts[1:], rows), np.cumsum(parts, axis=1)])
         self._last = sums[:, -1:]
         self._stored = np.hstack([self._stored, sums[:, : len(ends)]])
+        self._drop_points()
+
+    def merge(self, later: "RunningSums") -> None:
+        """Add the rows of the next part."""
+        own, others = self._stored, later._stored + self._last
+        self._spacing = max(self._spacing, later._spacing)
+        self._stored, self._last = np.hstack([own, others]), self._last + later._last
+        self._stored = self._stored[:, (self._first_row + self._stored[0]) % self._spacing == 0]
+        self._drop_points()
+
+    def _drop_points(self) -> None:
         while self._stored.shape[1] > self._points:
             self._spacing *= 2
-            self._stored = self._stored[:, self._stored[0] % self._spacing == 0]
+            self._stored = self._stored[:, (self._first_row + self._stored[0]) % self._spacing == 0]
 
     def table(self) -> Floats:
         """The number of rows and the sum of each column at each point, (1 + columns, points).

@@ -11,7 +11,7 @@ from glbandits.common.display.text_format import NO_VALUE, significant
 from glbandits.common.errors import InvalidInput
 from glbandits.common.export_manifest import Manifest, read_manifest
 from glbandits.evaluation.comparison_result import GroupComparison
-from glbandits.evaluation.readers.table_log import convert_polars_errors
+from glbandits.evaluation.readers.frames import convert_polars_errors
 from glbandits.maths.online_statistics.group_difference import BLOCK
 from glbandits.service.domain.events import Group, UnitStart
 from glbandits.service.domain.groups.experiment import MetricSettings
