@@ -35,7 +35,8 @@ from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.description import ArmSummary, ColumnSummary, LogDescription
 from glbandits.evaluation.logs.log_slice import LogSlice, SelectedRows, split, with_reward
-from glbandits.evaluation.logs.logged_data import Log, LoggedData, overlap_of
+from glbandits.evaluation.logs.log_statistics import overlap_of
+from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.evaluation.logs.overlap import Overlap
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.logs.sparse_arms import SparseArms

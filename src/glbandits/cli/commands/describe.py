@@ -13,7 +13,7 @@ from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.description import ColumnSummary, LogDescription
-from glbandits.evaluation.logs.logged_data import describe_blocks
+from glbandits.evaluation.logs.log_statistics import describe_blocks
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
 from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table

@@ -1,11 +1,10 @@
 """Log and LoggedData: decisions with their arms, propensities and rewards, validated once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
-import polars as pl
 
 from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.display.displayed import Displayed
@@ -26,8 +25,8 @@ from glbandits.evaluation.logs.array_checks import (
     checked_payoffs,
     checked_proposed,
 )
-from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums, LogDescription
-from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
+from glbandits.evaluation.logs.description import LogDescription
+from glbandits.evaluation.logs.log_statistics import describe_blocks
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link, link_of
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.logs.sparse_arms import SparseArms
@@ -41,8 +40,6 @@ MAX_DENSE_FEATURES = 4096
 """Number of features above which the arms of a log are sparse rows by default."""
 MAX_BLOCK_NUMBERS = 2**25
 """Maximum number of features and probabilities of a block: 270 MB. It shortens blocks with many arms or features."""
-MAX_SPARSE_NUMBERS = 2**23
-"""Approximate maximum number of indices and values of sparse rows in a block: 67 MB, and as much to join them."""
 
 
 @runtime_checkable
@@ -381,81 +378,3 @@ def chosen_rows(block: LoggedData) -> SparseRows:
     """Features of the chosen arms of a block with `SparseArms`."""
     assert isinstance(block.arms, SparseArms)
     return block.arms.chosen(block.chosen)
-
-
-def describe_blocks(
-    log: Log,
-    source: str = "LOG",
-    *,
-    columns: Sequence[ColumnSummary] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    **more: Any,
-) -> LogDescription:
-    """Describe a log that can be read, in one pass.
-
-    Args:
-        log: any log.
-        source: its address, for the next command.
-        columns: of its table; by default those of its feature map.
-        progress: called with the number of rows read and of all rows.
-        more: other arguments of `DescriptionSums.description`.
-    """
-    sums, names = DescriptionSums(), log.schema.names
-    for block in log.blocks(features=False):
-        chosen = block.chosen
-        if block.row_arm_names is not None:
-            chosen = block.row_arm_names.indices[np.arange(len(block)), chosen]
-        sums.same_arms &= block.arms.same_arms
-        known = names or tuple(map(str, range(block.arms.max_arms)))
-        sums.add(pl.Series(known, dtype=pl.String).gather(chosen), block.rewards, block.propensities)
-        if block.propensities is not None:
-            _add_overlap(sums.overlap, block)
-        if progress is not None:
-            progress(sums.rows, len(log))
-    found = _columns_of_map(log) if columns is None else columns
-    never = tuple(name for name in names if name not in sums.arms)
-    return sums.description(source, columns=found, never_chosen=never, **more)
-
-
-def _columns_of_map(log: Log | LoggedData) -> list[ColumnSummary]:
-    features: Any = log.feature_map
-    kinds: Mapping[str, Any] = getattr(getattr(features, "context", None), "kinds", {})
-    shares = getattr(features, "missing_shares", {})
-    return [
-        ColumnSummary(name=name, kind=kind.kind, missing=shares.get(name, 0.0), values=f"{kind.width} features")
-        for name, kind in kinds.items()
-    ]
-
-
-def _add_overlap(sums: OverlapSums, block: LoggedData) -> None:
-    assert block.propensities is not None
-    sums.add(block.propensities)
-    sums.estimated = block.estimated
-    if block.probabilities is not None:
-        sums.add_probabilities(block.probabilities, block.propensities, int(block.arms.counts.sum()))
-
-
-def overlap_of(log: Log, least_estimate: float = 0.0) -> Overlap:
-    """Return the overlap statistics of a log. Raises InvalidInput if it has no rows or no propensities.
-
-    Args:
-        log: with propensities.
-        least_estimate: the bound to which smaller estimates of propensities were raised; 0 without one.
-
-    >>> from glbandits.evaluation import Columns, read_table
-    >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
-    >>> overlap_of(log).warnings()
-    ['50.0% of rows have a propensity below 0.01, the smallest is 0.005: estimates will depend on few rows']
-    """
-    sums, counts = OverlapSums(least_estimate), np.zeros(0, dtype=np.int64)
-    for block in log.blocks(features=False):
-        if block.propensities is None:
-            raise InvalidInput("the log has no propensities. Call estimate_propensities(log) first")
-        _add_overlap(sums, block)
-        if block.arms.same_arms:
-            chosen = np.bincount(block.chosen, minlength=block.arms.max_arms)
-            counts = chosen if not len(counts) else counts + chosen
-    if not sums.rows:
-        raise InvalidInput("the log has no rows")
-    names = log.arm_names or tuple(map(str, range(len(counts))))
-    return sums.overlap(tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count))

@@ -13,7 +13,8 @@ from glbandits.common.errors import InvalidInput, check_int
 from glbandits.common.extras import needed_for
 from glbandits.evaluation.logs.arm_features import CrossedArms, FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, StreamedLog, overlap_of
+from glbandits.evaluation.logs.log_statistics import overlap_of
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, StreamedLog
 
 
 class EstimatedPropensities(UserWarning):

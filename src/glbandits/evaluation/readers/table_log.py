@@ -11,13 +11,13 @@ import polars as pl
 
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.description import LogDescription
+from glbandits.evaluation.logs.log_statistics import describe_blocks
 from glbandits.evaluation.logs.logged_data import (
     BLOCK,
     LoggedData,
     StreamedLog,
     block_bounds,
     block_size,
-    describe_blocks,
 )
 from glbandits.evaluation.readers.columns import Columns, check_columns, prepare_table
 from glbandits.evaluation.readers.csv_files import declared_texts
