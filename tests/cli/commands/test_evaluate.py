@@ -245,3 +245,22 @@ def test_reference_option_names_the_compared_policy(folder: Path, monkeypatch: p
     assert run.returncode == 2
     assert "unknown reference 'arm:olt'; did you mean 'arm:old'" in run.stderr
     assert "Known: arm:new, arm:old" in run.stderr
+
+
+def test_time_orders_rows_and_ids_find_copies(folder: Path) -> None:
+    """Policies learn the first half of the rows in time, whatever their order in the file."""
+    table = pl.read_parquet(folder / "log.parquet").with_row_index("at").with_columns(key=pl.col("at"))
+    words = (*NAMES, "--policy", "optimist", "--policy", "uniform", "--link", "logistic", "--time", "at", "--id", "key")
+    values = []
+    for rows in (table, table.reverse()):
+        rows.write_parquet(folder / "log.parquet")
+        run = glb("evaluate", "log.parquet", *words, folder=folder)
+        assert run.returncode == 0, run.stderr
+        record = json.loads((folder / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))
+        values.append([each["value"] for policy in record["policies"] for each in policy["estimates"]])
+    assert values[0] == values[1]
+    pl.concat([table, table.head(2)]).write_parquet(folder / "log.parquet")
+    run = glb("evaluate", "log.parquet", *words, folder=folder)
+    assert run.returncode == 2
+    assert "2 of 602 rows repeat an id" in run.stderr
+    assert "Option: --id" in run.stderr
