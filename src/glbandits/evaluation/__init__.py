@@ -97,7 +97,6 @@ __all__ = [
     "RowArmNames",
     "RowArms",
     "SelectedRows",
-    "Selection",
     "SelfNormalisedDr",
     "ServiceExport",
     "SklearnReward",

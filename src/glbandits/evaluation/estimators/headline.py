@@ -115,9 +115,7 @@ class HeadlineSums(Mergeable):
         no_anytime: why there are no anytime-valid intervals; "" computes them.
     """
 
-    rules: ClassVar = dict.fromkeys(
-        ("_anytime", "_value", "_gain", "_difference", "_target", "_only_target", "_only_reference"), merged
-    )
+    rules: ClassVar = dict.fromkeys(("_estimates", "_anytime", "_target", "_pair"), merged)
 
     def __init__(
         self, reward_range: tuple[float, float], least_propensity: float | None = None, *, no_anytime: str = ""

@@ -222,9 +222,7 @@ class LoggedData(DisplayedLog):
             check_probabilities(self.probabilities, self.arms, self.chosen, self.propensities)
             if self.propensities is None:
                 set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
-        elif self.propensities is not None and self.arms.same_arms and self.arms.max_arms == 2:
-            of_first = np.where(self.chosen == 0, self.propensities, 1.0 - self.propensities)
-            set_validated(self, probabilities=np.stack([of_first, 1.0 - of_first], axis=1))
+        self._complete_probabilities()
         values, costs = checked_payoffs(self.values, self.costs, self.arms)
         set_validated(self, values=values, costs=costs)
         check_rewards(self.rewards, find_link(self.link), lambda row: f"row {row}")
@@ -234,6 +232,13 @@ class LoggedData(DisplayedLog):
                 raise InvalidInput(
                     f"arm_names must have one name for each of the {self.arms.max_arms} arms; got {len(self.arm_names)}"
                 )
+
+    def _complete_probabilities(self) -> None:
+        """Set the probabilities if all rows have the same two arms, whose propensities define them."""
+        has_two_arms = self.arms.same_arms and self.arms.max_arms == 2
+        if has_two_arms and self.probabilities is None and self.propensities is not None:
+            of_first = np.where(self.chosen == 0, self.propensities, 1.0 - self.propensities)
+            set_validated(self, probabilities=np.stack([of_first, 1.0 - of_first], axis=1))
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -350,6 +355,7 @@ def trusted_rows(**values: Any) -> LoggedData:
         if each.name not in values:
             missing[each.name] = each.default_factory() if each.default_factory is not MISSING else each.default
     set_validated(block, **missing, **values)
+    block._complete_probabilities()
     return block
 
 

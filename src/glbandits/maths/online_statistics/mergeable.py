@@ -23,9 +23,12 @@ class Mergeable:
 
 
 def merged(own: Any, later: Any) -> Any:
-    """Merge two Mergeables, or two sequences of them; None stays None."""
+    """Merge two Mergeables, or two sequences or dicts of them; None stays None."""
     if isinstance(own, Mergeable):
         own.merge(later)
+    elif isinstance(own, Mapping):
+        for key, each in own.items():
+            each.merge(later[key])
     elif own is not None:
         for each, other in zip(own, later, strict=True):
             each.merge(other)
