@@ -3,11 +3,9 @@
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
 
-from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.runtime.failure_log import FailureLog
+from glbandits.service.runtime.retention import Retention
 from glbandits.service.runtime.service import LOOPS_EVERY, Service
 from glbandits.service.storage.api_keys import KEYS_EVERY
 
@@ -17,7 +15,6 @@ MAINTAIN_EVERY, DELETE_EVERY, LEASE_EVERY = 0.5, 3600.0, 0.25
 """Seconds between two runs of each task."""
 FIRST_PAUSE = 2.0
 """Seconds from the start to the first run of a task, at most."""
-DAY = 24 * 60 * 60 * SECOND
 
 
 class Maintenance:
@@ -39,7 +36,7 @@ class Maintenance:
             ("keeping the learner's lease", LEASE_EVERY, service.store.lease.keep),
             ("reading API keys", KEYS_EVERY, refresh_keys),
             ("reading loops", LOOPS_EVERY, service.refresh_loops),
-            ("deleting old events", DELETE_EVERY, partial(delete_old_events, service)),
+            ("deleting old events", DELETE_EVERY, Retention(service).look),
         ]
         self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
 
@@ -64,15 +61,3 @@ class Maintenance:
             except Exception as error:
                 self._failures.failed(name, error)
             pause = seconds
-
-
-def delete_old_events(service: Service) -> None:
-    """Delete decisions older than `retention_days` of their loop.
-
-    Decisions that the model has not learned stay, even if the retention is shorter than the reward window.
-    """
-    with ExitStack() as calls:  # calls all, also after an error, and raises it at the end
-        for loop in service.loops.values():
-            days = loop.configuration.retention_days
-            if days > 0:
-                calls.callback(loop.delete_log, service.clock() - days * DAY)

@@ -25,6 +25,7 @@ from glbandits.service.runtime.decision_writer import DecisionResult, DecisionWr
 from glbandits.service.runtime.failure_log import FailureLog
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import first_documents
+from glbandits.service.runtime.steady_clock import SteadyClock
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.loop_store import IDENTITY
 
@@ -56,7 +57,7 @@ class Service:
         loop_names: loops to create if the store does not have them. All other loops of the store are served too.
         queue: the largest number of events that wait to be written; more are refused.
         queue_bytes: the largest total size of the decisions that wait; more are refused.
-        clock: microseconds since 1970.
+        clock: microseconds since 1970; None for a `SteadyClock`.
         learns: returns whether this process is the one that learns. Called each time. Other processes read the models
             that it saves.
         first_configuration: the configuration of loops that are new in the store.
@@ -70,12 +71,12 @@ class Service:
         *,
         queue: int = 10_000,
         queue_bytes: int = QUEUE_BYTES,
-        clock: Callable[[], int] = microseconds,
+        clock: Callable[[], int] | None = None,
         learns: Callable[[], bool] = lambda: True,
         first_configuration: LoopConfig | None = None,
         first_model: FirstModel | None = None,
     ) -> None:
-        self.store, self.clock, self.learns = store, clock, learns
+        self.store, self.clock, self.learns = store, clock or SteadyClock(microseconds), learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
         self._stop = threading.Event()
         self._named, self._first_model = tuple(loop_names), first_model

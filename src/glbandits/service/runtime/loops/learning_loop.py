@@ -42,6 +42,7 @@ from glbandits.service.runtime.loops.model_replacement import (
 )
 from glbandits.service.runtime.loops.unreadable_models import UnreadableModels
 from glbandits.service.runtime.replay.relearning import BATCH
+from glbandits.service.storage.document_store import MAX_SEQUENCE
 from glbandits.service.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
@@ -387,31 +388,38 @@ class Loop:
             self.published, self._saved_through, self._invalidating = model, model.learned_through, frozenset()
         return True
 
-    def delete_log(self, before: int) -> int:
+    def delete_log(self, before: int, up_to: int = MAX_SEQUENCE) -> int:
         """Delete the learned decisions made before a time, with their rewards. Returns their number.
 
-        The model stays, as the base of a new epoch, because it cannot be computed from the rest of the log. Decisions
-        that are needed to repeat later ones stay too, see `base_of_kept`. Nothing is deleted while a new model learns
-        the log again.
+        Decisions after the sequence number `up_to` stay. The model stays, as the base of a new epoch, because it cannot
+        be computed from the rest of the log. Decisions that are needed to repeat later ones stay too, see
+        `base_of_kept`. Nothing is deleted while a new model learns the log again.
         """
         with self._lock:
             self._refresh()
             while not (self._stop.is_set() or self.is_relearning):
-                model = self.published
-                up_to = self._store.last_sequence(self.name, before=before, up_to=model.learned_through)
-                base = base_of_kept(self._store, self.name, up_to)
-                up_to = up_to if base is None else min(up_to, base.learned_through)
-                if not self._store.last_sequence(self.name, before=before, up_to=up_to):
+                last, base = self._deletable(before, up_to)
+                if not last:
                     break
-                if model.relearn_after is not None and model.relearn_after < up_to:
+                model = self.published
+                if model.relearn_after is not None and model.relearn_after < last:
                     model = model._replace(relearn_after=None)
                 # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
                 if self._commit(model, oldest=base, drops_older_bases=base is None):
-                    deleted = self._store.delete_log(self.name, up_to, before=before, stop=self._stop.is_set)
+                    deleted = self._store.delete_log(self.name, last, before=before, stop=self._stop.is_set)
                     self.statistics.catch_up(self.published.learned_through, self._clock())
                     return deleted
                 self._refresh()
             return 0
+
+    def _deletable(self, before: int, up_to: int) -> tuple[int, Snapshot | None]:
+        """Return the last decision that may be deleted, 0 if there is none, and `base_of_kept`."""
+        last = min(up_to, self.published.learned_through)
+        last = self._store.last_sequence(self.name, before=before, up_to=last)
+        base = base_of_kept(self._store, self.name, last) if last else None
+        if base is not None:
+            last = self._store.last_sequence(self.name, before=before, up_to=min(last, base.learned_through))
+        return last, base
 
     def export_model(self) -> bytes:
         """Return the present model as a model file."""
