@@ -14,7 +14,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from glbandits.service.domain.groups.experiment import Control
-from glbandits.service.server_settings import PREFIX, read_settings
+from glbandits.service.server_settings import PREFIX, Settings, read_settings
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
 from tests.service.http.v1.v1_site import Site
@@ -64,6 +64,18 @@ def test_queries_name_metrics_and_labels_that_exist(labels: dict[str, dict[str, 
     known = OF_PROMETHEUS.union(*(labels[metric] for metric, _ in found))
     for grouping in re.findall(r"\bby \((.*?)\)", query):
         assert set(grouping.split(", ")) <= known
+
+
+def test_a_guardrail_fires_one_alert() -> None:
+    rules = {rule["alert"]: rule["expr"] for rule in alerts()}
+    assert len(rules) == len(set(rules.values())) == len(alerts())
+    assert [name for name, query in rules.items() if "glb_guardrail_alarm" in query] == ["GlbGuardrailAlarm"]
+    assert rules["GlbGuardrailAlarm"].endswith(" unless on (loop) (glb_fallback > 0)")  # which fires GlbFallback
+
+
+def test_the_proxy_limits_bodies_like_the_server() -> None:
+    (size,) = re.findall(r"max_size (\d+)MB", (DEPLOY / "Caddyfile").read_text())
+    assert Settings().max_body < int(size) * 10**6 <= 4 * Settings().max_body
 
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: str(rule["alert"]))
