@@ -98,6 +98,7 @@ class _DenseGlms:
         for learner in self._learners:
             learner.finish()
         self._thetas = np.array([learner.theta for learner in self._learners])
+        self._learners.clear()  # workers need only the coefficients
 
     def predict(self, block: LoggedData, folds: Ints) -> Floats:
         return _expected_rewards(block, self._thetas[folds], self._link)
