@@ -26,7 +26,7 @@ NAMES = (
     "payoffs",
     "routing",
     "paper_grid",
-    "progressive_replay",
+    "learning_from_logs",
     "evaluation",
     "coverage",
     "coverage_figures",

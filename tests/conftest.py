@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 POLICIES = sorted(
     path.stem.replace("_", "-") for path in (ROOT / "src/glbandits/policies/algorithms").glob("[a-z]*.py")
 )
-BY_POLICY = ("tests/laws/", "tests/safety/", "tests/evaluation/replay/test_every_policy_on_a_log.py")
+BY_POLICY = ("tests/laws/", "tests/safety/", "tests/evaluation/learning/test_every_policy_on_a_log.py")
 """Where the tests of each policy are a group of their own."""
 SAME_GROUP = {
     "tests/examples/test_prompt_routing.py": "optimist",

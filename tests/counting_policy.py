@@ -1,4 +1,4 @@
-"""A policy that learns and compiles quickly, for tests of replay."""
+"""A policy that learns and compiles quickly, for tests of logs."""
 
 from dataclasses import dataclass
 from typing import ClassVar

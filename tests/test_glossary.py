@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
 EXCEPTIONS = ROOT / "tests" / "glossary_exceptions.toml"
@@ -120,3 +122,13 @@ def test_every_decision_record_is_in_the_index() -> None:
     index = (folder / "README.md").read_text(encoding="utf-8")
     linked = re.findall(r"\]\((0\d{3}-[^)]+\.md)\)", index)
     assert linked == sorted(path.name for path in folder.glob("0*.md"))
+
+
+@pytest.mark.parametrize("package", ["bandit", "evaluation", "lab", "policies", "routing"])
+def test_only_the_service_replays(package: str) -> None:
+    allowed = ("glbandits.service.runtime.replay", "service.runtime.replay", "The replay of Li et al.")
+    for path in (ROOT / "src/glbandits" / package).rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for words in allowed:
+            text = text.replace(words, "")
+        assert "replay" not in text.lower(), path

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 from glbandits import Agent, InvalidInput, Uniform
 from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log, train, tune
 from glbandits.evaluation.comparison_result import ComparisonSettings, GateSettings
+from glbandits.evaluation.learning.players import THINNING_STREAM
 from glbandits.evaluation.policy_comparison import compare_policies
-from glbandits.evaluation.replay.players import THINNING_STREAM
 from glbandits.maths.philox import generator, uniform
 from glbandits.policies.agents import AGENT_STREAM
 from tests.cli.in_process import glb
@@ -177,8 +177,8 @@ class Bad(RidgeAgent):
     "given",
     [None, 0.5, [1.0], [0.5, 0.4, 0.2], [-0.5, 1.5], [np.nan, 1.0], [0.5, 0.6], [[0.5, 0.5]], "ab", [None, 1.0]],
 )
-@pytest.mark.parametrize("replayed", [True, False])
-def test_invalid_probabilities_end_the_run(given: Any, replayed: bool) -> None:
+@pytest.mark.parametrize("plays_log", [True, False])
+def test_invalid_probabilities_end_the_run(given: Any, plays_log: bool) -> None:
     class Mine(Bad):
         pass
 
@@ -187,7 +187,7 @@ def test_invalid_probabilities_end_the_run(given: Any, replayed: bool) -> None:
         r"agent Mine must give each of the 2 arms a probability .*; probabilities returned .* in row 16 with seed 0"
     )
     log = two_arm_log()
-    play = partial(play_log, Mine, log, 0, learn="all", exact=True) if replayed else partial(evaluate, log, Mine(2))
+    play = partial(play_log, Mine, log, 0, learn="all", exact=True) if plays_log else partial(evaluate, log, Mine(2))
     with pytest.raises(InvalidInput, match=message):
         play()
 

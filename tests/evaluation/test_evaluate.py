@@ -20,7 +20,7 @@ from glbandits.evaluation import (
 from glbandits.evaluation.estimators.grouped_moments import GROUPS
 from tests.evaluation.simulated_logs import World, logged, make_world, small_log
 
-ALL = [name for name, each in ESTIMATORS.items() if name != "replay"]
+ALL = [name for name, each in ESTIMATORS.items() if name != "matched"]
 
 
 def test_text_shows_the_support() -> None:
@@ -173,9 +173,9 @@ def test_log_without_propensities_is_rejected() -> None:
         evaluate(log, "uniform")
 
 
-def test_replay_rejects_a_log_that_is_not_uniform() -> None:
-    with pytest.raises(InvalidInput, match="replay needs a log that chose all arms of a"):
-        evaluate(small_log(), "uniform", ["replay"])
+def test_matched_rejects_a_log_that_is_not_uniform() -> None:
+    with pytest.raises(InvalidInput, match="matched needs a log that chose all arms of a"):
+        evaluate(small_log(), "uniform", ["matched"])
 
 
 def test_empty_log_and_unknown_estimator_are_rejected() -> None:
@@ -189,7 +189,7 @@ def coverage(uniform: bool, logs: int, rows: int, clustered: bool) -> dict[str, 
     """Coverage of each interval, and the bias in standard errors, over many logs."""
     rng = np.random.default_rng(12)
     many = make_world(rng, 200_000, uniform=uniform)
-    names = ["ips", "snips", "dr", "sndr"] + (["replay"] if uniform else [])
+    names = ["ips", "snips", "dr", "sndr"] + (["matched"] if uniform else [])
     inside: dict[str, list[tuple[bool, float]]] = {name: [] for name in names}
     for _ in range(logs):
         picked = rng.integers(0, len(many.means), rows // 5 if clustered else rows)
@@ -222,7 +222,7 @@ def test_intervals_have_their_nominal_coverage(uniform: bool, clustered: bool) -
         normal = found[:, 0].mean()
         assert 0.93 <= normal <= 0.97, (name, normal)
         error = found[:, 1].std() / np.sqrt(len(found))
-        assert abs(found[:, 1].mean()) <= 4 * error + (0.002 if name in ("snips", "sndr", "replay") else 0.0), name
+        assert abs(found[:, 1].mean()) <= 4 * error + (0.002 if name in ("snips", "sndr", "matched") else 0.0), name
 
 
 def test_interval_of_width_0_has_a_note() -> None:

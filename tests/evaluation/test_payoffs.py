@@ -9,10 +9,10 @@ import pytest
 from glbandits import Bandit, InvalidInput, Optimist, SupCbGlm
 from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log, promotion, train, tune
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.learning.log_player import play_policies
+from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, compare_policies
-from glbandits.evaluation.replay.log_player import play_policies
-from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table
 from tests.evaluation.shop_log import COSTS, LOGGED, NAMES, PRICES, Shop, shop
 
@@ -108,9 +108,9 @@ def test_range_follows_from_values_and_costs(small: Shop) -> None:
 
 
 def test_bandit_chooses_by_payoff_and_learns_the_reward(small: Shop) -> None:
-    """Replay makes the choices of a Bandit that gets values and costs; trained Bandits do not depend on payoffs."""
+    """Policies choose as a Bandit that gets values and costs; trained Bandits do not depend on payoffs."""
     log, features = small.log[:300], small.log[:300].features()
-    [[curve]] = play_policies([Optimist()], log, [3], ReplaySettings(learn="all"))
+    [[curve]] = play_policies([Optimist()], log, [3], PlaySettings(learn="all"))
     bandit, matched = Bandit(Optimist(), log.dim, 3), np.zeros(300)
     for row in range(300):
         matched[row] = bandit.choose(features[row], values=PRICES, costs=COSTS) == log.chosen[row]

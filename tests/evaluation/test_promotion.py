@@ -12,7 +12,7 @@ from glbandits import Optimist, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import FixedArms, Log, LoggedData, Verdict, promotion
-from glbandits.evaluation.replay.train import train_all
+from glbandits.evaluation.learning.train import train_all
 
 MEANS = np.array([0.3, 0.5, 0.5])
 

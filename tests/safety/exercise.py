@@ -20,9 +20,9 @@ from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation import LoggedData, SparseArms
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
-from glbandits.evaluation.replay.log_player import play_policies
-from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
-from glbandits.evaluation.replay.players import ReplaySettings
+from glbandits.evaluation.learning.log_player import play_policies
+from glbandits.evaluation.learning.play_loops import all_recipe, matched_recipe
+from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.lab import SparseHashed, Synthetic, simulate
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.maths.links import find_link
@@ -103,10 +103,10 @@ def play_sparse(policy: Policy, dim: int, arms: int, digest: Any) -> None:
 
 
 def play_sparse_log(bandit: Bandit, log: LoggedData, digest: Any) -> None:
-    """Both forms of progressive replay of a log with sparse rows, and its evaluation; then a simulation."""
+    """Both ways to play a log with sparse rows, and its evaluation; then a simulation."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for way in (ReplaySettings(learn="matched"), ReplaySettings(learn="all", exact=True)):
+        for way in (PlaySettings(learn="matched"), PlaySettings(learn="all", exact=True)):
             [[curve]] = play_policies([bandit.policy], log, [1], way)
             digest.update(curve.at_values.tobytes())
     digest.update(FrozenTarget(bandit).probabilities(log, 0).tobytes())
@@ -134,7 +134,7 @@ def play_logs(policy: Policy, dim: int, arms: int, digest: Any) -> None:
 
 
 def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
-    """Replay of events, and both forms of progressive replay of a log."""
+    """Both ways to play a log."""
     dim = problem.dim
     block: Rounds = next(iter(problem.rounds(30, seed=1)))
     rows, keys = len(block), (policy.implementation(dim), find_link(policy.link))

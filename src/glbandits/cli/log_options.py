@@ -17,8 +17,8 @@ from rich.console import Console
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
+from glbandits.evaluation.learning.learning_curve import Learn
 from glbandits.evaluation.logs.payoffs import opened_log
-from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Hashing, Text
 from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 from glbandits.service.export.log_source import FORMATS, open_log_or_store

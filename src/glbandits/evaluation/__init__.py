@@ -1,7 +1,7 @@
 """Off-policy evaluation: estimate the value of policies from a log of another policy.
 
 Sub-packages, from the lowest layer up: `logs` holds logs in memory, `readers` reads them from tables and files,
-`models` fits reward and propensity models, `estimators` computes estimates and intervals, `replay` plays a log with
+`models` fits reward and propensity models, `estimators` computes estimates and intervals, `learning` plays a log with
 policies that learn. The modules of this package combine them: `evaluate`, `evaluate_slates` and `promotion`.
 `policy_comparison` compares several candidates, and `report` writes the page about them.
 """
@@ -22,7 +22,6 @@ from glbandits.evaluation.estimators.point_estimators import (
     DoublyRobust,
     DrOptimisticShrinkage,
     Ips,
-    Replay,
     SelfNormalisedDr,
     Snips,
     SwitchDr,
@@ -32,6 +31,10 @@ from glbandits.evaluation.estimators.support import ArmSupport, LargeWeights, Su
 from glbandits.evaluation.estimators.targets import Target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
+from glbandits.evaluation.learning.learning_curve import LearningCurve
+from glbandits.evaluation.learning.play_log import play_log
+from glbandits.evaluation.learning.train import train
+from glbandits.evaluation.learning.tune import CandidateResult, TuningResult, tune
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArmNames, RowArms
 from glbandits.evaluation.logs.description import ArmSummary, ColumnSummary, LogDescription
 from glbandits.evaluation.logs.log_slice import LogSlice, SelectedRows, split, with_reward
@@ -51,10 +54,6 @@ from glbandits.evaluation.readers.open_log import open_log
 from glbandits.evaluation.readers.service_export import ServiceExport, read_export
 from glbandits.evaluation.readers.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.readers.table_log import TableLog, read_table
-from glbandits.evaluation.replay.learning_curve import LearningCurve
-from glbandits.evaluation.replay.play_log import play_log
-from glbandits.evaluation.replay.train import train
-from glbandits.evaluation.replay.tune import CandidateResult, TuningResult, tune
 
 __all__ = [
     "ESTIMATORS",
@@ -92,7 +91,6 @@ __all__ = [
     "LoggedData",
     "Overlap",
     "Promotion",
-    "Replay",
     "RewardModel",
     "RowArmNames",
     "RowArms",

@@ -10,10 +10,10 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
+from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.evaluation.policy_verdicts import Compared, PolicyVerdict, policy_verdicts
 from glbandits.evaluation.promotion_result import Promotion
-from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.evaluation.verdict_sentences import verdict_sentences
 
 CURVE_POINTS = 500
@@ -69,9 +69,9 @@ class ComparisonSettings:
         check_float("exploration", self.exploration, at_least=0, at_most=1)
         self.learning_curve_rules()
 
-    def learning_curve_rules(self) -> ReplaySettings:
+    def learning_curve_rules(self) -> PlaySettings:
         """Return the rules by which learning curves are computed."""
-        return ReplaySettings(learn=self.learn, points=CURVE_POINTS)
+        return PlaySettings(learn=self.learn, points=CURVE_POINTS)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -112,7 +112,7 @@ def evaluate(
             intervals hold at once with probability `level`, whichever of them is looked at. By default 1 for one
             target, and the number of pairs for a dict.
         gains: number of gains that share it in the same way, in `Headline.joint_gain`; by default that of the targets.
-        seed: seed of the draws of `replay`.
+        seed: seed of the draws of `matched`.
         progress: called with the number of rows done, and of all rows to do. By default it prints lines as in `train`.
         jobs: number of worker processes that read parts of the log, -1 for one per core. The result is the same to the
             last bit. One process reads a log of sparse rows that has anytime-valid intervals.

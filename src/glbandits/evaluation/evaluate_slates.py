@@ -23,9 +23,9 @@ from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL, Interval, ratio
 from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
+from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.replay.train import train_all
 from glbandits.policies.agents import PolicyLike, learner_of
 
 

@@ -23,13 +23,13 @@ from glbandits.evaluation.estimators.frozen_target import frozen_recipe
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
+from glbandits.evaluation.learning.learning_curve import LearningCurve
+from glbandits.evaluation.learning.log_player import block_rows, check_duration, compile_slow, play_policies
+from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.log_slice import LogSlice, SelectedRows, split, with_reward
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import promotion
 from glbandits.evaluation.promotion_result import Promotion
-from glbandits.evaluation.replay.learning_curve import LearningCurve
-from glbandits.evaluation.replay.log_player import block_rows, check_duration, compile_slow, play_policies
-from glbandits.evaluation.replay.train import train_all
 from glbandits.maths.links import find_link
 from glbandits.policies.agents import PlayingAgent, PolicyLike, PolicyOrAgent, learner_of
 from glbandits.policies.contract import Policy

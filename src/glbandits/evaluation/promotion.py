@@ -28,6 +28,7 @@ from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.support import SupportSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
+from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.payoffs import payoff_range
@@ -35,7 +36,6 @@ from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.models.reward_models import SequentialGlm
 from glbandits.evaluation.promotion_result import Gains, Promotion, Verdict
-from glbandits.evaluation.replay.train import train_all
 from glbandits.maths.links import find_link
 from glbandits.policies.agents import PolicyLike, PolicyOrAgent, learner_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from glbandits import EpsilonGreedy, SgdTs
 from glbandits.evaluation import Columns, read_parquet, tune
-from glbandits.evaluation.replay.learning_curve import Learn
+from glbandits.evaluation.learning.learning_curve import Learn
 from tests.cli.in_process import glb
 
 ROWS = 1200

@@ -128,7 +128,7 @@ def test_unbounded_rewards_have_no_anytime_interval() -> None:
     assert headline.value.interval == headline.value.fixed_n
 
 
-def test_replay_uses_matched_rows() -> None:
+def test_matched_uses_rows_with_the_chosen_arm() -> None:
     log = LoggedData(
         chosen=np.array([0, 1, 1, 0]),
         rewards=np.array([1.0, 0.0, 0.25, 5.0]),
@@ -136,12 +136,12 @@ def test_replay_uses_matched_rows() -> None:
         arms=FixedArms(np.eye(2), rows=4),
     )
     always_second = np.tile([0.0, 1.0], (4, 1))
-    assert evaluate(log, always_second, ["replay"])["replay"].value == pytest.approx(0.125, abs=1e-12)
+    assert evaluate(log, always_second, ["matched"])["matched"].value == pytest.approx(0.125, abs=1e-12)
     alternately = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    assert evaluate(log, alternately, ["replay"])["replay"].value == pytest.approx(6.25 / 3, abs=1e-12)
+    assert evaluate(log, alternately, ["matched"])["matched"].value == pytest.approx(6.25 / 3, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "replay"])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "matched"])
 def test_logging_policy_as_target_gives_the_mean_reward(name: str) -> None:
     """With w = 1 and a model that predicts every reward, all corrections are 0."""
     log = LoggedData(

@@ -48,7 +48,7 @@ def test_bernoulli_ts_target_on_the_random_log(campaign: str, items: int) -> Non
     folder, shares = sample("random", campaign), _shares(sample("bts", campaign), items)
     rows = plain_rows(folder)
     target = np.array([shares[position] for _, position, _, _ in rows])
-    found = evaluate(read_open_bandit(folder), target, ["replay", "ips", "snips", "dr"])
+    found = evaluate(read_open_bandit(folder), target, ["matched", "ips", "snips", "dr"])
     weights = [shares[position][item] * items for item, position, _, _ in rows]
     top = math.fsum(w * click for w, (_, _, click, _) in zip(weights, rows, strict=True))
     assert found["ips"].value == pytest.approx(top / len(rows), abs=1e-10)

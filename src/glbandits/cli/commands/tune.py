@@ -20,7 +20,7 @@ from glbandits.common.parallel import check_engine
 from glbandits.common.version import __version__
 from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
-from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
+from glbandits.evaluation.learning.tune import CandidateResult, TuningResult
 from glbandits.evaluation.report.record import write_json
 from glbandits.policies.parsing import parse_grid
 

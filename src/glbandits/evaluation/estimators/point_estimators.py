@@ -30,13 +30,13 @@ GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
 
 
 @dataclass(frozen=True)
-class Replay(RatioEstimator):
+class Matched(RatioEstimator):
     """The mean reward of rows where an arm drawn from the target is the chosen one.
 
-    Li et al. (2011). The logging policy must have given all arms of a row the same probability.
+    The replay of Li et al. (2011). The logging policy must have given all arms of a row the same probability.
     """
 
-    name: ClassVar[str] = "replay"
+    name: ClassVar[str] = "matched"
 
     def terms(self, rows: EstimatorInputs) -> Floats:
         return np.stack([rows.matched * rows.rewards, rows.matched.astype(np.float64)], axis=1)
@@ -223,7 +223,7 @@ ESTIMATORS: Mapping[str, type[Estimator]] = MappingProxyType(
     {
         estimator.name: estimator
         for estimator in (
-            Replay,
+            Matched,
             Ips,
             ClippedIps,
             Snips,

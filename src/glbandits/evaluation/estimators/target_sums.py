@@ -32,7 +32,7 @@ class TargetSums(Mergeable):
     Args:
         estimators: the requested estimators.
         headline: accumulates the doubly robust estimates; None without a reward model.
-        seed: of the draws of `replay`.
+        seed: of the draws of `matched`.
         first_row: index of the first row that is added.
         schema: of the log.
     """
@@ -60,7 +60,7 @@ class TargetSums(Mergeable):
         self._weights, self._differences = MomentSums(1), MomentSums(2)
         self._support = SupportSums(schema.max_arms if schema.same_arms else None)
         self._are_estimated, self._unit = schema.estimated, schema.unit
-        self._rows_without_arm, self._replays = 0, any(estimator.name == "replay" for estimator in estimators)
+        self._rows_without_arm, self._draws_arms = 0, any(estimator.name == "matched" for estimator in estimators)
 
     def add(self, rows: LogRows, target: Target, probabilities: Floats, reference: Floats | None) -> None:
         """Add the next rows.
@@ -80,7 +80,7 @@ class TargetSums(Mergeable):
             predicted = rows.of_chosen(rows.predicted)
             self._headline.add(rows, probabilities, reference)
             rows.add_to(self._differences, expected - weights * predicted, weights)
-        matched = self._draw_matches(probabilities, block.chosen) if self._replays else np.zeros(len(block), bool)
+        matched = self._draw_matches(probabilities, block.chosen) if self._draws_arms else np.zeros(len(block), bool)
         inputs = EstimatorInputs(weights, block.payoffs, matched, expected, predicted)
         for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True):
             terms = estimator.terms(inputs)
@@ -115,9 +115,9 @@ class TargetSums(Mergeable):
             least_propensity: lower bound on the probabilities of the logging policy, if known.
             arm_names: of the log.
         """
-        if self._replays and not log.chose_uniformly:
+        if self._draws_arms and not log.chose_uniformly:
             raise InvalidInput(
-                "replay needs a log that chose all arms of a row with the same probability, 1/K; got other "
+                "matched needs a log that chose all arms of a row with the same probability, 1/K; got other "
                 "propensities. Use ips, snips or dr"
             )
         support = self._support.support(self._weights.moments().standard_error(np.ones(1)), least_propensity)

@@ -29,7 +29,7 @@ from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import PolicyComparison
 from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL
 from glbandits.evaluation.estimators.support import NO_EVIDENCE, WEIGHT_EDGES
-from glbandits.evaluation.replay.learning_curve import LearningCurve
+from glbandits.evaluation.learning.learning_curve import LearningCurve
 
 SHOWN_ARMS = 24
 """Arms that a chart shows."""

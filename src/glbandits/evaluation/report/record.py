@@ -9,7 +9,7 @@ import msgspec
 from glbandits.common.version import __version__
 from glbandits.evaluation.comparison_result import EvaluatedPolicy, PolicyComparison
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
-from glbandits.evaluation.replay.learning_curve import LearningCurve
+from glbandits.evaluation.learning.learning_curve import LearningCurve
 
 JsonObject: TypeAlias = dict[str, Any]
 

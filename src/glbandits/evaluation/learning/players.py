@@ -11,11 +11,11 @@ from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.recipe import Job
+from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve, WeightedSums
+from glbandits.evaluation.learning.play_loops import all_recipe, matched_recipe
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.payoffs import LogPayoffs, rows_argument
 from glbandits.evaluation.logs.sparse_arms import arms_between, packed_arms
-from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, WeightedSums
-from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, uniform
 from glbandits.policies.agents import AgentFactory, PlayingAgent, PolicyOrAgent, read_only_rows
@@ -28,8 +28,8 @@ THINNING_STREAM = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplaySettings:
-    """Settings of a replay; `play_log` documents them."""
+class PlaySettings:
+    """How a log is played; `play_log` documents it."""
 
     learn: Learn = "matched"
     exact: bool = False
@@ -57,7 +57,7 @@ def check_propensities(block: LoggedData) -> Floats:
     return block.propensities
 
 
-def replay_job(form: Policy, dim: int, learn: Learn, payoffs: bool) -> Job:
+def play_job(form: Policy, dim: int, learn: Learn, payoffs: bool) -> Job:
     """Return the entry point with which a form of a policy plays a log, for `compile_all`."""
     recipe = matched_recipe if learn == "matched" else all_recipe
     return recipe, form.implementation(dim), find_link(form.link), payoffs
@@ -98,15 +98,15 @@ class BlockArrays(NamedTuple):
 class LogPlayer(ABC):
     """Plays a log block by block, and keeps the sums of its learning curve."""
 
-    def __init__(self, policy: PolicyOrAgent, seed: int, settings: ReplaySettings, *, payoffs: bool = False) -> None:
-        self._policy, self._seed, self._replay = policy, seed, settings
+    def __init__(self, policy: PolicyOrAgent, seed: int, settings: PlaySettings, *, payoffs: bool = False) -> None:
+        self._policy, self._seed, self._how = policy, seed, settings
         self._unit = "payoff" if payoffs else "reward"
         self._thinning_rng = generator(seed, THINNING_STREAM)
         self._sums, self._matched, self._below = WeightedSums(settings.points), 0, 0
 
     def play(self, rows: BlockArrays) -> None:
         """Play the next rows."""
-        least = self._replay.least_propensity
+        least = self._how.least_propensity
         weights = self._learn_all(rows) if least is None else self._learn_matched(rows, least)
         self._sums.add(weights, rows.payoffs, rows.clusters)
 
@@ -138,8 +138,8 @@ class LogPlayer(ABC):
         return self._sums.curve(
             policy=self._policy,
             seed=self._seed,
-            learn=self._replay.learn,
-            least_propensity=self._replay.least_propensity,
+            learn=self._how.learn,
+            least_propensity=self._how.least_propensity,
             matched=self._matched,
             below=self._below,
             unit=self._unit,
@@ -154,7 +154,7 @@ class PolicyPlayer(LogPlayer):
         policy: Policy,
         dim: int,
         seed: int,
-        settings: ReplaySettings,
+        settings: PlaySettings,
         *,
         sparse: bool = False,
         payoffs: bool = False,
@@ -163,7 +163,7 @@ class PolicyPlayer(LogPlayer):
         super().__init__(policy, seed, settings, payoffs=payoffs)
         self._compiled, self._rows_left = policy, rows
         form = sparse_form(policy, dim) if sparse else policy
-        self._entry = entry_point(*replay_job(form, dim, settings.learn, payoffs))
+        self._entry = entry_point(*play_job(form, dim, settings.learn, payoffs))
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
 
     def _play_matched(self, rows: BlockArrays, keep: Floats, matched: Floats, kept: Floats) -> None:
@@ -175,7 +175,7 @@ class PolicyPlayer(LogPlayer):
     def _play_all(self, rows: BlockArrays, given: Floats) -> None:
         with convert_index_errors(self._compiled, "the log"):
             for part, play in self._pieces(rows):
-                self._state = play(*self._loop_arguments(rows, part), self._replay.exact, given[part])
+                self._state = play(*self._loop_arguments(rows, part), self._how.exact, given[part])
 
     def _pieces(self, rows: BlockArrays) -> Iterator[tuple[slice, Callable[..., Any]]]:
         self._rows_left -= len(rows.chosen)
@@ -191,7 +191,7 @@ class PolicyPlayer(LogPlayer):
 class AgentLogPlayer(LogPlayer):
     """An agent that plays a log, in plain Python."""
 
-    def __init__(self, agents: AgentFactory, dim: int, seed: int, settings: ReplaySettings) -> None:
+    def __init__(self, agents: AgentFactory, dim: int, seed: int, settings: PlaySettings) -> None:
         super().__init__(agents, seed, settings)
         self._agent, self._dim = PlayingAgent(agents.new(dim), agents.name, seed, rows="row"), dim
         self._first_row = 0
@@ -206,7 +206,7 @@ class AgentLogPlayer(LogPlayer):
         self._first_row += len(matched)
 
     def _play_all(self, rows: BlockArrays, given: Floats) -> None:
-        exact = self._replay.exact and self._agent.has_probabilities
+        exact = self._how.exact and self._agent.has_probabilities
         for i, arms in self._arms(rows):
             row, chosen = self._first_row + i, rows.chosen[i]
             if exact:

@@ -23,10 +23,10 @@ from contextlib import nullcontext
 from glbandits.common.display.progress_lines import progress_lines
 from glbandits.common.errors import check_int
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
+from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.learning.log_player import play_policies, policy_for_log
+from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import play_policies, policy_for_log
-from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.policies.agents import AgentFactory, PolicyLike
 
 ADVICE = {
@@ -79,7 +79,7 @@ def play_log(
     >>> curve.events, curve.kept, round(curve.value, 2), round(curve.standard_error, 2)
     (1000, 509, 0.5, 0.02)
     """
-    rules = ReplaySettings(learn=learn, exact=exact, least_propensity=least_propensity, points=points)
+    rules = PlaySettings(learn=learn, exact=exact, least_propensity=least_propensity, points=points)
     seed = check_int("seed", seed, at_least=0)
     played, done = policy_for_log(policy), 0
 

@@ -2,8 +2,8 @@ import pytest
 
 from glbandits import POLICIES, Policy
 from glbandits.evaluation import play_log
+from tests.evaluation.learning.test_play_log import assert_has_weights, weights_by_hand
 from tests.evaluation.learning_problem import write_log
-from tests.evaluation.replay.test_play_log import assert_has_weights, weights_by_hand
 from tests.laws.test_every_policy import named, short
 
 

@@ -7,8 +7,8 @@ from typing import Any, overload
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats
 from glbandits.common.display.progress_lines import shown_progress
+from glbandits.evaluation.learning.log_player import block_rows, compiled_policies, form_for_log, policy_for_log
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
-from glbandits.evaluation.replay.log_player import block_rows, compiled_policies, form_for_log, policy_for_log
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.agents import Agent, AgentFactory, PlayingAgent, PolicyLike, PolicyOrAgent, read_only_rows
 from glbandits.policies.contract import Policy

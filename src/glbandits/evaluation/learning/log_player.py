@@ -11,18 +11,18 @@ from glbandits.common.display.progress_lines import duration
 from glbandits.common.errors import InvalidInput, check_int
 from glbandits.compilation.entry_point import compile_all, compile_mode, uncompiled_entry
 from glbandits.compilation.recipe import Job
-from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, chosen_features
-from glbandits.evaluation.logs.reward_checks import check_rewards
-from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.players import (
+from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.learning.players import (
     AgentLogPlayer,
     BlockArrays,
     LogPlayer,
+    PlaySettings,
     PolicyPlayer,
-    ReplaySettings,
     check_propensities,
-    replay_job,
+    play_job,
 )
+from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log, chosen_features
+from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.maths.links import Link, find_link
 from glbandits.policies import EpsilonGreedy, Policy
 from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
@@ -47,7 +47,7 @@ def play_policies(
     policies: Sequence[PolicyOrAgent],
     log: Log,
     seeds: Sequence[int],
-    settings: ReplaySettings,
+    settings: PlaySettings,
     progress: Callable[[int], None] | None = None,
     *,
     size: int | None = None,
@@ -197,7 +197,7 @@ def _check_learnable(rewards: Floats, link: Link, learner: str, first_row: int) 
 def compile_slow(
     policies: Sequence[PolicyOrAgent],
     log: Log,
-    settings: ReplaySettings,
+    settings: PlaySettings,
     *,
     seeds: int = 1,
     other_jobs: Callable[[Policy], Sequence[Job]] = lambda _form: (),
@@ -207,7 +207,7 @@ def compile_slow(
     Args:
         policies: that will play the log.
         log: the log.
-        settings: of the replay.
+        settings: how the log is played.
         seeds: how many times each policy plays the log.
         other_jobs: returns further entry points of a form of a policy.
     """
@@ -221,7 +221,7 @@ def compile_slow(
         form = form_for_log(policy, log)
         check_can_run(form, log.dim)
         _check_learnable(first.rewards, find_link(policy.link), policy.name, 0)
-        job, rows = replay_job(form, log.dim, settings.learn, payoffs), len(log) * seeds
+        job, rows = play_job(form, log.dim, settings.learn, payoffs), len(log) * seeds
         entry = uncompiled_entry(*job)
         if not entry.is_ready and not entry.recipe.check_bounds:
             player = PolicyPlayer(policy, log.dim, 0, probed, sparse=log.sparse, payoffs=payoffs)

@@ -7,7 +7,7 @@ import pytest
 from glbandits import Bandit, EpsilonGreedy, Greedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
 from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedData, RowArms, play_log
-from glbandits.evaluation.replay.players import THINNING_STREAM
+from glbandits.evaluation.learning.players import THINNING_STREAM
 from glbandits.maths.philox import generator, uniform
 from tests.counting_policy import Counting
 from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Stream, live_reward, write_log
@@ -175,21 +175,21 @@ def test_rows_with_few_arms_are_kept_less_often() -> None:
 @pytest.mark.statistics
 @few
 @pytest.mark.parametrize("uneven", [False, True])
-def test_replay_reward_equals_online_reward(uneven: bool) -> None:
+def test_reward_on_a_log_equals_online_reward(uneven: bool) -> None:
     runs, rounds = 60, 40
     live = np.array([live_reward(Counting(), rounds, seed) for seed in range(runs)])
-    replayed = np.empty(runs)
+    on_log = np.empty(runs)
     for seed in range(runs):
         # The least propensity is 1/4 or, uneven, 0.105: 110 rows are kept of 440, or 84 of 800, give or take 9.
         log = write_log(800 if uneven else 440, seed=5000 + seed, uneven=uneven)
         curve = play_log(Counting(), log, seed=1000 + seed)
         end = int(np.searchsorted(curve.at_kept, rounds))
-        replayed[seed] = curve.at_values[end] * rounds
+        on_log[seed] = curve.at_values[end] * rounds
     # Rewards spread by about 4 a run, so the difference of two means of 60 by 0.7. Four standard errors: it fails
     # once in 15,000 sets of seeds. Uniform play would earn 23.
-    error = math.sqrt((live.var(ddof=1) + replayed.var(ddof=1)) / runs)
+    error = math.sqrt((live.var(ddof=1) + on_log.var(ddof=1)) / runs)
     assert error < 1.0
-    assert replayed.mean() == pytest.approx(live.mean(), abs=4 * error)
+    assert on_log.mean() == pytest.approx(live.mean(), abs=4 * error)
     assert live.mean() > 26
 
 
@@ -276,7 +276,7 @@ def test_invalid_input_is_rejected_before_playing() -> None:
 
 def test_policy_that_would_take_hours_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     log = write_log(400, seed=2)
-    monkeypatch.setattr("glbandits.evaluation.replay.log_player.SECONDS_PER_STEP", 10.0)
+    monkeypatch.setattr("glbandits.evaluation.learning.log_player.SECONDS_PER_STEP", 10.0)
     with pytest.raises(InvalidInput, match=r"greedy refits all rewards .* about [0-9.]+ hours for .* such as optimist"):
         play_log(Greedy(), log, seed=3)
 
@@ -284,8 +284,8 @@ def test_policy_that_would_take_hours_is_rejected(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.filterwarnings("ignore:the effective sample size of")
 def test_slow_policy_causes_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are short too, so that progress is reported often."""
-    monkeypatch.setattr("glbandits.evaluation.replay.log_player.WARNING_SECONDS", 0.0)
-    monkeypatch.setattr("glbandits.evaluation.replay.log_player.SLOW_BLOCK", 100)
+    monkeypatch.setattr("glbandits.evaluation.learning.log_player.WARNING_SECONDS", 0.0)
+    monkeypatch.setattr("glbandits.evaluation.learning.log_player.SLOW_BLOCK", 100)
     log, reported = write_log(400, seed=2), list[int]()
     with pytest.warns(UserWarning, match=r"greedy refits all rewards .*: about \d+ (s|min) for .* rewards with"):
         play_log(Greedy(), log, seed=3, progress=reported.append)

@@ -14,12 +14,12 @@ from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
+from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.learning.log_player import block_rows, compile_slow, play_policies, policy_for_log
+from glbandits.evaluation.learning.play_log import warn_if_few_rows
+from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import block_rows, compile_slow, play_policies, policy_for_log
-from glbandits.evaluation.replay.play_log import warn_if_few_rows
-from glbandits.evaluation.replay.players import ReplaySettings
 from glbandits.maths.philox import seed_list
 from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
 from glbandits.policies.contract import Grid, grid_points
@@ -162,7 +162,7 @@ def tune(
     """
     policies_to_try, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
     check_engine(engine, jobs)
-    replay = ReplaySettings(learn=learn)
+    playing = PlaySettings(learn=learn)
     share = check_float("share", share, above=0, at_most=1)
     first, second = split(log, share)
     done, total = 0, len(chosen_seeds) * (len(policies_to_try) * len(first) + 2 * len(second))
@@ -174,8 +174,8 @@ def tune(
             done += rows
             show(done, total)
 
-        compile_slow(policies_to_try, log, replay, seeds=len(chosen_seeds))
-        play = partial(_play_candidates, seeds=chosen_seeds, settings=replay, jobs=jobs, engine=engine, report=report)
+        compile_slow(policies_to_try, log, playing, seeds=len(chosen_seeds))
+        play = partial(_play_candidates, seeds=chosen_seeds, settings=playing, jobs=jobs, engine=engine, report=report)
         results = play(policies_to_try, first)
         values = np.array([candidate.value for candidate in results])
         if np.isnan(values).all():
@@ -194,7 +194,7 @@ def _play_candidates(
     part: Log,
     *,
     seeds: Sequence[int],
-    settings: ReplaySettings,
+    settings: PlaySettings,
     jobs: int,
     engine: str,
     report: Callable[[int], None],
