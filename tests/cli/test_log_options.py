@@ -46,10 +46,8 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
     cases: list[tuple[Path, Any, str]] = [
         (table, {"hashing": Hashing(8)}, "hashing"),
         (dsjson, {"missing": "error"}, "missing"),
-        (dsjson, {"separator": ";"}, "separator"),
         (export, {"missing": "error"}, "missing"),
         (export, {"columns": context}, "Columns.context"),
-        (export, {"separator": ";"}, "separator"),
         (export, {"hashing": Hashing(8)}, "hashing"),
         (open_bandit, {"sparse": True}, "sparse"),
         (store, {"crosses": ()}, "crosses"),
@@ -62,19 +60,18 @@ def test_options_that_a_format_does_not_have_are_refused(tmp_path: Path) -> None
         assert caught.value.field == name
 
 
-def test_separator_of_an_arm_table_may_differ_from_the_log(tmp_path: Path) -> None:
-    pl.DataFrame(TABLE | {"propensity": [0.5, 0.5]}).write_parquet(tmp_path / "log.parquet")
+def test_separator_of_each_file_is_inferred(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("arm\treward\tpropensity\na\t0\t0.5\nb\t1\t0.5\n")
     (tmp_path / "arms.csv").write_text("name;price\na;1\nb;2\n")
-    for file_format in ("auto", "parquet"):
-        settings: Any = {"arm_table": tmp_path / "arms.csv", "separator": ";", "format": file_format}
-        assert open_log_or_store(str(tmp_path / "log.parquet"), Columns(), **settings).dim == 1
+    log = open_log_or_store(str(tmp_path / "log.csv"), Columns(), arm_table=tmp_path / "arms.csv")
+    assert (log.dim, len(log)) == (1, 2)
 
 
 def test_decimal_commas_of_an_arm_table_equal_those_of_read_csv(tmp_path: Path) -> None:
     log, arms = tmp_path / "log.csv", tmp_path / "arms.csv"
     log.write_text("arm;reward;propensity\na;0;0.5\nb;1;0.5\n")
     arms.write_text("name;price\na;1.234\nb;2.500\n")
-    settings: Any = {"arm_table": arms, "separator": ";", "kinds": {"price": "decimal_comma"}}
+    settings: Any = {"arm_table": arms, "kinds": {"price": "decimal_comma"}}
     for opened in (open_log_or_store(str(log), Columns(), **settings), read_csv(log, Columns(), **settings)):
         assert isinstance(opened.feature_map, FeatureMap)
         assert getattr(opened.feature_map.kinds["price"], "mean", None) == (1234 + 2500) / 2
@@ -87,16 +84,15 @@ def test_decimal_commas_of_an_arm_table_equal_those_of_read_csv(tmp_path: Path) 
             ("--reward", "click"),
             None,
             "no column 'click'",
-            "--arm, --reward, --propensity, --context, --estimate-propensities",
+            "--arm, --reward, --propensity COLUMN, --context",
         ),
-        ((), None, "must be a probability", "--propensity, --estimate-propensities"),
-        (("--per-arm", "near_{arm}"), None, "needs a column for every arm", "--per-arm"),
-        (("--probabilities", "near_a"), None, "must hold a struct", "--probabilities"),
+        ((), None, "must be a probability", "--propensity COLUMN"),
+        (("--context", "near_{arm}"), None, "needs a column for every arm", "--context"),
+        (("--propensity", "p_{arm}"), None, "needs a column for every arm", "--propensity COLUMN"),
         (ARMS, "name\na\na\n", "column 'name', row 0: the value must name each arm of arm_table once", "--arm-table"),
         (ARMS, "", "arms.csv could not be read", "--arm-table"),
         (("--context", "price"), None, "Use kinds={'price': 'number'} to parse them", "--kind COLUMN=KIND"),
-        (("--context", "age", "--missing", "error"), None, "use missing='indicator'", "--missing"),
-        (("--jobs", "0"), None, "jobs must be a number of processes", "--jobs"),
+        (("--jobs", "0"), None, "jobs must be a number of parallel workers", "--jobs"),
     ],
 )
 def test_error_of_a_command_names_the_option(

@@ -296,7 +296,7 @@ def test_evaluate_command_takes_agents(folder: Path) -> None:
 
 def test_tune_command_takes_agents(folder: Path) -> None:
     words = ("--arm", "item", "--link", "logistic", "--policy", "mine:Mine", "--grid", "noise=0.0,1.0")
-    run = glb("tune", "log.parquet", *words, "--seeds", "1", "--out", "found.json", folder=folder)
+    run = glb("tune", "log.parquet", *words, "--seeds", "1", "--out", "found", folder=folder)
     assert run.returncode == 0, run.stderr
     assert "noise=0.1, untuned" in run.stdout
 

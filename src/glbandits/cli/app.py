@@ -61,12 +61,12 @@ GROUPS = {
 """Summaries of the groups of commands. A group comes before the groups in it."""
 OPTIONS = {
     "costs": ("--payoffs",),
-    "columns": ("--arm", "--reward", "--propensity", "--context", "--estimate-propensities"),
-    "hashing": ("--hash-width",),
+    "columns": ("--arm", "--reward", "--propensity", "--context"),
     "kinds": ("--kind",),
-    "propensity": ("--propensity", "--estimate-propensities"),
+    "per_arm": ("--context",),
+    "probabilities": ("--propensity",),
+    "share": ("--train", "--share"),
     "values": ("--payoffs",),
-    "width": ("--hash-width",),
 }
 """Options for parameters of Python, if they differ in more than dashes."""
 

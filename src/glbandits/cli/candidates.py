@@ -32,8 +32,15 @@ CandidatesOption: TypeAlias = Annotated[
         "more.",
     ),
 ]
+ModelOption: TypeAlias = Annotated[
+    Path, typer.Option(help="A file with a saved model, of `glb train` or Bandit.save. It is not changed.")
+]
 ModelsOption: TypeAlias = Annotated[
-    list[Path], typer.Option(help="A file with a saved Bandit, which does not learn from the log. Repeat for more.")
+    list[Path],
+    typer.Option(
+        help="A file with a saved model, of `glb train` or Bandit.save. It does not learn from the log. Repeat for "
+        "more."
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Options that commands of different kinds share, and the command as the user typed it."""
+"""Options that several commands share. One name has one meaning, one type and one default in all commands."""
 
 import shlex
 import sys
@@ -10,38 +10,52 @@ import typer
 
 from glbandits.common.errors import InvalidInput
 
+LINK_NAMES = "identity, logistic, probit or log"
+
 LevelOption: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 JobsOption: TypeAlias = Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")]
 EngineOption: TypeAlias = Annotated[
     str, typer.Option(help="Where processes run: local, or ray (needs the extra 'ray').")
 ]
+ReferenceOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="POLICY", help="The policy or model that all others are compared with, as named above."),
+]
+OutOption: TypeAlias = Annotated[Path, typer.Option(help="Folder for the results.")]
+ToOption: TypeAlias = Annotated[Path, typer.Option(help="The file to write.")]
 StoreOption: TypeAlias = Annotated[
     str,
-    typer.Option(envvar="GLB_SERVE_STORE", help="The SQLite file or postgresql:// address of the service's store."),
+    typer.Option(
+        envvar="GLB_SERVE_STORE",
+        help="The SQLite file, or the postgresql:// address, of the log, models and keys.",
+    ),
 ]
 LoopOption: TypeAlias = Annotated[str, typer.Option(help="The loop, in the store of a service.")]
 LoopsOption: TypeAlias = Annotated[
     list[str], typer.Option(help="The loop, in the store of a service. Repeat for more. Default: all loops.")
 ]
-LINK_NAMES = "identity, logistic, probit or log"
 
 
 def prepare_out_folder(folder: Path) -> None:
     """Create the folder of --out. Raises InvalidInput if it is not writable, before anything is computed."""
+    _prepare_folder(folder, f"--out needs a writable folder; got {folder}")
+
+
+def prepare_file(file: Path) -> None:
+    """Create the folder of the file that --to names. Raises InvalidInput if the file cannot be written."""
+    if file.is_dir():
+        raise InvalidInput(f"--to must be a file; {file} is a folder")
+    _prepare_folder(file.parent, f"--to needs a file in a writable folder; got {file}")
+
+
+def _prepare_folder(folder: Path, message: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise InvalidInput(f"--out needs a writable folder; got {folder}: {error.strerror}") from None
-
-
-def prepare_out_file(file: Path) -> None:
-    """Create the folder of a file that --out names. Raises InvalidInput if the file cannot be written."""
-    if file.is_dir():
-        raise InvalidInput(f"--out must be a file; {file} is a folder")
-    prepare_out_folder(file.parent)
+        raise InvalidInput(f"{message}: {error.strerror}") from None
 
 
 def command_line() -> str:

@@ -1,12 +1,9 @@
 """The options of commands that read a log: its address, its columns, and how columns become features."""
 
 import csv
-import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING as NO_VALUE
-from dataclasses import dataclass, field, fields, replace
-from functools import wraps
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
@@ -15,142 +12,125 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.common_options import LINK_NAMES
-from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensities
 from glbandits.evaluation.learning.learning_curve import Learn
 from glbandits.evaluation.logs.payoffs import opened_log
-from glbandits.features import Hashed, Hashing, Text
-from glbandits.features.kinds.column_kind import MISSING, ColumnKind
-from glbandits.service.export.log_source import FORMATS, open_log_or_store
+from glbandits.evaluation.readers.columns import EACH_ARM
+from glbandits.evaluation.readers.open_log import has_lists_of_propensities
+from glbandits.features import Hashed, Text
+from glbandits.features.kinds.column_kind import ColumnKind
+from glbandits.service.export.log_source import is_store, open_log_or_store
 
 LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all": "all"})
 SIZED_KINDS: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})
 """Kinds of columns that take a number of features."""
+ESTIMATE = "estimate"
+"""The word for --propensity that stands for no column."""
 
-PAYOFF_FILES = (".csv", ".csv.gz", ".parquet")
+PAYOFF_FILES = (".csv", ".csv.gz", ".tsv", ".parquet")
 LINK_ADVICE = "; --link changes this"
 
+LogArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help="A Parquet, CSV, JSON-lines (.jsonl, .ndjson) or dsjson file, a folder of Parquet or CSV files, an "
+        "Open Bandit folder, or an export or the store of a service."
+    ),
+]
+ArmOption: TypeAlias = Annotated[str, typer.Option(help="Column with the name of the arm.")]
+RewardOption: TypeAlias = Annotated[str, typer.Option(help="Column with the reward of the chosen arm.")]
+LinkOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Link of the rewards: {LINK_NAMES}. It determines their range. Default: that of the service's loop; "
+        "or logistic if rewards are 0 and 1, else identity."
+    ),
+]
+PropensityOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column with the probability of the chosen arm, or with the probabilities of all arms. Or p_{arm} for one "
+        "column per arm; or the word estimate. Default: propensity and probabilities, if there are such columns.",
+    ),
+]
+ContextOption: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        help="Columns with the context of the row: age,country; affinity_{arm} for one column per arm. May be "
+        "repeated. A name with a comma has double quotes, within those of the shell: '\"age, years\",country'."
+    ),
+]
+ArmsOption: TypeAlias = Annotated[str | None, typer.Option(help="Column with a list of the arms of the row.")]
+FeaturesOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Column with a list of numbers for each arm of the row.")
+]
+ClusterOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Column of the cluster. Rows of one cluster, such as a user, are dependent.")
+]
+TimeOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Column with the time of the decision. Rows are read in its order.")
+]
+IdOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Column that identifies a decision. A log that has an id twice is refused.")
+]
+ArmTableOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Parquet or CSV file with the features of each arm.")
+]
+KindOption: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        metavar="COLUMN=KIND",
+        help="Kind of a column, if it should not be inferred: price=number. Repeat for other columns. "
+        "Text and hashed columns take a number of features: search=text:1048576.",
+    ),
+]
+CrossesOption: TypeAlias = Annotated[
+    list[str],
+    typer.Option(help="Pairs of columns that are multiplied: all, none, or country:topic,age:topic. May be repeated."),
+]
+PerArmBlockOption: TypeAlias = Annotated[
+    bool, typer.Option("--per-arm-block", help="Give each arm its own features, besides those of --arm-table.")
+]
 PayoffsOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="CSV or Parquet file with the columns arm, value and cost; or the columns of the log with the values and "
-        "the costs of all arms: 'value_{arm},cost_{arm}'. Policies maximise value * reward - cost, and estimates are "
-        "in these units. '' ignores those of a service's log.",
+        help="CSV or Parquet file with the columns arm, value and cost; or columns with the values and the costs of "
+        "all arms: 'value_{arm},cost_{arm}'. Policies maximise value * reward - cost, and estimates are in these "
+        "units. '' ignores those of a service's log.",
     ),
+]
+TrainOption: TypeAlias = Annotated[
+    float, typer.Option(help="The share of rows that comes first: to learn, or to choose settings. Others evaluate.")
 ]
 LearnOption: TypeAlias = Annotated[
     str, typer.Option(help="Rows that a policy learns for its learning curve: matched or all.")
 ]
 
 
-@dataclass(frozen=True)
-class LogFile:
-    """The options of every command that reads a log: its address, and the columns that every log has."""
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """What the options of a command say about its log. Commands without an option leave the default."""
 
-    log: Annotated[
-        str,
-        typer.Argument(
-            help="A Parquet, CSV, JSON-lines (.jsonl, .ndjson) or dsjson file, a folder of Parquet or CSV files, an "
-            "Open Bandit folder, or an export or the store of a service."
-        ),
-    ]
-    file_format: Annotated[str, typer.Option("--format", help=f"Format of the log: {', '.join(FORMATS)}.")] = "auto"
-    separator: Annotated[str, typer.Option(help="Character between the fields of CSV files, such as ';', or tab.")] = (
-        ","
-    )
-    loop: Annotated[str, typer.Option(help="The loop, if the log is the store of a service.")] = "default"
-    arm: Annotated[str, typer.Option(help="Column with the name of the chosen arm.")] = "arm"
-    reward: Annotated[str, typer.Option(help="Column with the reward of the chosen arm.")] = "reward"
-    link: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Link of the rewards: {LINK_NAMES}. It determines their range. Default: that of the service's loop; "
-            "or logistic if rewards are 0 and 1, else identity."
-        ),
-    ] = None
-    propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity"
-
-    @property
-    def field_separator(self) -> str:
-        """The character between the fields of CSV files."""
-        return "\t" if self.separator == "tab" else self.separator
-
-    def open_with(self, console: Console, columns: Columns, settings: Mapping[str, Any]) -> Log:
-        """Open the log with these columns and settings of its reader. The console shows that it is being read."""
-        link = {} if self.link is None else {"link": self.link}
-        with console.status("reading the log"):
-            return open_log_or_store(
-                self.log,
-                columns,
-                format=self.file_format,
-                loop=self.loop,
-                separator=self.field_separator,
-                **link,
-                **settings,
-            )
-
-
-@dataclass(frozen=True)
-class LogArguments(LogFile):
-    """The options of a log with named columns."""
-
-    probabilities: Annotated[
-        str,
-        typer.Option(help="Column with the probabilities of all arms, or p_{arm} for one column per arm. '' for none."),
-    ] = "probabilities"
-    estimate_propensities: Annotated[
-        bool,
-        typer.Option("--estimate-propensities", help="Estimate the propensities, if the log does not have them."),
-    ] = False
-    context: Annotated[
-        list[str],
-        typer.Option(
-            help="Columns with the context of the row: age,country. May be repeated. A name with a comma has double "
-            "quotes, within those of the shell: '\"age, years\",country'."
-        ),
-    ] = field(default_factory=list)
-    per_arm: Annotated[
-        list[str], typer.Option(help="Columns with a number for each arm: affinity_{arm}. May be repeated.")
-    ] = field(default_factory=list)
-    arms: Annotated[str | None, typer.Option(help="Column with a list of the arms of the row.")] = None
-    features: Annotated[str | None, typer.Option(help="Column with a list of numbers for each arm of the row.")] = None
-    cluster: Annotated[
-        str | None, typer.Option(help="Column of the cluster. Rows of one cluster, such as a user, are dependent.")
-    ] = None
-    time: Annotated[
-        str | None, typer.Option(help="Column with the time of the decision. Rows are read in its order.")
-    ] = None
-    id: Annotated[
-        str | None, typer.Option(help="Column that identifies a decision. A log that has an id twice is refused.")
-    ] = None
-    arm_table: Annotated[Path | None, typer.Option(help="Parquet or CSV file with the features of each arm.")] = None
-    kind: Annotated[
-        list[str],
-        typer.Option(
-            metavar="COLUMN=KIND",
-            help="Kind of a column, if it should not be inferred: price=number. Repeat for other columns. "
-            "Text and hashed columns take a number of features: search=text:1048576.",
-        ),
-    ] = field(default_factory=list)
-    missing: Annotated[
-        str | None, typer.Option(help="Missing values: indicator (an extra feature), impute (the mean) or error.")
-    ] = None
-    crosses: Annotated[
-        list[str],
-        typer.Option(
-            help="Pairs of columns that are multiplied: all, none, or country:topic,age:topic. May be repeated."
-        ),
-    ] = field(default_factory=list)
-    per_arm_block: Annotated[
-        bool, typer.Option("--per-arm-block", help="Give each arm its own features, besides those of --arm-table.")
-    ] = False
-    sparse: Annotated[
-        bool | None, typer.Option(help="Store only nonzero features. Default: if there are more than 4,096 features.")
-    ] = None
-    hash_width: Annotated[int | None, typer.Option(help="Number of hashed features of a dsjson log, up to 2^31.")] = (
-        None
-    )
+    log: str
+    loop: str = "default"
+    arm: str = "arm"
+    reward: str = "reward"
+    link: str | None = None
+    propensity: str | None = None
+    context: Sequence[str] = ()
+    arms: str | None = None
+    features: str | None = None
+    cluster: str | None = None
+    time: str | None = None
+    id: str | None = None
+    arm_table: Path | None = None
+    kind: Sequence[str] = ()
+    crosses: Sequence[str] = ()
+    per_arm_block: bool = False
+    payoffs: str | None = None
 
     def open(
         self,
@@ -160,10 +140,9 @@ class LogArguments(LogFile):
         with_propensities: bool = True,
         proposed: tuple[str, ...] = (),
         has_range: bool = False,
-        payoffs: str | None = None,
         other_rewards: tuple[str, ...] = (),
     ) -> tuple[Log, list[str]]:
-        """Open the log, and return it with notes that the user must see.
+        """Open the log. Returns it with notes on what was chosen for the user, and with the reader's warnings.
 
         Args:
             console: shows that the log is being read.
@@ -171,36 +150,33 @@ class LogArguments(LogFile):
             with_propensities: False for a log that is only learned from.
             proposed: columns with the arms of candidates.
             has_range: whether the user has set the range of rewards.
-            payoffs: a file with the values and costs of the arms, or the columns that have them; "" for none.
             other_rewards: columns with other rewards of the same decisions.
         """
-        columns = self.columns(with_propensities and not self.estimate_propensities, proposed)
+        columns = self.columns(with_propensities=with_propensities, proposed=proposed)
         columns = replace(columns, other_rewards=other_rewards)
-        own = {"payoffs": payoffs or False} if payoffs is not None else {}
-        if payoffs and not is_payoff_file(payoffs):
-            columns, own = replace(columns, **_parse_payoffs(payoffs)), {}
+        settings = self.reader_settings() | dict(model_settings or {}) | self._payoff_settings()
         notes = list[str]()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            log = self.open_with(console, columns, self.reader_settings() | dict(model_settings or {}) | own)
+            with console.status("reading the log"):
+                log = open_log_or_store(self.log, columns, loop=self.loop, **settings)
             from_service = isinstance(opened_log(log), ServiceExport)
             if self.link is None and not from_service and log.schema.link == "logistic":
                 reward_range = "" if has_range else " and their range 0 to 1"
                 notes.append(f"rewards are 0 or 1, so the link is logistic{reward_range}{LINK_ADVICE}")
-            if self.estimate_propensities and with_propensities:
+            if self.propensity == ESTIMATE and with_propensities:
                 with console.status("estimating propensities"):
                     log = estimate_propensities(log)
         return log, [*notes, *(str(warning.message) for warning in caught)]
 
-    def columns(self, with_propensities: bool = True, proposed: tuple[str, ...] = ()) -> Columns:
+    def columns(self, *, with_propensities: bool = True, proposed: tuple[str, ...] = ()) -> Columns:
         """Return the meaning of the columns of the log. `proposed` are columns with the arms of candidates."""
-        return Columns(
+        names = split_names(self.context)
+        columns = Columns(
             arm=self.arm,
             reward=self.reward,
-            propensity=self.propensity if with_propensities else None,
-            probabilities=self.probabilities or None if with_propensities else None,
-            context=split_names(self.context),
-            per_arm=split_names(self.per_arm),
+            context=tuple(name for name in names if EACH_ARM not in name),
+            per_arm=tuple(name for name in names if EACH_ARM in name),
             cluster=self.cluster,
             arms=self.arms,
             features=self.features,
@@ -208,71 +184,39 @@ class LogArguments(LogFile):
             time=self.time,
             id=self.id,
         )
-
-    def given(self) -> list[tuple[str, ...]]:
-        """Return the options that differ from their defaults, with their values.
-
-        >>> LogArguments("log.csv", arm="offer", context=["age", "city"], estimate_propensities=True).given()
-        [('--arm', 'offer'), ('--estimate-propensities',), ('--context', 'age'), ('--context', 'city')]
-        """
-        groups = list[tuple[str, ...]]()
-        for option in fields(self)[1:]:
-            value, name = getattr(self, option.name), "--" + option.name.replace("_", "-")
-            default = option.default if option.default_factory is NO_VALUE else option.default_factory()
-            if value == default:
-                continue
-            name = "--format" if option.name == "file_format" else name
-            for each in value if isinstance(value, list) else [value]:
-                groups.append((name,) if each is True else ("--no-sparse",) if each is False else (name, str(each)))
-        return groups
+        if self.payoffs and not is_payoff_file(self.payoffs):
+            columns = replace(columns, **_parse_payoffs(self.payoffs))
+        if not with_propensities or self.propensity == ESTIMATE:
+            return replace(columns, propensity=None, probabilities=None)
+        if self.propensity is None:
+            return columns
+        if EACH_ARM in self.propensity:
+            return replace(columns, probabilities=self.propensity)
+        named = replace(columns, propensity=self.propensity, probabilities=None)
+        if not is_store(self.log) and has_lists_of_propensities(self.log, named):
+            return replace(columns, probabilities=self.propensity)
+        return named
 
     def reader_settings(self) -> dict[str, Any]:
-        """Return the settings of the reader that options set, except the columns.
+        """Return the settings of the reader that options set, except the columns and the payoffs.
 
-        >>> LogArguments("log.csv", kind=["price=number"], crosses=["country:topic,age:topic"]).reader_settings()
+        >>> LogOptions(log="log.csv", kind=["price=number"], crosses=["country:topic,age:topic"]).reader_settings()
         {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
         """
-        crosses = "all" if self.crosses == ["all"] else _parse_pairs(self.crosses)
+        crosses = "all" if list(self.crosses) == ["all"] else _parse_pairs(self.crosses)
         settings = {
+            "link": self.link,
             "kinds": dict(map(_parse_kind, self.kind)) or None,
-            "missing": None if self.missing is None else lookup("way to treat missing values", self.missing, MISSING),
             "crosses": crosses if self.crosses else None,
             "per_arm_block": self.per_arm_block or None,
-            "sparse": self.sparse,
             "arm_table": self.arm_table,
-            "hashing": None if self.hash_width is None else Hashing(self.hash_width),
         }
         return {name: value for name, value in settings.items() if value is not None}
 
-
-def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorator: replace the parameter `options` of a command, a LogFile or LogArguments, by its fields.
-
-    The fields become options of the command, in their order and with their defaults, except those that the command
-    declares itself.
-    """
-    signature = inspect.signature(command)
-    group = signature.parameters["options"].annotation
-    shared = [option for option in fields(group) if option.name not in signature.parameters]
-    parameters = list[inspect.Parameter]()
-    for parameter in signature.parameters.values():
-        parameters += map(_as_parameter, shared) if parameter.name == "options" else [parameter]
-
-    @wraps(command)
-    def call(**values: Any) -> None:
-        options = group(**{option.name: values.pop(option.name) for option in shared})
-        command(options=options, **values)
-
-    # typer reads the signature and the annotations
-    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return call
-
-
-def _as_parameter(option: Any) -> inspect.Parameter:
-    default = inspect.Parameter.empty if option.default is NO_VALUE else option.default
-    default = default if option.default_factory is NO_VALUE else option.default_factory()
-    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option.type)
+    def _payoff_settings(self) -> dict[str, Any]:
+        if self.payoffs is None or (self.payoffs and not is_payoff_file(self.payoffs)):
+            return {}
+        return {"payoffs": self.payoffs or False}
 
 
 def split_names(texts: Iterable[str]) -> tuple[str, ...]:
@@ -343,7 +287,7 @@ def _parse_kind(text: str) -> tuple[str, str | ColumnKind]:
     return column, SIZED_KINDS[name](int(size)) if colon else kind
 
 
-def _parse_pairs(texts: list[str]) -> list[tuple[str, str]]:
+def _parse_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
     pairs = [pair.partition(":") for pair in split_names(texts) if pair != "none"]
     if not all(left and right for left, _, right in pairs):
         text = ",".join(texts)

@@ -81,7 +81,7 @@ def rows_of(folder: Path, customer: int) -> list[dict[str, object]]:
 
 
 def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
-    found = read(decide(folder, "--arms", "new.csv", "--id", "customer", "--seed", "3"))
+    found = read(decide(folder, "new.csv", "--id", "customer", "--seed", "3"))
     assert found.columns == ["customer", "arm", "probability", "expected", "low", "high"]
     assert found["customer"].to_list() == [f"0{row}" for row in range(40)]
     saved = Bandit.load(folder / "model.safetensors")
@@ -90,7 +90,7 @@ def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
     for customer, row in enumerate(found.iter_rows(named=True)):
         rows = rows_of(folder, customer)
         probabilities, arm = bandit.probabilities(rows), bandit.choose(rows)
-        low, high = (limits[arm] for limits in bandit.predict(rows, interval=0.9)[1:])
+        low, high = (limits[arm] for limits in bandit.predict(rows, interval=0.95)[1:])
         expected = [probabilities[arm], bandit.predict(rows)[arm], low, high]
         assert row["arm"] == OFFERS[arm]
         np.testing.assert_allclose([row[name] for name in found.columns[2:]], expected)
@@ -98,8 +98,8 @@ def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
 def test_tables_of_all_formats_are_read_and_written(folder: Path, suffix: str) -> None:
-    expected = read(decide(folder, "--arms", "new.csv"))
-    run = decide(folder, "--arms", f"new.{suffix}", "--out", f"out/decisions.{suffix}")
+    expected = read(decide(folder, "new.csv"))
+    run = decide(folder, f"new.{suffix}", "--to", f"out/decisions.{suffix}")
     assert run.returncode == 0, run.stderr
     first, last, summary = run.stderr.splitlines()
     assert (first, last) == ("deciding: 0%", "deciding: 100%")
@@ -116,55 +116,55 @@ def test_files_that_decisions_need_are_not_replaced(folder: Path, file: str) -> 
     (folder / "model.safetensors.csv").unlink(missing_ok=True)
     (folder / "model.safetensors.csv").symlink_to(folder / "model.safetensors")
     before = (folder / file).read_bytes()
-    run = decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv", "--out", file)
+    run = decide(folder, "new.csv", "--payoffs", "payoffs.csv", "--to", file)
     assert (run.returncode, (folder / file).read_bytes()) == (2, before)
-    assert "--out must not be a file that the decisions are made from" in run.stderr
+    assert "--to must not be a file that the decisions are made from" in run.stderr
 
 
 @pytest.mark.parametrize("source", ["parts", "parts/*.csv", "./parts/"])
 def test_decisions_are_not_written_among_their_arms(folder: Path, source: str) -> None:
     (folder / "parts").mkdir(exist_ok=True)
     (folder / "parts" / "first.csv").write_bytes((folder / "new.csv").read_bytes())
-    run = decide(folder, "--arms", source, "--out", "parts/second.csv")
+    run = decide(folder, source, "--to", "parts/second.csv")
     assert run.returncode == 2
-    assert "--out must not be a file that the decisions are made from" in run.stderr
-    assert decide(folder, "--arms", source, "--out", "second.csv").returncode == 0
+    assert "--to must not be a file that the decisions are made from" in run.stderr
+    assert decide(folder, source, "--to", "second.csv").returncode == 0
 
 
 def test_decisions_repeat_and_the_model_is_not_changed(folder: Path) -> None:
     before = (folder / "model.safetensors").read_bytes()
-    first, second = (decide(folder, "--arms", "new.csv", "--seed", "5") for _ in range(2))
+    first, second = (decide(folder, "new.csv", "--seed", "5") for _ in range(2))
     assert first.stdout == second.stdout
     assert (folder / "model.safetensors").read_bytes() == before
 
 
 def test_blocks_do_not_change_decisions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_candidates(folder)
-    commands = [("--arms", "new.csv"), ("--arms", "candidates.csv", "--arm", "offer", "--id", "customer")]
+    commands = [("new.csv"), ("candidates.csv", "--arm", "offer", "--id", "customer")]
     expected = [decide(folder, *words).stdout for words in commands]
     monkeypatch.setattr("glbandits.evaluation.readers.decision_table.BLOCK", 7)
     assert [decide(folder, *words).stdout for words in commands] == expected
 
 
 def test_payoffs_of_columns_change_decisions(folder: Path) -> None:
-    found = read(decide(folder, "--arms", "new.csv", "--payoffs", "margin_{arm},cost_{arm}"))
+    found = read(decide(folder, "new.csv", "--payoffs", "margin_{arm},cost_{arm}"))
     table, bandit = pl.read_parquet(folder / "new.parquet"), Bandit.load(folder / "model.safetensors")
     for customer, row in enumerate(found.iter_rows(named=True)):
         values, costs = (np.array([table[f"{name}_{o}"][customer] for o in OFFERS]) for name in ("margin", "cost"))
         payoffs = values * bandit.predict(rows_of(folder, customer)) - costs
         assert row["payoff"] == pytest.approx(payoffs[OFFERS.index(row["arm"])])
-    assert found["arm"].to_list() != read(decide(folder, "--arms", "new.csv"))["arm"].to_list()
+    assert found["arm"].to_list() != read(decide(folder, "new.csv"))["arm"].to_list()
 
 
 def test_payoffs_of_a_file_apply_to_both_kinds_of_tables(folder: Path) -> None:
     (folder / "payoffs.csv").write_text("arm,value,cost\ncoat,0,1\nhat,0,3\nshoe,0,2", encoding="utf-8")
     write_candidates(folder)
-    found = read(decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv", "--top", "3"))
+    found = read(decide(folder, "new.csv", "--payoffs", "payoffs.csv", "--top", "3"))
     assert found.select("arm_1", "arm_2", "arm_3").unique().rows() == [("coat", "shoe", "hat")]
-    words = ("--arms", "candidates.csv", "--arm", "offer", "--id", "customer", "--payoffs", "payoffs.csv")
+    words = ("candidates.csv", "--arm", "offer", "--id", "customer", "--payoffs", "payoffs.csv")
     assert read(decide(folder, *words))["arm"].to_list() == ["coat"] * 20
     (folder / "payoffs.csv").write_text("arm,value,cost\ncoat,0,1", encoding="utf-8")
-    assert "none for 'hat'" in decide(folder, "--arms", "new.csv", "--payoffs", "payoffs.csv").stderr
+    assert "none for 'hat'" in decide(folder, "new.csv", "--payoffs", "payoffs.csv").stderr
 
 
 def write_candidates(folder: Path) -> None:
@@ -176,7 +176,7 @@ def write_candidates(folder: Path) -> None:
 
 def test_rows_of_arms_are_grouped_and_ranked(folder: Path) -> None:
     write_candidates(folder)
-    words = ("--arms", "candidates.csv", "--arm", "offer", "--id", "customer", "--payoffs", "value,cost")
+    words = ("candidates.csv", "--arm", "offer", "--id", "customer", "--payoffs", "value,cost")
     found = read(decide(folder, *words, "--top", "3"))
     assert found["customer"].to_list() == [f"c{customer}" for customer in range(20)]
     for customer, row in enumerate(found.iter_rows(named=True)):
@@ -192,14 +192,14 @@ def test_arms_may_be_described_by_a_table(folder: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     train = ("--arm", "offer", "--reward", "clicked", "--context", "age", "--arm-table", "offers.csv")
     assert glb("train", "log.csv", *train, folder=tmp_path).returncode == 0
-    run = decide(tmp_path, "--arms", "new.csv")
+    run = decide(tmp_path, "new.csv")
     assert "describes arms by the columns" in run.stderr
     assert "--arm-table" in run.stderr
-    assert set(read(decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv"))["arm"]) <= set(OFFERS)
-    run = decide(tmp_path, "--arms", "log.csv", "--id", "age", "--arm", "offer", "--arm-table", "offers.csv")
+    assert set(read(decide(tmp_path, "new.csv", "--arm-table", "offers.csv"))["arm"]) <= set(OFFERS)
+    run = decide(tmp_path, "log.csv", "--id", "age", "--arm", "offer", "--arm-table", "offers.csv")
     assert "arm_table is for tables without a column of arms" in run.stderr
     (tmp_path / "offers.csv").write_text("offer,price\ncoat,9\nhat,2\ncoat,5", encoding="utf-8")
-    run = decide(tmp_path, "--arms", "new.csv", "--arm-table", "offers.csv")
+    run = decide(tmp_path, "new.csv", "--arm-table", "offers.csv")
     assert "column 'offer', row 2: the value must name each arm of arm_table once" in run.stderr
 
 
@@ -212,7 +212,7 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
         ("uniform", ["row", "arm", "probability"]),
     ):
         assert glb("train", "log.csv", *train, policy, folder=tmp_path).returncode == 0
-        assert read(decide(tmp_path, "--arms", "new.csv", "--draws", "10")).columns == columns
+        assert read(decide(tmp_path, "new.csv")).columns == columns
 
 
 @pytest.mark.parametrize(
@@ -222,13 +222,14 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
         ("age,code", "30,01\nold,02", (), "column 'age', row 1: the value must be a number; got 'old'"),
         ("age,code", "", (), "must have at least one row"),
         ("age,code", "30,01", ("--id", "customer"), "has no column 'customer'"),
+        ("age,code", "30,01", ("--context", "age,cod"), "unknown column of the model 'cod'; did you mean 'code'"),
         ("age,code", "30,01", ("--top", "0"), "top must be a whole number of at least 1"),
-        ("age,code", "30,01", ("--interval", "90"), "interval must be a finite number"),
-        ("age,code", "30,01", ("--interval", "1"), "above 0 and at most 0.999999999; got 1.0"),
-        ("age,code", "30,01", ("--out", "out.xlsx"), "unknown suffix of --out '.xlsx'"),
-        ("age,code", "30,01", ("--out", "bad.csv"), "--out must not be a file that the decisions are made from"),
-        ("age,code", "30,01", ("--out", "bad.csv/new.csv"), "--out needs a writable folder; got bad.csv"),
-        ("age,code", "30,01", ("--out", "folder.csv"), "--out must be a file; folder.csv is a folder"),
+        ("age,code", "30,01", ("--level", "90"), "level must be a finite number"),
+        ("age,code", "30,01", ("--level", "1"), "above 0 and at most 0.999999999; got 1.0"),
+        ("age,code", "30,01", ("--to", "out.xlsx"), "unknown suffix of --to '.xlsx'"),
+        ("age,code", "30,01", ("--to", "bad.csv"), "--to must not be a file that the decisions are made from"),
+        ("age,code", "30,01", ("--to", "bad.csv/new.csv"), "--to needs a file in a writable folder; got bad"),
+        ("age,code", "30,01", ("--to", "folder.csv"), "--to must be a file; folder.csv is a folder"),
         ("id,age,code", "1,30,01\n2,30,01\n1,40,02", ("--id", "id"), "one row each; 2 ids are at 3 places"),
         ("id,age,code", "1,30,01\n,30,01", ("--id", "id"), "must identify contexts; 1 rows have none"),
         ("id,age,code", '1,30,01\n" ",30,01', ("--id", "id"), "must identify contexts; 1 rows have none"),
@@ -246,7 +247,7 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
 def test_bad_input_is_one_sentence(folder: Path, header: str, rows: str, words: tuple[str, ...], message: str) -> None:
     (folder / "bad.csv").write_text(f"{header}\n{rows}".strip() + "\n", encoding="utf-8")
     (folder / "folder.csv").mkdir(exist_ok=True)
-    run = decide(folder, "--arms", "bad.csv", *words)
+    run = decide(folder, "bad.csv", *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert message in run.stderr
 
@@ -254,7 +255,7 @@ def test_bad_input_is_one_sentence(folder: Path, header: str, rows: str, words: 
 @pytest.mark.parametrize("value", ["[1]", '{"a": 1}'])
 def test_ids_of_several_values_are_refused(folder: Path, value: str) -> None:
     (folder / "bad.jsonl").write_text(f'{{"id": {value}, "age": 30, "code": "01"}}\n', encoding="utf-8")
-    run = decide(folder, "--arms", "bad.jsonl", "--id", "id")
+    run = decide(folder, "bad.jsonl", "--id", "id")
     assert (run.returncode, run.stdout) == (2, "")
     assert "column 'id' must have one value in each row" in run.stderr
 
@@ -262,4 +263,4 @@ def test_ids_of_several_values_are_refused(folder: Path, value: str) -> None:
 def test_model_without_a_feature_map_is_refused(tmp_path: Path) -> None:
     Bandit("optimist", dim=2, seed=1).save(tmp_path / "model.safetensors")
     (tmp_path / "new.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    assert "has no feature map" in decide(tmp_path, "--arms", "new.csv").stderr
+    assert "has no feature map" in decide(tmp_path, "new.csv").stderr

@@ -65,7 +65,7 @@ def test_demo_shows_that_the_server_learns(tmp_path: Path) -> None:
     1,000 visits in 20 s, one that does not learn passes with probability 7e-06, one that learns fails with
     3e-09. With 200 visits, on a busy machine: 4e-02 and 3e-03.
     """
-    run = demo_in_process("--seconds", "20", "--store", "shop.db", "--seed", "1", folder=tmp_path)
+    run = demo_in_process("--seconds", "20", "--to", "shop.db", "--seed", "1", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     shares = re.search(r"Best offer: (\d+)% of the first tenth, (\d+)% of the last tenth", run.stdout)
     assert shares is not None, run.stdout
@@ -159,7 +159,7 @@ def test_port_in_use_is_a_one_line_error(tmp_path: Path) -> None:
 
 def test_demo_does_not_overwrite_an_existing_store(tmp_path: Path) -> None:
     (tmp_path / "mine.db").write_text("precious")
-    message = error_of_demo("--store", "mine.db", folder=tmp_path)
+    message = error_of_demo("--to", "mine.db", folder=tmp_path)
     assert message == "glb: mine.db exists, and the demo needs a new store. Give another file with --store.\n"
     assert (tmp_path / "mine.db").read_text() == "precious"
 

@@ -66,7 +66,7 @@ def test_wrong_column_asks_for_its_name(folder: Path) -> None:
 def test_probabilities_that_do_not_fit_are_a_problem(folder: Path) -> None:
     table = {"arm": ["a", "b"] * 60, "reward": [0, 1] * 60, "p_a": [0.5] * 120, "p_b": [0.9] * 120}
     pl.DataFrame(table).write_csv(folder / "wrong.csv")
-    run = glb("describe", "wrong.csv", "--probabilities", "p_{arm}", folder=folder)
+    run = glb("describe", "wrong.csv", "--propensity", "p_{arm}", folder=folder)
     assert "Cannot be evaluated: column 'p_{arm}', row 0: the probabilities must sum to 1" in run.stdout
 
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from glbandits import Bandit, Optimist
+from glbandits.features import Hashing
 from tests.cli.in_process import glb
 from tests.evaluation.sparse_data import write_dsjson
 
@@ -127,20 +128,16 @@ def test_each_reward_has_its_range_and_its_notes(folder: Path) -> None:
     assert "each reward has one range; got 3 ranges" in run.stderr
 
 
-def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dsjson_log_with_hashed_features_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     write_dsjson(tmp_path / "log.dsjson", 60)
-    words = ("log.dsjson", "--link", "logistic", "--hash-width", str(2**24), "--estimator", "snips")
+    words = ("log.dsjson", "--link", "logistic", "--estimator", "snips")
     run = glb("evaluate", *words, "--policy", "optimist", "--policy", "uniform", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "optimist: learned 30 rows; evaluated on rows 31 to 60" in run.stdout
-    run = glb("train", *words[:5], "--policy", "optimist", folder=tmp_path)
+    run = glb("train", *words[:3], "--policy", "optimist", folder=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert Bandit.load(tmp_path / "model.safetensors").sparse
-    run = glb("evaluate", *words, "--policy", "lin-ucb", folder=tmp_path)
-    assert "lin-ucb has no sparse form; policies with one are optimist" in run.stderr
-    assert "more than 4,096 features are, and it has 16,777,216" in run.stderr
-    assert "lin-ucb has no sparse form" in run.stderr
+    assert Bandit.load(tmp_path / "model.safetensors").dim == Hashing().width
 
 
 def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +155,9 @@ def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypa
     run = glb("evaluate", *words, *NAMES, *model, folder=folder)
     assert run.returncode == 0, run.stderr
     assert "model.safetensors: evaluated on all 60 rows" in run.stdout
+    run = glb("evaluate", *words, *NAMES, *kind, "--policy", "lin-ucb", folder=folder)
+    assert "lin-ucb has no sparse form; policies with one are optimist" in run.stderr
+    assert "more than 4,096 features are, and it has 2,097,1" in run.stderr
     run = glb("evaluate", *words, *NAMES, "--kind", "search=number:7", folder=folder)
     assert "--kind is written column=kind" in run.stderr
 
@@ -175,7 +175,7 @@ def test_two_processes_write_the_same_record(folder: Path) -> None:
 
 
 def test_estimated_propensities_are_noted(folder: Path) -> None:
-    words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimate-propensities")
+    words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--propensity", "estimate")
     run = glb("evaluate", "log.parquet", *words, folder=folder)
     assert run.returncode == 0, run.stderr
     assert "Note: the propensities of the 600 chosen arms were estimated by the share of rows" in run.stdout
@@ -187,7 +187,7 @@ def test_probabilities_of_all_arms_give_expected_sample_size(folder: Path) -> No
     table = pl.read_parquet(folder / "log.parquet").with_columns(p_old=0.5, p_new=0.5)
     table.drop("p").write_parquet(folder / "log.parquet")
     words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimator", "ips")
-    run = glb("evaluate", "log.parquet", *words, "--probabilities", "p_{arm}", folder=folder)
+    run = glb("evaluate", "log.parquet", *words, "--propensity", "p_{arm}", folder=folder)
     assert run.returncode == 0, run.stderr
     assert "effective sample size 600 (expected)" in run.stdout
     (support,) = (
@@ -195,6 +195,20 @@ def test_probabilities_of_all_arms_give_expected_sample_size(folder: Path) -> No
     )
     assert (support["effective_sample_size"], support["expected"]) == (600.0, True)
     assert support["large_weights"] == {"largest": 1.0, "rows": 600.0, "share": 1.0}
+
+
+@pytest.mark.parametrize("kind", ["list", "struct"])
+def test_propensity_may_be_a_column_of_all_probabilities(folder: Path, kind: str) -> None:
+    half = pl.lit(0.5)
+    each = pl.concat_list(half, half) if kind == "list" else pl.struct(old=half, new=half)
+    offered = pl.concat_list(pl.lit("old"), pl.lit("new"))
+    log = pl.read_parquet(folder / "log.parquet").drop("p")
+    log.with_columns(each=each, offered=offered).write_parquet(folder / "log.parquet")
+    words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimator", "ips")
+    arms = ("--arms", "offered") if kind == "list" else ()
+    run = glb("evaluate", "log.parquet", *words, *arms, "--propensity", "each", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "effective sample size 600 (expected)" in run.stdout
 
 
 @pytest.mark.parametrize(
@@ -206,23 +220,21 @@ def test_probabilities_of_all_arms_give_expected_sample_size(folder: Path) -> No
         (("log.parquet", *NAMES, "--policy", "optimst"), "unknown policy 'optimst'; did you mean 'optimist'"),
         (("log.parquet", *NAMES, "--policy", "uniform", "--policy", "uniform"), "each policy can be named once"),
         (("log.parquet", *NAMES, "--estimator", "snip"), "unknown estimator 'snip'; did you mean 'snips'"),
-        (("log.parquet", *NAMES, "--format", "parket"), "unknown format 'parket'; did you mean 'parquet'"),
         (("log.parquet", *NAMES, "--reward-range", "1"), "--reward-range is written lowest,highest"),
         (("log.parquet", *NAMES, "--reward-range", "1,-1"), "--reward-range is written lowest,highest"),
         (("log.parquet", *NAMES, "--learn", "some"), "unknown way to learn 'some'"),
         (("log.parquet", *NAMES, "--arm-table", "none.csv"), "Option: --arm-table"),
-        (("log.parquet", *NAMES, "--probabilities", "p_{arm}"), "needs a column for every arm"),
-        (("log.parquet", *NAMES, "--probabilities", "p"), "Option: --probabilities"),
+        (("log.parquet", *NAMES, "--propensity", "p_{arm}"), "needs a column for every arm"),
         (("log.parquet", *NAMES, "--link", "identity", "--promote-if-better"), "Option: --reward-range"),
         (("log.parquet", *NAMES, "--policy", "optimist:floor=2"), "glb: floor must be"),
         (("log.parquet", *NAMES, "--policy", "epsilon-greedy:exploration=-1"), "glb: exploration must be"),
         (("log.parquet", *NAMES, "--train", "2"), "Option: --train"),
         (("log.parquet", *NAMES, "--level", "2"), "Option: --level"),
+        (("log.parquet", *NAMES, "--level", "0.4", "--promote-if-better"), "level must be"),
         (("none.parquet", *NAMES), "none.parquet must be a file"),
         (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
         (("log.parquet", *NAMES, "--jobs", "0"), "Option: --jobs"),
         (("log.parquet", *NAMES, "--policy", "uniform", "--out", "log.parquet"), "--out needs a writable folder"),
-        (("log.parquet", *NAMES, "--format", "dsjson"), "whose format defines its columns and arms"),
     ],
 )
 def test_error_names_the_option_and_the_fix(words: tuple[str, ...], message: str, folder: Path) -> None:

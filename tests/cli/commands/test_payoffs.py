@@ -78,9 +78,9 @@ def test_payoffs_have_one_reward(folder: Path) -> None:
 
 def test_tune_maximises_payoffs(folder: Path) -> None:
     words = ("--policy", "epsilon-greedy:exploration=10.0", "--grid", "exploration=0.1", "--seeds", "1")
-    run = glb("tune", "log.csv", *words, "--payoffs", "arms.csv", "--out", "found.json", folder=folder)
+    run = glb("tune", "log.csv", *words, "--payoffs", "arms.csv", "--out", "found", folder=folder)
     assert run.returncode == 0, run.stderr
-    record = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "found/tune.json").read_text(encoding="utf-8"))
     assert record["unit"] == "payoff"
     assert record["chosen"]["value"] > 2.5
     assert "Mean payoff per decision of epsilon-greedy" in run.stdout

@@ -22,7 +22,7 @@ def test_table_has_units_and_days_for_each_share(tmp_path: Path) -> None:
 
 def test_metric_in_a_range_needs_the_same_on_any_scale(tmp_path: Path) -> None:
     def table(*numbers: str) -> str:
-        names = ("--mean", "--deviation", "--change", "--margin")
+        names = ("--mean", "--deviation", "--change", "--guardrail-margin")
         given = [text for pair in zip(names, numbers, strict=False) for text in pair]
         return glb("power", *given, "--range", *numbers[4:], folder=tmp_path).stdout
 
@@ -52,8 +52,8 @@ def test_tiny_change_ends(tmp_path: Path) -> None:
         ("--change -20% --rate 0", "--change must not be 0"),
         ("--change -1% --rate 0.1 --deviation 0.2", "are for --mean"),
         ("--change -1% --rate 0.1 --range 0 1", "are for --mean"),
-        ("--change -1% --margin 2% --rate 0.1", "smaller than the change"),
-        ("--change -1% --margin -2% --rate 0.1", "at least 0"),
+        ("--change -1% --guardrail-margin 2% --rate 0.1", "smaller than the change"),
+        ("--change -1% --guardrail-margin -2% --rate 0.1", "at least 0"),
         ("--change much --rate 0.1", "percentage"),
         ("--change nan --rate 0.1", "percentage"),
         ("--change -1% --rate 5", "must be between"),

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def gate(folder: Path, *options: str, log: str = "log.parquet") -> Run:
-    words = ("--probabilities", "p_{arm}", "--link", "logistic", "--estimator", "ips", "--promote-if-better")
+    words = ("--propensity", "p_{arm}", "--link", "logistic", "--estimator", "ips", "--promote-if-better")
     return glb("evaluate", log, *words, *options, folder=folder)
 
 
@@ -52,7 +52,7 @@ def test_verdict_is_printed_and_is_the_exit_code(
 
 def test_record_and_page_contain_the_verdict(folder: Path) -> None:
     Bandit(Optimist(link="logistic"), dim=2, seed=1).save(folder / "new.safetensors")
-    run = gate(folder, "--policy", "arm:new", "--model", "new.safetensors", "--alpha", "0.01")
+    run = gate(folder, "--policy", "arm:new", "--model", "new.safetensors", "--level", "0.99")
     assert run.returncode == 0, run.stderr
     record = json.loads((folder / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))
     assert record["settings"]["gate"] == {"alpha": 0.01, "margin": 0.0}
@@ -72,7 +72,7 @@ def test_record_and_page_contain_the_verdict(folder: Path) -> None:
 
 
 def test_no_gate_without_the_option(folder: Path) -> None:
-    words = ("--probabilities", "p_{arm}", "--link", "logistic", "--policy", "arm:old", "--estimator", "ips")
+    words = ("--propensity", "p_{arm}", "--link", "logistic", "--policy", "arm:old", "--estimator", "ips")
     run = glb("evaluate", "log.parquet", *words, folder=folder)
     assert run.returncode == 0, run.stderr
     assert json.loads((folder / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))["promotion"] is None
@@ -83,7 +83,7 @@ def test_gate_needs_bounded_rewards(folder: Path) -> None:
     run = glb(
         "evaluate",
         "log.parquet",
-        "--probabilities",
+        "--propensity",
         "p_{arm}",
         "--link",
         "identity",

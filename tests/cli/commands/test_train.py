@@ -1,4 +1,4 @@
-"""`glb train`: options that it shares with `glb evaluate`."""
+"""`glb train`: its options, the progress, and the file."""
 
 from pathlib import Path
 
@@ -14,10 +14,9 @@ def write_log(folder: Path) -> None:
     (folder / "log.csv").write_text("\n".join(["item;reward;p;age", *rows]), encoding="utf-8")
 
 
-def test_train_accepts_the_log_options_of_evaluate(tmp_path: Path) -> None:
+def test_log_with_semicolons_is_trained_on(tmp_path: Path) -> None:
     write_log(tmp_path)
-    words = ("--separator", ";", "--propensity", "p", "--kind", "age=number")
-    run = glb("train", "log.csv", *OPTIONS, *words, folder=tmp_path)
+    run = glb("train", "log.csv", *OPTIONS, "--kind", "age=number", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "Model: model.safetensors (30 rows learned)" in run.stdout
 
@@ -39,14 +38,14 @@ def test_columns_may_be_repeated_and_contain_commas(tmp_path: Path) -> None:
 
 def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:
     write_log(tmp_path)
-    run = glb("train", "log.csv", *OPTIONS, "--separator", ";", "--kind", "age=number", folder=tmp_path)
+    run = glb("train", "log.csv", *OPTIONS, "--kind", "age=number", folder=tmp_path)
     assert run.stderr == "lin-ucb learns: 0%\nlin-ucb learns: 100%\n"
 
 
 def test_bad_output_path_is_an_error_before_training(tmp_path: Path) -> None:
     write_log(tmp_path)
-    words = ("--separator", ";", "--kind", "age=number", "--out")
-    for out, message in (("log.csv/m", "--out needs a writable folder; got log.csv"), (".", "--out must be a file")):
+    words = ("--kind", "age=number", "--to")
+    for out, message in (("log.csv/m", "--to needs a file in a writable folder"), (".", "--to must be a file")):
         run = glb("train", "log.csv", *OPTIONS, *words, out, folder=tmp_path)
         assert run.returncode == 2
         assert message in run.stderr

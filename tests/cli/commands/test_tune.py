@@ -29,13 +29,13 @@ def folder(tmp_path: Path) -> Path:
 
 def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
     words = ("--arm", "item", "--link", "logistic", "--policy", "epsilon-greedy:exploration=10.0", "--jobs", "2")
-    run = glb("tune", "log.parquet", *words, "--grid", "exploration=0.1,1.0", "--out", "found.json", folder=folder)
+    run = glb("tune", "log.parquet", *words, "--grid", "exploration=0.1,1.0", "--out", "found", folder=folder)
     assert run.returncode == 0, run.stderr
     log = read_parquet(folder / "log.parquet", Columns(arm="item"), link="logistic")
     policy = EpsilonGreedy(link="logistic", exploration=10.0, fit="online")
     assert "Note: on a log, epsilon-greedy learns with fit=online" in run.stdout
     expected = tune(policy, log, grid={"exploration": (0.1, 1.0)})
-    record = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "found/tune.json").read_text(encoding="utf-8"))
     assert record["rows"] == [600, 600]
     assert [played["settings"] for played in record["candidates"]] == [
         {"exploration": value} for value in (10.0, 0.1, 1.0)
@@ -53,12 +53,12 @@ def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
 def test_horizon_is_the_number_of_learned_rows(folder: Path, learn: Learn, horizon: int) -> None:
     pl.read_parquet(folder / "log.parquet").head(400).write_parquet(folder / "log.parquet")
     words = ("--arm", "item", "--link", "logistic", "--policy", "sgd-ts", "--grid", "step=0.5,1.0", "--seeds", "1")
-    run = glb("tune", "log.parquet", *words, "--learn", learn, "--out", "found.json", folder=folder)
+    run = glb("tune", "log.parquet", *words, "--learn", learn, "--out", "found", folder=folder)
     assert run.returncode == 0, run.stderr
     log = read_parquet(folder / "log.parquet", Columns(arm="item"), link="logistic")
     policy = SgdTs(link="logistic", horizon=horizon)
     expected = tune(policy, log, grid={"step": (0.5, 1.0)}, seeds=1, learn=learn)
-    record = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "found/tune.json").read_text(encoding="utf-8"))
     assert [played["value"] for played in record["candidates"]] == [played.value for played in expected.candidates]
 
 
@@ -68,7 +68,7 @@ def test_interleaved_clusters_are_tuned_on(folder: Path) -> None:
     words = ("--arm", "item", "--policy", "optimist:link=logistic", "--grid", "floor=0.0,0.2", "--cluster", "user")
     run = glb("tune", "log.parquet", *words, "--link", "logistic", "--seeds", "1", folder=folder)
     assert run.returncode == 0, run.stderr
-    assert sum(json.loads((folder / "out/tune.json").read_text(encoding="utf-8"))["rows"]) == ROWS
+    assert sum(json.loads((folder / "out/tune/tune.json").read_text(encoding="utf-8"))["rows"]) == ROWS
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_interleaved_clusters_are_tuned_on(folder: Path) -> None:
         (("--grid", "flor=0.1"), "unknown setting of optimist 'flor'; did you mean 'floor'"),
         (("--grid", "floor=0.1", "--grid", "floor=0.2"), "once for each setting; got 'floor=0.2'"),
         (("--grid", "floor=2"), "floor must be"),
-        (("--grid", "floor=0.1", "--out", "log.parquet/x.json"), "--out needs a writable folder; got log.parquet"),
+        (("--grid", "floor=0.1", "--out", "log.parquet/x"), "--out needs a writable folder; got log.parquet"),
     ],
 )
 def test_invalid_grid_is_an_error(folder: Path, options: tuple[str, ...], message: str) -> None:
@@ -94,4 +94,6 @@ def test_warning_about_few_rows_is_printed_and_recorded(folder: Path) -> None:
     run = glb("tune", "log.parquet", *words, folder=folder)
     assert run.returncode == 0, run.stderr
     assert "Warning: the effective sample size of optimist is only" in run.stdout
-    assert "effective sample size" in json.loads((folder / "out/tune.json").read_text(encoding="utf-8"))["notes"][0]
+    assert (
+        "effective sample size" in json.loads((folder / "out/tune/tune.json").read_text(encoding="utf-8"))["notes"][0]
+    )

@@ -52,7 +52,7 @@ def test_command_trains_the_same_model_as_python(tmp_path: Path) -> None:
     asked = glb("train", "log.csv", *words, folder=tmp_path)
     assert asked.returncode == 2
     assert "Option: --kind COLUMN=KIND" in asked.stderr
-    run = glb("train", "log.csv", *words, "--kind", "rate=number", "--out", "found/model.safetensors", folder=tmp_path)
+    run = glb("train", "log.csv", *words, "--kind", "rate=number", "--to", "found/model.safetensors", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "6 features: 2 of arms, 4 products. Each arm has a block of its own." in run.stdout
     assert "600 rows learned" in run.stdout
@@ -79,7 +79,6 @@ def test_saved_model_is_evaluated_with_its_feature_map(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--kind", "rate"), "--kind is written column=kind"),
-        (("--missing", "drop"), "unknown way to treat missing values 'drop'"),
         (("--crosses", "age"), "--crosses is all, none, or pairs such as country:topic,age:topic; got 'age'"),
         (
             ("--crosses", "agee:offer"),
@@ -94,9 +93,9 @@ def test_invalid_options_are_rejected(tmp_path: Path, words: tuple[str, ...], me
     assert message in run.stderr
 
 
-def test_crosses_and_missing_values_are_options(tmp_path: Path) -> None:
+def test_crosses_are_options(tmp_path: Path) -> None:
     table().write_csv(tmp_path / "log.csv")
-    words = ("--arm", "offer", "--reward", "click", "--context", "age", "--missing", "error")
+    words = ("--arm", "offer", "--reward", "click", "--context", "age")
     for crosses, dim in (("none", 3), ("all", 4), ("age:offer", 5)):
         assert glb("train", "log.csv", *words, "--crosses", crosses, folder=tmp_path).returncode == 0
         features = Bandit.load(tmp_path / "model.safetensors").features

@@ -53,7 +53,7 @@ def test_arms_that_were_never_chosen_are_listed() -> None:
 def test_parts_of_logs_and_estimated_propensities_are_described() -> None:
     table = {"arm": ["a", "b", "b", "b"] * 50, "reward": np.arange(200) / 7}
     log = read_table(table, Columns(propensity=None))
-    assert ("--estimate-propensities",) in log.describe().options
+    assert ("--propensity", "estimate") in log.describe().options
     with pytest.warns(UserWarning, match="were estimated"):
         estimated = estimate_propensities(log)
     description = estimated.describe()

@@ -53,7 +53,7 @@ def test_values_that_an_evaluation_refuses_are_counted(changes: dict[str, Any], 
     assert problem in description.problems[0]
     assert description.is_refused
     assert "Next, after the corrections: glb evaluate" in str(description)
-    assert ("--estimate-propensities",) not in description.options
+    assert ("--propensity", "estimate") not in description.options
     assert description.highest_reward <= 1.0
 
 
@@ -71,7 +71,7 @@ def test_too_many_arms_need_an_arm_table() -> None:
 def test_table_without_propensities_is_described() -> None:
     description = described(propensity=None)
     assert "the log has no propensities" in description.problems[0]
-    assert description.options.count(("--estimate-propensities",)) == 1
+    assert description.options.count(("--propensity", "estimate")) == 1
     assert not description.is_refused
     assert "Next, if the propensities may be estimated: glb evaluate" in str(description)
 

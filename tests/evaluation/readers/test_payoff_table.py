@@ -55,7 +55,7 @@ def test_each_arm_has_the_value_and_cost_of_its_name(tmp_path: Path) -> None:
     ],
 )
 def test_messy_but_clear_files_are_read(text: str, tmp_path: Path) -> None:
-    log = log_with(text, tmp_path, separator=";" if ";" in text else ",")
+    log = log_with(text, tmp_path)
     assert log.payoffs.tolist() == [1.5, 0.0, 9.0]
 
 

@@ -196,7 +196,7 @@ def test_command_and_python_give_the_same_estimates(folder: Path, name: str, add
 
 
 def test_model_trained_on_the_export_has_its_map(folder: Path, log: ServiceExport) -> None:
-    run = glb("train", "log", "--link", "logistic", "--out", "trained.safetensors", folder=folder)
+    run = glb("train", "log", "--link", "logistic", "--to", "trained.safetensors", folder=folder)
     assert run.returncode == 0, run.stderr
     trained = Bandit.load(folder / "trained.safetensors")
     assert trained.features == SERVED

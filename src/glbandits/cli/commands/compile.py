@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from glbandits.bandit import policy_jobs
+from glbandits.cli.common_options import LINK_NAMES
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.compilation.entry_point import compile_all, compile_mode
@@ -27,7 +28,8 @@ def compile_command(
         list[str], typer.Argument(help="Policies: names, or module:Class for your own; `all` for all names.")
     ] = ["optimist"],  # noqa: B006
     link: Annotated[
-        list[str], typer.Option(help="Link to compile for. Repeat for more. A policy skips links that it rejects.")
+        list[str],
+        typer.Option(help=f"Link of the rewards: {LINK_NAMES}. Repeat for more. A policy skips links that it rejects."),
     ] = ["logistic", "identity"],  # noqa: B006
     dim: Annotated[
         int, typer.Option(help="Number of features. Some policies have different code for many features.")

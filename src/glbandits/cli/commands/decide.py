@@ -15,12 +15,16 @@ from rich.console import Console
 
 from glbandits.bandit import Bandit
 from glbandits.bandit.predictions import LARGEST_INTERVAL
-from glbandits.cli.common_options import SeedOption, prepare_out_file
-from glbandits.cli.log_options import is_payoff_file, split_names
+from glbandits.cli.candidates import ModelOption
+from glbandits.cli.common_options import LevelOption, SeedOption, prepare_file
+from glbandits.cli.log_options import ArmTableOption, ContextOption, PayoffsOption, is_payoff_file, split_names
 from glbandits.cli.progress import work_bar
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
+from glbandits.evaluation.readers.columns import EACH_ARM
 from glbandits.evaluation.readers.decision_table import OfferColumns, Offers, OfferTable
+from glbandits.features import FeatureMap
 
 WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], Any]] = MappingProxyType(
     {".csv": pl.LazyFrame.sink_csv, ".parquet": pl.LazyFrame.sink_parquet, ".jsonl": pl.LazyFrame.sink_ndjson}
@@ -30,81 +34,76 @@ LARGEST_TOP = 100
 
 
 def decide_command(
-    *,
-    model: Annotated[Path, typer.Option(help="The file with the model, which `glb train` wrote. It is not changed.")],
-    arms: Annotated[
+    table: Annotated[
         Path,
-        typer.Option(help="CSV, Parquet or JSON-lines file: a row for each context; with --arm, for each arm."),
+        typer.Argument(help="CSV, Parquet or JSON-lines file: a row for each context; with --arm, for each arm."),
     ],
-    out: Annotated[
-        Path | None, typer.Option(help="The file for the decisions: .csv, .parquet or .jsonl. Default: CSV to stdout.")
+    *,
+    model: ModelOption,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="The file to write. Its suffix is .csv, .parquet or .jsonl. Default: CSV to stdout."),
     ] = None,
     top: Annotated[int, typer.Option(help="How many arms to rank for each context.")] = 1,
     id_column: Annotated[
-        str | None, typer.Option("--id", help="Column that identifies a context. Default: the row number.")
+        str | None, typer.Option("--id", help="Column that identifies a decision. Default: the row number.")
     ] = None,
     arm: Annotated[
-        str | None, typer.Option(help="Column with the names of arms, if the table has a row for each arm. Needs --id.")
-    ] = None,
-    arm_table: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet file with a row for each arm, if `glb train` had one.")
-    ] = None,
-    per_arm: Annotated[
-        list[str], typer.Option(help="Columns with a number for each arm: affinity_{arm}. May be repeated.")
-    ] = [],  # noqa: B006
-    payoffs: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV or Parquet file with the columns arm, value and cost; or columns with the values and costs of "
-            "arms: 'value_{arm},cost_{arm}', with --arm value,cost. Decisions maximise value * reward - cost.",
-        ),
+        typer.Option(help="Column with the name of the arm. For a table with a row for each arm; needs --id."),
     ] = None,
-    interval: Annotated[float, typer.Option(help="Probability of the intervals of predictions.")] = 0.9,
-    draws: Annotated[int, typer.Option(help="Trial decisions, if probabilities have no exact form.")] = 1000,
+    arm_table: ArmTableOption = None,
+    context: ContextOption = [],  # noqa: B006
+    payoffs: PayoffsOption = None,
+    level: LevelOption = DEFAULT_LEVEL,
     seed: SeedOption = 0,
-    separator: Annotated[str, typer.Option(help="Character between fields of CSV files; tab for a tab.")] = ",",
 ) -> None:
     """Decide for each context of a table by a saved model: the arm, its probability and its expected reward.
 
-    The decisions depend only on the model, the table and the seed. The model learns nothing.
+    The decisions depend only on the model, the table and the seed. The model learns nothing. It knows the columns of
+    its context; --context must name those with a number for each arm, such as affinity_{arm}. With --arm, the columns
+    of --payoffs are value,cost.
     """
-    write = None if out is None else lookup("suffix of --out", out.suffix, WRITERS)
+    write = None if to is None else lookup("suffix of --to", to.suffix, WRITERS)
     check_int("top", top, at_least=1, at_most=LARGEST_TOP)
-    check_int("draws", draws, at_least=1)
-    check_float("interval", interval, above=0.0, at_most=LARGEST_INTERVAL)
+    check_float("level", level, above=0.0, at_most=LARGEST_INTERVAL)
     payoff_table = Path(payoffs) if payoffs and is_payoff_file(payoffs) else None
     of_payoffs = split_names([payoffs]) if payoffs and not payoff_table else ()
-    columns = OfferColumns(id=id_column, arm=arm, per_arm=split_names(per_arm), payoffs=of_payoffs)
-    for source in (arms, model, arm_table, payoff_table):
-        if out is not None and source is not None and _contains(source, out):
-            raise InvalidInput(f"--out must not be a file that the decisions are made from; got {out} for {source}")
+    names = split_names(context)
+    per_arm = tuple(name for name in names if EACH_ARM in name)
+    columns = OfferColumns(id=id_column, arm=arm, per_arm=per_arm, payoffs=of_payoffs)
+    for source in (table, model, arm_table, payoff_table):
+        if to is not None and source is not None and _contains(source, to):
+            raise InvalidInput(f"--to must not be a file that the decisions are made from; got {to} for {source}")
     saved = Bandit.load(model)
     bandit = Bandit(saved.policy, saved.dim, seed, sparse=saved.sparse, features=saved.features)
     bandit.state = saved.state
     files: dict[str, Any] = {"arm_table": arm_table, "payoff_table": payoff_table}
-    table = OfferTable(arms, bandit, columns, **files, separator="\t" if separator == "tab" else separator)
-    if not table.rows:
-        raise InvalidInput(f"{arms} must have at least one row; got none")
+    offered = OfferTable(table, bandit, columns, **files)
+    known = saved.features.kinds if isinstance(saved.features, FeatureMap) else {}
+    for name in set(names) - set(per_arm):
+        lookup("column of the model", name, known)
+    if not offered.rows:
+        raise InvalidInput(f"{table} must have at least one row; got none")
     console, chosen = Console(stderr=True, emoji=False), Counter[str]()
-    if out is not None:
-        prepare_out_file(out)
-    with work_bar(console) as bar, TemporaryDirectory(dir=None if out is None else out.parent) as parts:
-        bar("deciding", 0, table.rows)
-        for done, offers in table.blocks():
-            frame = decision_rows(bandit, offers, top=top, interval=interval, draws=draws)
-            if out is None:
+    if to is not None:
+        prepare_file(to)
+    with work_bar(console) as bar, TemporaryDirectory(dir=None if to is None else to.parent) as parts:
+        bar("deciding", 0, offered.rows)
+        for done, offers in offered.blocks():
+            frame = decision_rows(bandit, offers, top=top, level=level)
+            if to is None:
                 sys.stdout.write(frame.write_csv(include_header=not chosen))
             else:
                 frame.write_parquet(Path(parts) / f"{done:015d}.parquet")
             chosen.update(frame.to_series(1).to_list())
-            bar("deciding", done, table.rows)
-        if out is not None and write is not None:
-            with atomic_path(out) as temporary:
+            bar("deciding", done, offered.rows)
+        if to is not None and write is not None:
+            with atomic_path(to) as temporary:
                 write(pl.scan_parquet(Path(parts) / "*.parquet"), temporary)
-    if out is not None:
+    if to is not None:
         shares = ", ".join(f"{name} {count / chosen.total():.1%}" for name, count in chosen.most_common(10))
-        console.print(f"{chosen.total():,} decisions ({shares}): {out}", soft_wrap=True, markup=False)
+        console.print(f"{chosen.total():,} decisions ({shares}): {to}", soft_wrap=True, markup=False)
 
 
 def _contains(source: Path, file: Path) -> bool:
@@ -114,9 +113,9 @@ def _contains(source: Path, file: Path) -> bool:
     return fnmatch(str(file.resolve()), str(source.resolve() / "*" if source.is_dir() else source.resolve()))
 
 
-def decision_rows(bandit: Bandit, offers: Offers, *, top: int, interval: float, draws: int) -> pl.DataFrame:
+def decision_rows(bandit: Bandit, offers: Offers, *, top: int, level: float) -> pl.DataFrame:
     """Return a row for each decision: its id, the best arms in order, their probability and their predictions."""
-    predicted, rows = _predicted(bandit, offers.features, interval), []
+    predicted, rows = _predicted(bandit, offers.features, level), []
     if offers.payoffs is not None and predicted:
         predicted["payoff"] = offers.payoffs[0] * predicted["expected"] - offers.payoffs[1]
     suffixes = [""] if top == 1 else [f"_{position}" for position in range(1, top + 1)]
@@ -126,11 +125,11 @@ def decision_rows(bandit: Bandit, offers: Offers, *, top: int, interval: float, 
         if offers.payoffs is not None:
             given["values"], given["costs"] = offers.payoffs[:, start:end]
         if top == 1:
-            probabilities = bandit.probabilities(features, draws=draws, **given)
+            probabilities = bandit.probabilities(features, **given)
             best = [bandit.choose(features, **given)]
             probability = float(probabilities[best[0]])
         else:
-            ranking = bandit.rank(features, min(top, end - start), draws=draws, **given)
+            ranking = bandit.rank(features, min(top, end - start), **given)
             best, probability = ranking.arms.tolist(), ranking.probability
         shown = list(zip(suffixes, best, strict=False))  # a context may have fewer arms than `top`
         row: dict[str, Any] = {f"arm{suffix}": offers.names[start + index] for suffix, index in shown}
@@ -143,13 +142,13 @@ def decision_rows(bandit: Bandit, offers: Offers, *, top: int, interval: float, 
     return pl.DataFrame(rows, schema=columns).insert_column(0, ids)
 
 
-def _predicted(bandit: Bandit, features: Any, interval: float) -> dict[str, Any]:
+def _predicted(bandit: Bandit, features: Any, level: float) -> dict[str, Any]:
     """Return the expected rewards, with an interval if the policy has a posterior; nothing without an estimate."""
     try:
         expected = bandit.predict(features)
     except InvalidInput:
         return {}
     try:
-        return dict(zip(("expected", "low", "high"), bandit.predict(features, interval=interval), strict=True))
+        return dict(zip(("expected", "low", "high"), bandit.predict(features, interval=level), strict=True))
     except InvalidInput:
         return {"expected": expected}

@@ -19,6 +19,7 @@ import httpx2
 import typer
 from rich.console import Console
 
+from glbandits.cli.common_options import SeedOption
 from glbandits.cli.main import ERROR_PREFIX
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import GlbanditsError
@@ -93,13 +94,13 @@ class Served(NamedTuple):
 
 def demo_command(
     seconds: Annotated[float, typer.Option(help="Duration of the simulation in seconds.", min=1.0)] = 60.0,
-    port: Annotated[int, typer.Option(help="Port of the server; 0 for any free port.", min=0, max=65535)] = 0,
-    store: Annotated[
-        Path | None, typer.Option(help="A new file for the store, which is not removed afterwards.")
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any free port.", min=0, max=65535)] = 0,
+    to: Annotated[
+        Path | None, typer.Option(help="The file to write. It must be new: the store, which is otherwise removed.")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the dashboard in the browser.")] = True,
     keep: Annotated[bool, typer.Option("--keep", help="Continue to serve after the simulation, until Ctrl-C.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the customers.")] = 0,
+    seed: SeedOption = 0,
     harm: Annotated[
         bool,
         typer.Option(
@@ -110,11 +111,11 @@ def demo_command(
 ) -> None:
     """Run a server and a simulated shop that uses it, and show how the server learns."""
     console = Console(highlight=False)
-    if store is not None and store.exists():
-        raise DemoFailed(f"{store} exists, and the demo needs a new store. Give another file with --store.")
+    if to is not None and to.exists():
+        raise DemoFailed(f"{to} exists, and the demo needs a new store. Give another file with --to.")
     console.print("Starting a server. This takes a few seconds.")
     with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder:
-        path = store or Path(folder) / "demo.db"
+        path = to or Path(folder) / "demo.db"
         with _server(path, port, Path(folder) / "server.log") as server:
             headers = {"Authorization": f"Bearer {server.key}"}
             httpx2.patch(f"{server.address}/v1/configuration", json=GUARDED, headers=headers).raise_for_status()
@@ -123,7 +124,7 @@ def demo_command(
             try:
                 _play(console, server, seconds, shop)
             finally:
-                _summarize(console, shop, store)
+                _summarize(console, shop, to)
             if keep:
                 console.print("\nThe server runs until you press Ctrl-C. Try:")
                 console.print(f"  {curl_line(server.address, server.key)}", markup=False, soft_wrap=True)

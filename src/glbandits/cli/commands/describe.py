@@ -1,19 +1,35 @@
 """`glb describe`: a first look at a log, with tables and a page."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import command_line, prepare_out_folder
-from glbandits.cli.log_options import LogArguments, split_names, with_log_options
+from glbandits.cli.common_options import LoopOption, OutOption, command_line, prepare_out_folder
+from glbandits.cli.log_options import (
+    ESTIMATE,
+    LINK_ADVICE,
+    ArmOption,
+    ArmsOption,
+    ArmTableOption,
+    ContextOption,
+    FeaturesOption,
+    IdOption,
+    KindOption,
+    LogArgument,
+    LogOptions,
+    PropensityOption,
+    RewardOption,
+    TimeOption,
+    split_names,
+)
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.description import ColumnSummary, LogDescription
 from glbandits.evaluation.logs.log_statistics import describe_blocks
+from glbandits.evaluation.readers.columns import EACH_ARM
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
 from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table
@@ -23,12 +39,24 @@ from glbandits.evaluation.report.description_page import write_description
 from glbandits.features.kinds.kind_inference import SKIP
 from glbandits.service.export.log_source import is_store
 
+DEFAULTS = LogOptions(log="")
 
-@with_log_options
+
 def describe_command(
+    log: LogArgument,
     *,
-    options: LogArguments,
-    out: Annotated[Path, typer.Option(help="Folder for the page.")] = Path("out/describe"),
+    loop: LoopOption = DEFAULTS.loop,
+    arm: ArmOption = DEFAULTS.arm,
+    reward: RewardOption = DEFAULTS.reward,
+    propensity: PropensityOption = None,
+    context: ContextOption = [],  # noqa: B006
+    arms: ArmsOption = None,
+    features: FeaturesOption = None,
+    time: TimeOption = None,
+    id: IdOption = None,  # noqa: A002  (the name of the option)
+    arm_table: ArmTableOption = None,
+    kind: KindOption = [],  # noqa: B006
+    out: OutOption = Path("out/describe"),
 ) -> None:
     """Show what a log contains, what cannot be evaluated and why, and the next command.
 
@@ -36,6 +64,20 @@ def describe_command(
     columns that have no other role are described as possible context. Leave out of the next command those that are
     known only after the decision.
     """
+    options = LogOptions(
+        log=log,
+        loop=loop,
+        arm=arm,
+        reward=reward,
+        propensity=propensity,
+        context=context,
+        arms=arms,
+        features=features,
+        time=time,
+        id=id,
+        arm_table=arm_table,
+        kind=kind,
+    )
     console = Console(emoji=False)
     prepare_out_folder(out)
     with convert_polars_errors():
@@ -43,22 +85,22 @@ def describe_command(
     needed = description.options
     if description.arms:
         columns = {column.name: column for column in description.columns}
-        kept = [name for name in split_names(options.context) if not columns or _can_be_context(columns.get(name))]
+        kept = [name for name in split_names(options.context) if _can_be_context(name, columns)]
         advised = [group[1].rpartition("=")[0] for group in needed if group[0] == "--kind"]
-        context = kept or split_names(group[1] for group in needed if group[0] == "--context")
-        kinds = [text for text in options.kind if (name := text.rpartition("=")[0]) in context and name not in advised]
+        named = kept or split_names(group[1] for group in needed if group[0] == "--context")
+        kinds = [text for text in options.kind if (name := text.rpartition("=")[0]) in named and name not in advised]
         quoted = [f'"{name}"' if "," in name else name for name in kept]
-        own = replace(options, context=[",".join(quoted)] if kept else [], kind=kinds).given()
+        own = _given(replace(options, context=[",".join(quoted)] if kept else [], kind=kinds))
         given = {group[0] for group in own}
         groups = [*own, *(group for group in needed if group[0] not in given - {"--kind"})]
         unusable = [name for name, column in columns.items() if not column.usable and column.kind != SKIP]
-        left_out = ", ".join(repr(name) for name in unusable if name not in context)
+        left_out = ", ".join(repr(name) for name in unusable if name not in named)
         if left_out:
             note = f"the next command leaves out these columns: {left_out}"
             description = replace(description, notes=(*description.notes, note))
     else:  # the names of columns are wrong
         wrong = {group[0] for group in needed}
-        groups = [*needed, *(group for group in options.given() if group[0] not in wrong)]
+        groups = [*needed, *(group for group in _given(options) if group[0] not in wrong)]
     description = replace(description, options=tuple(groups))
     for table in description.tables():
         print_table(console, table)
@@ -68,24 +110,35 @@ def describe_command(
     console.print(f"Page: {page}", soft_wrap=True, markup=False)
 
 
-def _describe(options: LogArguments, console: Console) -> LogDescription:
+def _given(options: LogOptions) -> list[tuple[str, ...]]:
+    """Return the options that differ from their defaults, with their values, for the next command."""
+    named = {
+        "--loop": (options.loop, DEFAULTS.loop),
+        "--arm": (options.arm, DEFAULTS.arm),
+        "--reward": (options.reward, DEFAULTS.reward),
+        "--propensity": (options.propensity, DEFAULTS.propensity),
+        "--arms": (options.arms, DEFAULTS.arms),
+        "--features": (options.features, DEFAULTS.features),
+        "--time": (options.time, DEFAULTS.time),
+        "--id": (options.id, DEFAULTS.id),
+        "--arm-table": (options.arm_table, DEFAULTS.arm_table),
+    }
+    given = [(name, str(value)) for name, (value, default) in named.items() if value != default]
+    return [*given, *(("--context", text) for text in options.context), *(("--kind", text) for text in options.kind)]
+
+
+def _describe(options: LogOptions, console: Console) -> LogDescription:
     columns = options.columns()
     settings = options.reader_settings()
     table, problems = None, list[str]()
-    if not is_store(options.log, options.file_format):
+    if not is_store(options.log):
         with console.status("reading the log"):
-            table = scan_log(
-                options.log,
-                columns,
-                format=options.file_format,
-                separator=options.field_separator,
-                texts=declared_texts(settings),
-            )
+            table = scan_log(options.log, columns, texts=declared_texts(settings))
     with work_bar(console) as bar:
         if table is not None:
             names = table.collect_schema().names()
             columns = columns.without_absent_defaults(names)
-        if table is None or options.estimate_propensities or columns.probabilities or columns.arms:
+        if table is None or options.propensity == ESTIMATE or columns.probabilities or columns.arms:
             # the probabilities of all arms are those of a log that can be read
             try:
                 log, notes = options.open(console)
@@ -94,7 +147,7 @@ def _describe(options: LogArguments, console: Console) -> LogDescription:
                     log,
                     options.log,
                     columns=found,
-                    notes=notes,
+                    notes=[note.removesuffix(LINK_ADVICE) for note in notes],
                     suggest_context=found is not None and not columns.context,
                     progress=lambda done, total: bar("reading", done, total),
                 )
@@ -105,7 +158,7 @@ def _describe(options: LogArguments, console: Console) -> LogDescription:
                     raise
                 problems.append(str(error))
         arm_table = options.arm_table
-        offered = () if arm_table is None else read_arm_table(arm_table, options.field_separator).to_series().to_list()
+        offered = () if arm_table is None else read_arm_table(arm_table).to_series().to_list()
         return describe_table(
             table,
             columns,
@@ -117,5 +170,7 @@ def _describe(options: LogArguments, console: Console) -> LogDescription:
         )
 
 
-def _can_be_context(column: ColumnSummary | None) -> bool:
-    return column is not None and bool(column.kind or column.declared)
+def _can_be_context(name: str, columns: Mapping[str, ColumnSummary]) -> bool:
+    """Whether the next command names this column. Columns of each arm are not described."""
+    column = columns.get(name)
+    return not columns or EACH_ARM in name or (column is not None and bool(column.kind or column.declared))

@@ -20,6 +20,9 @@ from glbandits.cli.common_options import (
     EngineOption,
     JobsOption,
     LevelOption,
+    LoopOption,
+    OutOption,
+    ReferenceOption,
     SeedOption,
     command_line,
     prepare_out_folder,
@@ -27,11 +30,25 @@ from glbandits.cli.common_options import (
 from glbandits.cli.log_options import (
     LEARN_MODES,
     LINK_ADVICE,
+    ArmOption,
+    ArmsOption,
+    ArmTableOption,
+    ClusterOption,
+    ContextOption,
+    CrossesOption,
+    FeaturesOption,
+    IdOption,
+    KindOption,
     LearnOption,
-    LogArguments,
+    LinkOption,
+    LogArgument,
+    LogOptions,
     PayoffsOption,
+    PerArmBlockOption,
+    PropensityOption,
+    TimeOption,
+    TrainOption,
     parse_reward_range,
-    with_log_options,
 )
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
@@ -53,8 +70,8 @@ PARTS = ".parts"
 MODEL_NOTE = "saved models are evaluated on all rows. If one has learned from this log, its value is too high"
 
 
-@with_log_options
 def evaluate_command(
+    log: LogArgument,
     *,
     policy: CandidatesOption = [],  # noqa: B006
     model: ModelsOption = [],  # noqa: B006
@@ -62,9 +79,9 @@ def evaluate_command(
         "snips",
         "dr",
     ],
-    reference: Annotated[
-        str | None, typer.Option(help="The policy or model that all others are compared with: by default the first.")
-    ] = None,
+    reference: ReferenceOption = None,
+    loop: LoopOption = "default",
+    arm: ArmOption = "arm",
     reward: Annotated[
         list[str],
         typer.Option(
@@ -72,22 +89,30 @@ def evaluate_command(
             "evaluated by all. --link and --promote-if-better apply to the first."
         ),
     ] = ["reward"],  # noqa: B006
-    options: LogArguments,
+    link: LinkOption = None,
+    propensity: PropensityOption = None,
+    context: ContextOption = [],  # noqa: B006
+    arms: ArmsOption = None,
+    features: FeaturesOption = None,
+    cluster: ClusterOption = None,
+    time: TimeOption = None,
+    id: IdOption = None,  # noqa: A002  (the name of the option)
+    arm_table: ArmTableOption = None,
+    kind: KindOption = [],  # noqa: B006
+    crosses: CrossesOption = [],  # noqa: B006
+    per_arm_block: PerArmBlockOption = False,
     payoffs: PayoffsOption = None,
-    train: Annotated[float, typer.Option(help="The share of rows that policies learn.")] = 0.5,
+    train: TrainOption = 0.5,
     learn: LearnOption = "matched",
     level: LevelOption = DEFAULT_LEVEL,
     promote_if_better: Annotated[
         bool,
         typer.Option(
             "--promote-if-better",
-            help="Decide whether a policy should replace the logging policy. "
-            "The exit code is 0 for promote, 10 for keep, 11 for wait.",
+            help="Decide whether a policy should replace the logging policy; at most 1 - level is the probability of "
+            "promoting a worse one. The exit code is 0 for promote, 10 for keep, 11 for wait.",
         ),
     ] = False,
-    alpha: Annotated[
-        float, typer.Option(help="With --promote-if-better: bound on the probability of promoting a worse policy.")
-    ] = 0.05,
     margin: Annotated[
         float,
         typer.Option(
@@ -111,7 +136,7 @@ def evaluate_command(
     seed: SeedOption = 0,
     jobs: JobsOption = 1,
     engine: EngineOption = "local",
-    out: Annotated[Path, typer.Option(help="Folder for the page and the results.")] = Path("out/evaluate"),
+    out: OutOption = Path("out/evaluate"),
 ) -> None:
     """Estimate the mean reward of policies from a log of another policy's decisions.
 
@@ -134,37 +159,54 @@ def evaluate_command(
         raise InvalidInput(
             f"--payoffs needs one reward, whose value it gives; got {', '.join(reward)}. Name one", field="reward"
         )
+    check_float("level", level, above=0.0, at_most=1.0)
+    if promote_if_better:
+        check_float("level", level, at_least=0.5, at_most=1.0 - 1e-9)
     ranges = dict(zip(reward, map(parse_reward_range, reward_range), strict=False))
     settings = ComparisonSettings(
         estimators=tuple(estimator),
         train=train,
-        level=check_float("level", level, above=0, at_most=1),
+        level=level,
         reward_range=ranges.get(reward[0]),
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
         exploration=exploration or 0.0,
-        gate=GateSettings(alpha=alpha, margin=margin) if promote_if_better else None,
+        gate=GateSettings(alpha=round(1.0 - level, 12), margin=margin) if promote_if_better else None,
         seed=seed,
     )
     console = Console(emoji=False)  # an arm named ":new:" is not an emoji
     settings_of_models, proposed = features_of_models(model), proposed_columns(policy)
-    first, *others = reward
-    log, notes = replace(options, reward=first).open(
-        console,
-        settings_of_models,
-        proposed=proposed,
-        has_range=first in ranges,
+    options = LogOptions(
+        log=log,
+        reward=reward[0],
+        link=link,
+        loop=loop,
+        arm=arm,
+        propensity=propensity,
+        context=context,
+        arms=arms,
+        features=features,
+        cluster=cluster,
+        time=time,
+        id=id,
+        arm_table=arm_table,
+        kind=kind,
+        crosses=crosses,
+        per_arm_block=per_arm_block,
         payoffs=payoffs,
-        other_rewards=tuple(others),
+    )
+    first, *others = reward
+    rows, notes = options.open(
+        console, settings_of_models, proposed=proposed, has_range=first in ranges, other_rewards=tuple(others)
     )
     if others:
         notes = [f"{first}: {note}" if LINK_ADVICE in note else note for note in notes]
     for name in others:
-        if log.schema.other_rewards[name] == "logistic":
+        if rows.schema.other_rewards[name] == "logistic":
             own_range = "" if name in ranges else " and their range 0 to 1"
             notes.append(f"{name}: rewards are 0 or 1, so the link is logistic{own_range}")
     policies = policy or ["optimist", "uniform"]
-    opened = opened_log(log)
+    opened = opened_log(rows)
     running = opened.running if isinstance(opened, ServiceExport) else None
     if running is not None:
         policies = policy or list(dict.fromkeys([running.text, "uniform"]))
@@ -179,13 +221,13 @@ def evaluate_command(
     if model:
         notes.append(MODEL_NOTE)
     notes += fit_notes(policies)
-    candidates = parse_candidates(policies, model, log, train_share=train)
+    candidates = parse_candidates(policies, model, rows, train_share=train)
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(
-            log,
+            rows,
             candidates,
             settings,
-            source=options.log,
+            source=log,
             notes=notes,
             reward=first if others else None,
             other_rewards=others,

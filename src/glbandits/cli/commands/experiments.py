@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import EngineOption, JobsOption, command_line, prepare_out_folder
+from glbandits.cli.common_options import EngineOption, JobsOption, OutOption, command_line, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import lookup
@@ -36,7 +36,9 @@ INTERRUPTED = 130
 CANCELLED = r"\d+ tasks (have been successfully executed|which were still being processed)"
 """The beginning of joblib's warning about the tasks that Ctrl-C cancels."""
 
-OutOption: TypeAlias = Annotated[Path, typer.Option(help="Folder for the report, the figures and the result store.")]
+QuickOption: TypeAlias = Annotated[
+    bool, typer.Option("--quick", help="Use small grids and few seeds, for a first look in minutes.")
+]
 
 
 def compare_command(
@@ -46,9 +48,7 @@ def compare_command(
             metavar="FILE", help="A TOML file with problems, a horizon, policies and their grids. Name more for more."
         ),
     ],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Use small grids, and at most 5 repeats and 20 fresh seeds.")
-    ] = False,
+    quick: QuickOption = False,
     jobs: JobsOption = -1,
     engine: EngineOption = "local",
     out: OutOption = Path("out/compare"),
@@ -76,10 +76,7 @@ def compare_command(
 
 def paper_command(
     names: Annotated[list[str], typer.Argument(help=f"Parts of the paper: {', '.join(NAMES)}, or {ALL}.")],
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Use small grids and fewer seeds: about two minutes for all parts."),
-    ] = False,
+    quick: QuickOption = False,
     data: Annotated[
         list[Path], typer.Option(help="covtype.data, a Yahoo! R6A file, or a folder of them. Repeat for more.")
     ] = [],  # noqa: B006

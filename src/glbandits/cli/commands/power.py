@@ -29,7 +29,7 @@ def power_command(
         tuple[float, float] | None,
         typer.Option("--range", help="The range that the loop declares for it, 0 1 by default; with --mean."),
     ] = None,
-    margin: Annotated[str, typer.Option(help="The margin of the guardrail, written like --change.")] = "0",
+    guardrail_margin: Annotated[str, typer.Option(help="The margin of the guardrail, written like --change.")] = "0",
     units_per_day: Annotated[float | None, typer.Option(help="New units of a day, both groups together.")] = None,
 ) -> None:
     """Print how many units a guardrail needs to find a change, with a probability of 50 % and of 90 %.
@@ -50,11 +50,13 @@ def power_command(
     if not low < high:
         raise InvalidInput(f"--range must go from a smaller to a larger number; got {low:g} {high:g}", field="range")
     level = check_float("rate" if mean is None else "mean", rate if mean is None else mean)
-    difference, allowed = _amount("change", change, level), _amount("margin", margin, level)
+    difference, allowed = _amount("change", change, level), _amount("guardrail-margin", guardrail_margin, level)
     if not difference:
         raise InvalidInput(f"--change must not be 0, because nothing would have to be found; got {change}")
     if not 0.0 <= allowed < abs(difference):
-        raise InvalidInput(f"--margin must be at least 0 and smaller than the change of {change}; got {margin}")
+        raise InvalidInput(
+            f"--guardrail-margin must be at least 0 and smaller than the change of {change}; got {guardrail_margin}"
+        )
     for name, value in (("the rate or mean", level), ("the rate or mean after the change", level + difference)):
         if not low <= value <= high or (mean is not None and value in {low, high}):
             raise InvalidInput(f"{name} must be between {low:g} and {high:g}; got {value:g}")

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.audit_page import audit_table, notes_of, sentences_of, write_audit
-from glbandits.cli.common_options import LevelOption, command_line, prepare_out_folder
+from glbandits.cli.common_options import LevelOption, OutOption, command_line, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed
 from glbandits.common.errors import InvalidInput, check_float
@@ -38,7 +38,7 @@ def audit_command(
         ),
     ] = [],  # noqa: B006
     level: LevelOption = DEFAULT_LEVEL,
-    out: Annotated[Path, typer.Option(help="Folder for the page and the results.")] = Path("out/audit"),
+    out: OutOption = Path("out/audit"),
 ) -> None:
     """Estimate quality and cost of other budgets, single models and mixes from the log of a router.
 

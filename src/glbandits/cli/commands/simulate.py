@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import EngineOption, JobsOption, prepare_out_folder
+from glbandits.cli.common_options import EngineOption, JobsOption, OutOption, ReferenceOption, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.display.charts import save_chart
@@ -33,11 +33,9 @@ def simulate_command(
         ),
     ] = "synthetic",
     horizon: Annotated[int, typer.Option(help="Number of rounds of a run (T).")] = 1000,
-    seeds: Annotated[int, typer.Option(help="Number of runs per policy. Each seed is a different problem.")] = 100,
-    reference: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="Compare all other policies with this one, as named above.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("out/simulate"),
+    seeds: Annotated[int, typer.Option(help="Number of runs of each policy. Each seed is a different problem.")] = 100,
+    reference: ReferenceOption = None,
+    out: OutOption = Path("out/simulate"),
     jobs: JobsOption = -1,
     engine: EngineOption = "local",
 ) -> None:

@@ -1,17 +1,18 @@
 """`glb slates`: estimate the reward of each slate under other policies, from a log with a row for each slot."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from glbandits.cli.candidates import CandidatesOption, ModelsOption, features_of_models, parse_candidates
-from glbandits.cli.common_options import LevelOption, SeedOption
-from glbandits.cli.log_options import LogFile, with_log_options
+from glbandits.cli.common_options import LevelOption, LoopOption, SeedOption
+from glbandits.cli.log_options import ArmOption, LinkOption, LogArgument, RewardOption, TrainOption
 from glbandits.common.errors import lookup
 from glbandits.evaluation import SLATE_ESTIMATORS, Columns
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.evaluate_slates import compare_on_slates
+from glbandits.service.export.log_source import open_log_or_store
 
 ASSUMPTIONS = (
     "slate-ips and rips are valid if slots are filled one after the other, as the service does; "
@@ -19,23 +20,27 @@ ASSUMPTIONS = (
 )
 
 
-@with_log_options
 def slates_command(
+    log: LogArgument,
     *,
     policy: CandidatesOption = ["optimist", "uniform"],  # noqa: B006
     estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(SLATE_ESTIMATORS)}. Repeat for more.")] = [  # noqa: B006
         *SLATE_ESTIMATORS
     ],
     model: ModelsOption = [],  # noqa: B006
-    options: LogFile,
-    features: Annotated[str, typer.Option(help="Column with a list of numbers for each arm.")] = "features",
+    loop: LoopOption = "default",
+    arm: ArmOption = "arm",
+    reward: RewardOption = "reward",
+    link: LinkOption = None,
+    propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity",
+    features: Annotated[str, typer.Option(help="Column with a list of numbers for each arm of the row.")] = "features",
     slate: Annotated[
         str, typer.Option(help="Column of the slate. Rows with the same value are its slots.")
     ] = "event_id",
     self_normalised: Annotated[
         bool, typer.Option("--self-normalised", help="Divide by the mean coefficient of each slot.")
     ] = False,
-    train_share: Annotated[float, typer.Option("--train", help="The share of slates that policies learn.")] = 0.5,
+    train: TrainOption = 0.5,
     level: LevelOption = DEFAULT_LEVEL,
     seed: SeedOption = 0,
 ) -> None:
@@ -49,17 +54,19 @@ def slates_command(
         lookup("estimator of slates", name, SLATE_ESTIMATORS)
     console = Console(emoji=False)
     columns = Columns(
-        arm=options.arm,
-        reward=options.reward,
-        propensity=options.propensity,
+        arm=arm,
+        reward=reward,
+        propensity=propensity,
         probabilities=None,
         features=features,
         cluster=slate,
     )
-    log = options.open_with(console, columns, features_of_models(model))
-    candidates = parse_candidates(policy, model, log, train_share=train_share)
+    own: dict[str, Any] = {} if link is None else {"link": link}
+    with console.status("reading the log"):
+        opened = open_log_or_store(log, columns, loop=loop, **features_of_models(model), **own)
+    candidates = parse_candidates(policy, model, opened, train_share=train)
     evaluated = compare_on_slates(
-        log, candidates, estimator, train_share=train_share, self_normalised=self_normalised, level=level, seed=seed
+        opened, candidates, estimator, train_share=train, self_normalised=self_normalised, level=level, seed=seed
     )
     for label, evaluation in evaluated:
         console.print(f"{label}\n{evaluation}\n", soft_wrap=True, markup=False, highlight=False)

@@ -8,8 +8,37 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_policy
-from glbandits.cli.common_options import EngineOption, JobsOption, LevelOption, command_line, prepare_out_file
-from glbandits.cli.log_options import LEARN_MODES, LearnOption, LogArguments, PayoffsOption, with_log_options
+from glbandits.cli.common_options import (
+    EngineOption,
+    JobsOption,
+    LevelOption,
+    LoopOption,
+    OutOption,
+    command_line,
+    prepare_out_folder,
+)
+from glbandits.cli.log_options import (
+    LEARN_MODES,
+    ArmOption,
+    ArmsOption,
+    ArmTableOption,
+    ClusterOption,
+    ContextOption,
+    CrossesOption,
+    FeaturesOption,
+    IdOption,
+    KindOption,
+    LearnOption,
+    LinkOption,
+    LogArgument,
+    LogOptions,
+    PayoffsOption,
+    PerArmBlockOption,
+    PropensityOption,
+    RewardOption,
+    TimeOption,
+    TrainOption,
+)
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.display.data_table import DataTable
@@ -25,23 +54,37 @@ from glbandits.evaluation.report.record import write_json
 from glbandits.policies.parsing import parse_grid
 
 
-@with_log_options
 def tune_command(
+    log: LogArgument,
     *,
     policy: PolicyOption = "optimist",
     grid: Annotated[
         list[str],
         typer.Option(help="Values to try: floor=0.01,0.05. Repeat for other settings. Default: the policy's grid."),
     ] = [],  # noqa: B006
-    options: LogArguments,
+    loop: LoopOption = "default",
+    arm: ArmOption = "arm",
+    reward: RewardOption = "reward",
+    link: LinkOption = None,
+    propensity: PropensityOption = None,
+    context: ContextOption = [],  # noqa: B006
+    arms: ArmsOption = None,
+    features: FeaturesOption = None,
+    cluster: ClusterOption = None,
+    time: TimeOption = None,
+    id: IdOption = None,  # noqa: A002  (the name of the option)
+    arm_table: ArmTableOption = None,
+    kind: KindOption = [],  # noqa: B006
+    crosses: CrossesOption = [],  # noqa: B006
+    per_arm_block: PerArmBlockOption = False,
     payoffs: PayoffsOption = None,
-    share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
-    seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
+    train: TrainOption = 0.5,
+    seeds: Annotated[int, typer.Option(help="Number of runs of each policy.")] = 3,
     learn: LearnOption = "matched",
     level: LevelOption = DEFAULT_LEVEL,
     jobs: JobsOption = 1,
     engine: EngineOption = "local",
-    out: Annotated[Path, typer.Option(help="The JSON file for the results.")] = Path("out/tune.json"),
+    out: OutOption = Path("out/tune"),
 ) -> None:
     """Choose the settings of a policy from a log of another policy's decisions.
 
@@ -53,17 +96,36 @@ def tune_command(
     level = check_float("level", level, above=0, at_most=1 - 1e-9)
     values = parse_grid(grid)
     console = Console(emoji=False)
-    log, notes = options.open(console, payoffs=payoffs)
-    learned_share = overlap_of(log).least if learn_mode == "matched" else 1.0  # of the rows that are played
-    untuned = parse_learning_policy(policy, log, train_share=share * learned_share)
-    prepare_out_file(out)
+    options = LogOptions(
+        log=log,
+        loop=loop,
+        arm=arm,
+        reward=reward,
+        link=link,
+        propensity=propensity,
+        context=context,
+        arms=arms,
+        features=features,
+        cluster=cluster,
+        time=time,
+        id=id,
+        arm_table=arm_table,
+        kind=kind,
+        crosses=crosses,
+        per_arm_block=per_arm_block,
+        payoffs=payoffs,
+    )
+    opened, notes = options.open(console)
+    learned_share = overlap_of(opened).least if learn_mode == "matched" else 1.0  # of the rows that are played
+    untuned = parse_learning_policy(policy, opened, train_share=train * learned_share)
+    prepare_out_folder(out)
     with work_bar(console) as bar, warnings_printed(console) as printed:
         bar(f"{untuned.name} plays", 0, 1)
         tuned = tune(
             untuned,
-            log,
+            opened,
             grid=values or None,
-            share=share,
+            share=train,
             seeds=seeds,
             learn=learn_mode,
             jobs=jobs,
@@ -78,7 +140,7 @@ def tune_command(
     record = {
         "made_by": f"glbandits {__version__}",
         "command": command_line(),
-        "log": options.log,
+        "log": log,
         "policy": policy,
         "rows": tuned.rows,
         "unit": tuned.unit,
@@ -91,7 +153,8 @@ def tune_command(
         "level": level,
         "notes": [*notes, *printed],
     }
-    console.print(f"Results: {write_json(out, record)}", soft_wrap=True, markup=False)
+    path = write_json(out / "tune.json", record)
+    console.print(f"Results: {path}", soft_wrap=True, markup=False)
 
 
 def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> DataTable:

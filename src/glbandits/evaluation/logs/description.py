@@ -251,7 +251,7 @@ class DescriptionSums:
         known, total = (sum(values[at] for values in self.arms.values()) for at in (1, 2))
         found, doubts, options = self._findings(overlap, int(known), arms)
         missing = [] if self.has_propensities or not self.arms else [NO_PROPENSITIES]
-        options += [("--estimate-propensities",)] * len(missing)
+        options += [("--propensity", "estimate")] * len(missing)
         counts = {arm.name: arm.rows for arm in arms if arm.rows}
         return LogDescription(
             source=source,

@@ -1,9 +1,11 @@
-"""Read CSV files as tables, after checks of encoding, separator, header, and the number of fields of each row."""
+"""Read CSV files as tables, after checks of encoding, header, and the number of fields of each row."""
 
 import csv
 import gzip
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -14,7 +16,8 @@ from glbandits.evaluation.readers.columns import Columns, concat_files
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.features.kinds.numeric import Number
 
-SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
+SEPARATORS = (",", ";", "\t", "|")
+QUOTED = re.compile(r'"[^"]*"')
 GZIP = b"\x1f\x8b"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 UTF_8_SIGNATURE = b"\xef\xbb\xbf"
@@ -35,17 +38,17 @@ def declared_texts(options: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def scan_csv(files: list[Path], columns: Columns, separator: str = ",", texts: Collection[str] = ()) -> pl.LazyFrame:
+def scan_csv(files: list[Path], columns: Columns, texts: Collection[str] = ()) -> pl.LazyFrame:
     """Return a lazy frame of CSV files.
 
     Names of arms stay text, so that 01 stays 01. So do the columns `texts`, context columns with leading zeros,
     and columns with text in one of the files.
     """
-    schemas, as_text = {}, set(texts)
+    schemas, separators, as_text = {}, {}, set(texts)
     for file in files:
-        check_csv(file, separator)
+        separator = separators[file] = check_csv(file)
         try:
-            _check_names(file, columns, separator)
+            _check_names(file, columns)
             schemas[file] = _column_types(file, columns, separator)
             as_text.update(name for name, kind in schemas[file].items() if kind == pl.String)
             as_text.update(_columns_with_leading_zeros(file, schemas[file], columns.context, separator))
@@ -56,7 +59,7 @@ def scan_csv(files: list[Path], columns: Columns, separator: str = ",", texts: C
     # The types come from all values, so the only texts in a column of numbers are those of MISSING_TEXTS, which become
     # null. In a column of text they stay text, because NA may be Namibia.
     tables = {
-        file: pl.scan_csv(file, schema=schema, ignore_errors=True, separator=separator)
+        file: pl.scan_csv(file, schema=schema, ignore_errors=True, separator=separators[file])
         for file, schema in schemas.items()
     }
     return tables[files[0]] if len(files) == 1 else concat_files(tables, columns)
@@ -70,20 +73,19 @@ def _column_types(file: Path, columns: Columns, separator: str) -> dict[str, pl.
     return {name: pl.String() if name in names else kind for name, kind in schema.items()}
 
 
-def _check_names(file: Path, columns: Columns, separator: str) -> None:
+def _check_names(file: Path, columns: Columns) -> None:
     """Raise InvalidInput for duplicate names of columns that are read.
 
     Polars would rename one of them.
     """
-    names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False, separator=separator).row(0)
-    for name, times in Counter(names).items():
+    for name, times in Counter(header_of(file)).items():
         if times > 1 and columns.reads(name):
             raise InvalidInput(f"{file.name} has {times} columns {name!r}. Drop or rename all but one of them")
 
 
-def read_csv_frame(file: Path, separator: str = ",", texts: Collection[str] | None = ()) -> pl.DataFrame:
+def read_csv_frame(file: Path, texts: Collection[str] | None = ()) -> pl.DataFrame:
     """Read a small CSV file. The columns `texts` (None: all) stay text, and so do columns with leading zeros."""
-    check_csv(file, separator)
+    separator = check_csv(file)
     if texts is None:
         return pl.read_csv(file, infer_schema=False, separator=separator)
     types = pl.scan_csv(file, infer_schema_length=None, separator=separator).collect_schema()
@@ -92,29 +94,40 @@ def read_csv_frame(file: Path, separator: str = ",", texts: Collection[str] | No
     return pl.read_csv(file, infer_schema_length=None, separator=separator, schema_overrides=overrides)
 
 
-def check_csv(file: Path, separator: str = ",") -> None:
-    """Read a CSV file once, and raise InvalidInput if its format is not what the reader expects.
+def header_of(file: Path) -> list[str]:
+    """Return the names of the columns of a CSV file, with repetitions."""
+    with _readable(file), _open(file) as lines:
+        separator = separator_of(_header_text(file, lines.readline()))
+        names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False, separator=separator).row(0)
+    return list(filter(None, names))
 
-    It must be in UTF-8, have the separator, have the same number of fields in every row, and not repeat its header.
 
-    Args:
-        file: the file, which may be compressed by gzip.
-        separator: the character between two fields.
+def check_csv(file: Path) -> str:
+    """Read a CSV file once, and return its separator. Raises InvalidInput if the reader cannot read its format.
+
+    It must be in UTF-8, have the same number of fields in every row, and not repeat its header. It may be compressed by
+    gzip.
     """
-    if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
-        raise InvalidInput(f"separator must be one ASCII character such as ';'; got {separator!r}", field="separator")
-    try:
+    with _readable(file):
         with _open(file) as lines:
             header = lines.readline()
-            _check_header(file, header, separator)
+            separator = separator_of(_header_text(file, header))
             count, header_text = header.count(separator.encode()), _stripped(header)
             # A fast check that is enough for files without separators or line breaks inside of quotes.
             if header.count(b'"') % 2 == 0 and all(
                 (line.count(separator.encode()) == count and _stripped(line) != header_text) or not line.strip()
                 for line in lines
             ):
-                return
+                return separator
         _check_fields(file, separator)
+        return separator
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Raise InvalidInput if the file is not in UTF-8, or damaged."""
+    try:
+        yield
     except UnicodeDecodeError:
         raise _not_utf_8(file) from None
     except (gzip.BadGzipFile, EOFError) as error:
@@ -131,7 +144,16 @@ def _stripped(line: bytes) -> bytes:
     return line.removeprefix(UTF_8_SIGNATURE).strip()
 
 
-def _check_header(file: Path, header: bytes, separator: str) -> None:
+def separator_of(header: str) -> str:
+    """Return the separator of the fields of a header: the one of SEPARATORS that is most frequent outside of quotes.
+
+    >>> separator_of('arm;"price, in EUR";reward'), separator_of("arm")
+    (';', ',')
+    """
+    return max(SEPARATORS, key=QUOTED.sub("", header).count)
+
+
+def _header_text(file: Path, header: bytes) -> str:
     if header.startswith(UTF_16) or b"\0" in header:
         raise InvalidInput(
             f"{file.name} must be encoded in UTF-8; it seems to be UTF-16. Convert it: "
@@ -142,14 +164,7 @@ def _check_header(file: Path, header: bytes, separator: str) -> None:
         raise InvalidInput(
             f"{file.name} begins with the line {text.strip()!r}, which only Excel understands. Delete this line"
         )
-    others = {other: text.count(other) for other in SEPARATORS if other != separator and other in text}
-    if separator not in text and others:
-        best = max(others, key=others.__getitem__)
-        raise InvalidInput(
-            f"{file.name} has no {SEPARATORS.get(separator, repr(separator))} in its first line, but a "
-            f"{SEPARATORS[best]}. Set separator={best!r}",
-            field="separator",
-        )
+    return text
 
 
 def _check_fields(file: Path, separator: str) -> None:

@@ -76,7 +76,6 @@ class OfferTable:
         arm_table: a file with a row for each arm, whose first column has the names. By default the arms are those that
             have a block of features in the model.
         payoff_table: a file with the columns arm, value and cost.
-        separator: the character between the fields of CSV files.
 
     Raises InvalidInput if the table lacks a column of the model.
     """
@@ -89,7 +88,6 @@ class OfferTable:
         *,
         arm_table: str | PathLike[str] | None = None,
         payoff_table: str | PathLike[str] | None = None,
-        separator: str = ",",
     ) -> None:
         if not isinstance(bandit.features, FeatureMap):
             raise InvalidInput("the model has no feature map, so it knows no columns. Train it with glb train")
@@ -100,17 +98,17 @@ class OfferTable:
                 field="arm_table",
             )
         self._bandit, self._map, self._columns = bandit, bandit.features, columns
-        self._payoff_table = None if payoff_table is None else read_payoffs(payoff_table, separator)
+        self._payoff_table = None if payoff_table is None else read_payoffs(payoff_table)
         texts = declared_texts({"features": self._map})
         self._names: list[str] = []
         self._arms: pl.DataFrame | None = None
         if columns.arm is None:
-            self._names, self._arms = _all_arms(self._map, arm_table, separator, texts)
+            self._names, self._arms = _all_arms(self._map, arm_table, texts)
         wanted = self._wanted()
         texts += [name for name in (columns.id, columns.arm) if name is not None]  # so that 01 stays 01
         context = tuple(name for name in wanted if name not in texts)
         named = Columns(propensity=None, probabilities=None, arm=columns.arm or "", reward="", context=context)
-        table = scan_log(source, named, separator=separator, texts=texts)
+        table = scan_log(source, named, texts=texts)
         if table is None:
             raise InvalidInput(f"{source} is a log in a format of its own. Name a CSV, Parquet or JSON-lines table")
         with convert_polars_errors():
@@ -207,12 +205,12 @@ class OfferTable:
 
 
 def _all_arms(
-    feature_map: FeatureMap, arm_table: str | PathLike[str] | None, separator: str, texts: Sequence[str]
+    feature_map: FeatureMap, arm_table: str | PathLike[str] | None, texts: Sequence[str]
 ) -> tuple[list[str], pl.DataFrame]:
     """The names of all arms, and their columns in the feature map."""
     kinds, block = feature_map.arm.kinds, feature_map.per_arm_block
     if arm_table is not None:
-        arms = read_arm_table(arm_table, separator, texts)
+        arms = read_arm_table(arm_table, texts)
         names = arms.to_series(0).cast(pl.String)
         _check_once(names, repeat(0), 0, "must name each arm of arm_table once", "arm_table")
         arms = arms if block is None else arms.with_columns(names.alias(block))

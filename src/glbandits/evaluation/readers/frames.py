@@ -42,14 +42,11 @@ def explain_row_numbers() -> Iterator[None]:
         raise InvalidInput(f"{error}. Rows are counted from 0, without the header", field=error.field) from None
 
 
-def read_arm_table(
-    table: Any, separator: str = ",", texts: Collection[str] | None = (), *, name: str = "arm_table"
-) -> pl.DataFrame:
+def read_arm_table(table: Any, texts: Collection[str] | None = (), *, name: str = "arm_table") -> pl.DataFrame:
     """Return a table with a row for each arm as a data frame, from a table or from a CSV or Parquet file.
 
     Args:
         table: the table, or the path of a file.
-        separator: the character between two fields of a CSV file.
         texts: columns of a CSV file that stay text; None for all. So do columns with leading zeros.
         name: the argument of the caller, for messages.
     """
@@ -61,8 +58,8 @@ def read_arm_table(
             f"{name} must be a Parquet or CSV file with a row for each arm; {path} is not a file", field=name
         )
     try:
-        if path.name.endswith((".csv", ".csv.gz")):
-            return read_csv_frame(path, separator, texts)
+        if path.name.endswith((".csv", ".csv.gz", ".tsv")):
+            return read_csv_frame(path, texts)
         return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{name}: {path} could not be read: {error}", field=name) from None

@@ -18,21 +18,20 @@ from glbandits.features.kinds.categorical import as_category
 VALUE, COST, FIELD = "value", "cost", "payoffs"
 
 
-def add_payoffs(log: Log, table: Any, separator: str = ",") -> Log:
+def add_payoffs(log: Log, table: Any) -> Log:
     """Return a log whose arms have the values and costs of a table. Estimates are then payoffs.
 
     Args:
         log: a log whose arms have names. Values and costs of the log itself are replaced.
         table: a row for each arm, with the columns arm, value and cost (optional, 0); or the path of a CSV or Parquet
             file. It may have rows of other arms.
-        separator: the character between the fields of a CSV file.
 
     Raises InvalidInput unless each arm of the log has a value of at least 0 and a cost.
     """
     names = log.schema.names
     if not names:
         raise InvalidInput("payoffs needs a log whose arms have names; this log has only features", field=FIELD)
-    payoffs = PayoffLog(log, *read_payoffs(table, separator).of(names))
+    payoffs = PayoffLog(log, *read_payoffs(table).of(names))
     return payoffs.with_payoffs(log) if isinstance(log, LoggedData) else payoffs
 
 
@@ -56,9 +55,9 @@ class ArmPayoffs(NamedTuple):
         return np.array([self.values[at], self.costs[at]])
 
 
-def read_payoffs(table: Any, separator: str = ",") -> ArmPayoffs:
+def read_payoffs(table: Any) -> ArmPayoffs:
     """Read a table or a file as for `add_payoffs`."""
-    frame = read_arm_table(table, separator, None, name=FIELD)
+    frame = read_arm_table(table, None, name=FIELD)
     # polars renames the second column "value" to "value_duplicated_0".
     known = {name: re.sub(r"_duplicated_\d+$", "", name.strip().lower()) for name in frame.columns}
     arms = [name for name in known if known[name] not in (VALUE, COST)]

@@ -10,7 +10,7 @@ import polars as pl
 
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.readers.columns import Columns, check_columns, concat_files
-from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv
+from glbandits.evaluation.readers.csv_files import declared_texts, scan_csv, separator_of
 from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table
 from glbandits.evaluation.readers.table_inspection import LogOptions
 from glbandits.evaluation.readers.table_log import TableLog, open_table
@@ -32,24 +32,24 @@ def read_parquet(source: Source, columns: Columns, **options: Unpack[LogOptions]
     return open_table(scan_parquet(source, check_columns(columns)), columns, random_access=True, **options)
 
 
-def read_csv(source: Source, columns: Columns, *, separator: str = ",", **options: Unpack[LogOptions]) -> TableLog:
+def read_csv(source: Source, columns: Columns, **options: Unpack[LogOptions]) -> TableLog:
     """Read a log from a CSV file with a header, or from a pattern such as logs/2025-*.csv.
 
     The log may be larger than memory. CSV is slower than Parquet: one pass determines the types of the columns, a
     second one the names of the arms. Files may be compressed, .csv.gz. NA, null and similar texts are missing values
     in a column of numbers, and text in other columns. A field cannot be a list of lists or a struct: `arms` and
     `features` need Parquet, and `probabilities` needs a column for each arm. A context column of kind "list" is a text
-    such as "new|red". The arguments are those of `read_table`, and `separator`, the character between two fields, also
-    of an `arm_table` that is a CSV file.
+    such as "new|red". Fields are separated by commas, semicolons, tabs or vertical bars, whichever is most frequent in
+    the header. The arguments are those of `read_table`.
 
     Raises:
-        InvalidInput: if a file is not in UTF-8, has another separator, repeats its header, or has a row with too many
+        InvalidInput: if a file is not in UTF-8, repeats its header, or has a row with too many
             or too few fields.
     """
     texts = declared_texts(options)
-    table = scan_csv(files_of(source, "csv", "csv.gz"), check_columns(columns), separator, texts)
+    table = scan_csv(files_of(source, "csv", "csv.gz", "tsv"), check_columns(columns), texts)
     if isinstance(options.get("arm_table"), str | PathLike):
-        options["arm_table"] = read_arm_table(options["arm_table"], separator, texts)
+        options["arm_table"] = read_arm_table(options["arm_table"], texts)
     return open_table(table, columns, **options)
 
 
@@ -109,17 +109,18 @@ def is_remote(source: object) -> bool:
     return REMOTE.match(str(source)) is not None
 
 
-def scan_remote(address: str, format: str, separator: str = ",") -> pl.LazyFrame:  # noqa: A002  (as in `open_log`)
+def scan_remote(address: str, format: str = "auto") -> pl.LazyFrame:  # noqa: A002  (as in `open_log`)
     """Return a lazy frame of an address, which goes to polars unchanged.
 
     Polars takes credentials from the environment, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL. An address that ends
     with "/" is a folder of Parquet files, whose names of folders become columns.
     """
     path = address.partition("?")[0]
-    is_csv, is_json = path.endswith((".csv", ".csv.gz")), path.endswith((".json", ".jsonl", ".ndjson"))
+    is_csv, is_json = path.endswith((".csv", ".csv.gz", ".tsv")), path.endswith((".json", ".jsonl", ".ndjson"))
     with convert_polars_errors():
         if format == "csv" or (format == "auto" and is_csv):
-            return pl.scan_csv(address, separator=separator, infer_schema_length=None)
+            header = pl.scan_csv(address, has_header=False, n_rows=1, separator="\x1f", quote_char=None).collect()
+            return pl.scan_csv(address, separator=separator_of(str(header.item())), infer_schema_length=None)
         if format == "json-lines" or (format == "auto" and is_json):
             return pl.scan_ndjson(address, infer_schema_length=None)
         if format not in ("auto", "parquet"):
@@ -132,11 +133,10 @@ def open_remote(
     columns: Columns,
     *,
     format: str,  # noqa: A002  (as in `open_log`)
-    separator: str,
     **options: Unpack[LogOptions],
 ) -> TableLog:
     """Open a log at an address. The other arguments are those of `open_log`."""
-    table = scan_remote(address, format, separator)
+    table = scan_remote(address, format)
     is_text = format in ("csv", "json-lines") or (".parquet" not in address and not address.endswith("/"))
     return open_table(table, columns, random_access=not is_text, **options)
 

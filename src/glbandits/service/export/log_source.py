@@ -9,27 +9,31 @@ from typing import Any
 from glbandits.common.errors import InvalidInput
 from glbandits.common.extras import needed_for
 from glbandits.evaluation import Columns, Log, open_log, read_export
-from glbandits.evaluation.readers.open_log import FIXED, TABLES, fixed_settings
+from glbandits.evaluation.readers.open_log import fixed_settings
 from glbandits.evaluation.readers.payoff_table import add_payoffs
 
-FORMATS = ("auto", "store", *FIXED, *TABLES)
-"""The formats of `glb evaluate --format`."""
 STORE_ENDINGS = (".sqlite", ".db")
+SQLITE = b"SQLite format 3\0"
+"""The first bytes of each SQLite file."""
 POSTGRES = ("postgresql://", "postgres://")
 
 
-def is_store(address: str, format: str) -> bool:  # noqa: A002  (as in `open_log`)
+def is_store(address: str) -> bool:
     """Whether an address is that of a service's store."""
-    return format == "store" or (format == "auto" and (address.endswith(STORE_ENDINGS) or address.startswith(POSTGRES)))
+    if address.endswith(STORE_ENDINGS) or address.startswith(POSTGRES):
+        return True
+    path = Path(address)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
 
 
 def open_log_or_store(
     address: str,
     columns: Columns,
     *,
-    format: str = "auto",  # noqa: A002  (as in `open_log`)
     loop: str = "default",
-    separator: str = ",",
     payoffs: Any = None,
     **settings: Any,
 ) -> Log:
@@ -38,17 +42,15 @@ def open_log_or_store(
     Args:
         address: the path of a file or a folder, or the path or postgresql:// address of a service's store.
         columns: the meaning of the columns.
-        format: one of FORMATS; "auto" recognises the format by the address.
         loop: the loop of a service's store.
-        separator: the character between the fields of CSV files.
         payoffs: as in `open_log`.
         settings: arguments of the function that reads the log, such as arm_table and link.
     """
-    if not is_store(address, format):
-        return open_log(address, columns, format=format, separator=separator, payoffs=payoffs, **settings)
-    own = fixed_settings("export", address, columns, separator, settings) | {"payoffs": payoffs is None}
+    if not is_store(address):
+        return open_log(address, columns, payoffs=payoffs, **settings)
+    own = fixed_settings("export", address, columns, settings) | {"payoffs": payoffs is None}
     log = _open_store_log(address, loop, own)
-    return log if payoffs is None or payoffs is False else add_payoffs(log, payoffs, separator)
+    return log if payoffs is None or payoffs is False else add_payoffs(log, payoffs)
 
 
 def _open_store_log(address: str, loop: str, settings: dict[str, Any]) -> Log:
