@@ -15,15 +15,17 @@ from numba import types
 from glbandits.compilation import compiler_pool, entry_point as module
 from glbandits.compilation.compiler_pool import compiler_pool as the_pool, core_count
 from glbandits.compilation.entry_point import compile_all, entry_point
+from glbandits.bandit.entry_points import arms_check_recipe
+from glbandits.lab.environments.synthetic import expectation_recipe
 from glbandits.maths.links import LINKS
 from glbandits.evaluation.models.glm_models import in_place_recipe
 compiler_pool.core_count = module.core_count = lambda: 2  # two processes, on any machine
 {before}
-links = [LINKS[name] for name in ("logistic", "identity", "probit")]
-jobs = [(in_place_recipe, link, part) for link in links for part in ("mean", "slope")]
+jobs = [(in_place_recipe, None, part) for part in ("mean", "slope", "antiderivative")]
+jobs += [(arms_check_recipe, False), (arms_check_recipe, True), (expectation_recipe, None)]
 compile_all(jobs)
 values = np.zeros(2)
-entry_point(*jobs[0]).call(values)
+entry_point(*jobs[0]).call(np.array(LINKS["logistic"].packed), values)
 print(all(entry_point(*job).is_compiled for job in jobs), values[0], {after})
 """
 PROCESSES = "len([thread for thread in the_pool()._threads if thread.process is not None])"

@@ -91,18 +91,22 @@ def test_callee_knows_whether_its_caller_has_bounds_checks(checked: bool) -> Non
     assert not private_numba.caller_checks_bounds()  # nothing is being compiled
 
 
-def test_symbols_are_called_and_errors_reach_the_caller() -> None:
-    def half(arguments: tuple[Floats, int]) -> float:
-        values, index = arguments
+@pytest.mark.parametrize("packed", [False, True])
+def test_symbols_are_called_and_errors_reach_the_caller(packed: bool) -> None:
+    def half(values: Floats, index: int) -> float:
         if index < 0:
             raise InvalidInput
         return float(values[index]) / 2
 
-    signature = types.float64(VECTOR, types.int64)
-    compiled: Any = numba.njit(half)
-    compiled.compile((types.Tuple(signature.args),))  # type: ignore[no-untyped-call]
-    private_numba.define_symbol("glbandits_test_half", compiled)
-    call: Any = numba.njit(private_numba.call_of("glbandits_test_half", signature))
+    def half_of(arguments: tuple[Floats, int]) -> float:
+        return compiled_half(*arguments)  # type: ignore[no-any-return]
+
+    signature, symbol = types.float64(VECTOR, types.int64), f"glbandits_test_half_{packed}"
+    compiled_half: Any = numba.njit(half)
+    compiled: Any = numba.njit(half_of) if packed else compiled_half
+    compiled.compile((types.Tuple(signature.args),) if packed else signature.args)  # type: ignore[no-untyped-call]
+    private_numba.define_symbol(symbol, compiled)
+    call: Any = numba.njit(private_numba.call_of(symbol, signature, packed=packed))
     assert call(np.arange(4.0), 3) == 1.5
     assert call(np.arange(4.0), np.uint8(3), "dropped") == 1.5
     with pytest.raises(InvalidInput):
@@ -111,10 +115,10 @@ def test_symbols_are_called_and_errors_reach_the_caller() -> None:
 
 def test_machine_code_with_other_symbols_is_not_cached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    identity: Any = numba.njit(lambda arguments: arguments[0])
-    identity.compile((types.Tuple((types.float64,)),))  # type: ignore[no-untyped-call]
+    identity: Any = numba.njit(lambda x: x)
+    identity.compile((types.float64,))
     private_numba.define_symbol("glbandits_test_identity", identity)
-    called = private_numba.call_of("glbandits_test_identity", types.float64(types.float64))
+    called = private_numba.call_of("glbandits_test_identity", types.float64(types.float64), packed=False)
     for known, files in (([], 0), (["glbandits_test_identity"], 2)):
         caller: Any = numba.njit(cache=True)(called)
         private_numba.cache_only_with(caller, known)

@@ -184,8 +184,9 @@ def test_state_stops_growing_with_fixed_arms(policy: Policy) -> None:
     state, rng, sizes = policy.init(3), generator(1), []
     for block in problem.rounds(4000 if policy.keeps_history else 100_000, seed=1):
         regret, choices = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
-        rounds = (block.rows, block.starts, block.counts, block.expected, block.payoffs, block.best(), block.noise)
-        state = play(state, policy.packed_settings(3), rng, *rounds, 0.0, choices, regret)
+        rounds = (block.rows, block.starts, block.counts, block.expected, block.payoffs, block.best())
+        noise = problem.noise.number, block.noise
+        state = play(state, policy.packed_settings(3), rng, *rounds, *noise, 0.0, choices, regret)
         sizes.append(state.size)
     # A policy that stores observations stores each of the fixed arms once, in each of its separate sets of rewards.
     assert sizes[-1] == sizes[0]

@@ -27,7 +27,7 @@ from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.lab.environments.noise import NOISES
 from glbandits.lab.simulation.play_recipes import play_recipe
-from glbandits.maths.links import find_link
+from glbandits.maths.links import own_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import settings_of
 from glbandits.policies.sparse_forms import sparse_form
@@ -121,9 +121,10 @@ def test_compiled_code_plays_as_plain_python(policy: Policy) -> None:
     all_rows = as_sparse_rows(np.concatenate([arms for arms, _ in rounds("logistic", 120)]), DIM)
     expected, starts = np.array([rewards for _, rewards in played]), np.arange(0, all_rows.row_count, ARMS)
     best, noise = expected.max(axis=1), np.full(len(played), 0.5)  # so that a reward is its expectation, 0 or 1
-    arguments = (tuple(all_rows), starts, np.full(len(played), ARMS), expected, expected, best, noise, 0.0)
+    numbers = expected, expected, best, NOISES["bernoulli"].number, noise
+    arguments = (tuple(all_rows), starts, np.full(len(played), ARMS), *numbers, 0.0)
     form = sparse_form(policy, DIM)
-    play = entry_point(play_recipe, form.implementation(DIM), find_link(policy.link), NOISES["bernoulli"])
+    play = entry_point(play_recipe, form.implementation(DIM), own_link(policy.link), None)
     results = []
     for function in (play.compiled(), play.recipe.function):
         choices, regret, rng = np.empty(len(played), dtype=np.int64), np.empty(len(played)), generator(3)

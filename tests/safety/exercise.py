@@ -25,7 +25,7 @@ from glbandits.evaluation.learning.play_loops import all_recipe, matched_recipe
 from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.lab import SparseHashed, Synthetic, simulate
 from glbandits.lab.environments.rounds import Rounds
-from glbandits.maths.links import find_link
+from glbandits.maths.links import own_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.decisions import has_scores
@@ -137,7 +137,7 @@ def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
     """Both ways to play a log."""
     dim = problem.dim
     block: Rounds = next(iter(problem.rounds(30, seed=1)))
-    rows, keys = len(block), (policy.implementation(dim), find_link(policy.link))
+    rows, keys = len(block), (policy.implementation(dim), own_link(policy.link))
     chosen = np.array([t % count for t, count in enumerate(block.counts)])
     rewards, ones = (np.arange(rows) % 2).astype(float), np.ones(rows)
     state: Floats = policy.init(dim)

@@ -1,5 +1,7 @@
 """Entry points of a Bandit: policy functions with a link and input checks, for dense and for sparse arms.
 
+One entry point serves all built-in links: it reads the link from the packed settings. A user's link has its own.
+
 Compiled code checks the input before it changes the state, which takes very little time. The checks raise an
 InvalidInput without a message. `Bandit` then repeats them in Python, with a message.
 """
@@ -10,7 +12,7 @@ from typing import Any
 from numba import types
 
 from glbandits.common.arrays import Floats, Generator, Ints
-from glbandits.common.errors import MAX_ABS, InvalidInput
+from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
@@ -32,9 +34,8 @@ from glbandits.maths.arm_rows import (
     as_payoff_arms,
     is_usable_arm,
     plain_arms,
-    usable,
 )
-from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.links import Link, is_allowed, link_reader
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import (
     checked_arm,
@@ -61,7 +62,7 @@ def policy_recipe(
     function: Callable[..., Any],
     signature: Any,
     policy: type[Policy],
-    link: Link,
+    own: Link | None,
     *,
     more: str = "",
     is_ours: bool = True,
@@ -74,115 +75,113 @@ def policy_recipe(
         function: the Python function to compile.
         signature: its Numba signature.
         policy: the policy that the function calls.
-        link: the link of the policy.
+        own: the link for which the function is compiled (`own_link`), or None for all built-in links.
         more: a suffix of the name of the entry point.
         is_ours: False if the function calls other code of users than the policy and the link.
         nogil: whether the compiled function releases the GIL.
         work: estimates the number of operations of a call, from its arguments.
     """
-    is_ours = is_ours and link.built_in and policy.__module__.split(".")[0] == __name__.split(".")[0]
-    name = f"{policy.name}, {link.name}{', sparse' if policy.is_sparse else ''}{more}"
+    is_ours = is_ours and own is None and policy.__module__.split(".")[0] == __name__.split(".")[0]
+    name = f"{policy.name}{f', {own.name}' if own else ''}{', sparse' if policy.is_sparse else ''}{more}"
     return Recipe(function, signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
 
 
-def choose_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+def choose_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False) -> Recipe:
     """The recipe of `choose`, with a check of the arms. With `payoffs` it takes arms, values and costs."""
     policy_choose, _, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+    link_of = link_reader(own)
 
     def choose(state: Floats, settings: Floats, dim: int, arms: Any, rng: Generator) -> int:
         offered = converted(borrowed(arms))
         if not are_usable_arms(plain_arms(offered), dim) or not are_usable_payoffs(offered):
             raise InvalidInput
-        functions, count = LinkFunctions(mean, slope, antiderivative), arm_count(plain_arms(offered))
+        functions, count = link_of(settings), arm_count(plain_arms(offered))
         return checked_arm(policy_choose(state, unpack(settings), offered, rng, functions), count, name)
 
     signature = types.int64(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), GENERATOR)
-    return policy_recipe(choose, signature, policy, link, more=_by_payoff(payoffs), nogil=False, work=_work_of_choosing)
+    return policy_recipe(choose, signature, policy, own, more=_by_payoff(payoffs), nogil=False, work=_work_of_choosing)
 
 
-def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
+def learn_recipe(policy: type[Policy], own: Link | None) -> Recipe:
     """The recipe of `learn`, with a check of arm and reward.
 
     Returns None if the state was changed in place.
     """
     _, policy_learn, _, _, unpack, _ = policy_functions(policy)
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-    lowest, highest = link.lowest_reward, link.highest_reward
+    link_of = link_reader(own)
 
     def learn(state: Floats, settings: Floats, dim: int, x: Any, reward: float, rng: Generator) -> Floats | None:
         arm = borrowed(x)
-        if not is_usable_arm(arm, dim) or not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
+        if not is_usable_arm(arm, dim) or not is_allowed(settings, reward):
             raise InvalidInput
-        functions = LinkFunctions(mean, slope, antiderivative)
+        functions = link_of(settings)
         learned = checked_state(policy_learn(state, unpack(settings), as_arm(arm), reward, rng, functions))
         # Returning an array to Python takes as long as learning a reward.
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
     x_type = READ_ROW if policy.is_sparse else READ_VECTOR
     signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, x_type, types.float64, GENERATOR)
-    return policy_recipe(learn, signature, policy, link, nogil=False, work=_work_of_learning)
+    return policy_recipe(learn, signature, policy, own, nogil=False, work=_work_of_learning)
 
 
-def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
+def learn_batch_recipe(policy: type[Policy], own: Link | None) -> Recipe:
     """The recipe of a function that checks all rows, and then learns each of them."""
     _, policy_learn, _, _, unpack, _ = policy_functions(policy)
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
-    lowest, highest = link.lowest_reward, link.highest_reward
+    link_of = link_reader(own)
 
     def learn_batch(
         state: Floats, settings: Floats, dim: int, features: Any, rewards: Floats, rng: Generator
     ) -> Floats:
         rows = as_arms(borrowed(features))
-        if arm_count(rows) != rewards.shape[0] or not are_usable_arms(rows, dim) or not usable(rewards):
+        if arm_count(rows) != rewards.shape[0] or not are_usable_arms(rows, dim):
             raise InvalidInput
         for reward in rewards:
-            if not lowest <= reward <= highest:
+            if not is_allowed(settings, reward):
                 raise InvalidInput
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        functions, named = link_of(settings), unpack(settings)
         for row in range(rewards.shape[0]):
             state = checked_state(policy_learn(state, named, arm_at(rows, row), rewards[row], rng, functions))
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, arms_type(policy), READ_VECTOR, GENERATOR)
-    return policy_recipe(learn_batch, signature, policy, link, more=", batch", work=_work_of_choosing)
+    return policy_recipe(learn_batch, signature, policy, own, more=", batch", work=_work_of_choosing)
 
 
-def probabilities_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+def probabilities_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False) -> Recipe:
     """The recipe of a function that writes exact probabilities to `out`.
 
     Returns False if there is no exact form.
     """
     _, _, write, _, unpack, _ = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+    link_of = link_reader(own)
 
     def probabilities(state: Floats, settings: Floats, _dim: int, arms: Any, out: Floats) -> bool:
-        functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
+        functions, offered = link_of(settings), converted(borrowed(arms))
         return checked_bool(write(state, unpack(settings), offered, functions, out))
 
     signature = types.boolean(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), VECTOR)
     more = _by_payoff(payoffs)
-    return policy_recipe(probabilities, signature, policy, link, more=more, nogil=False, work=_work_of_choosing)
+    return policy_recipe(probabilities, signature, policy, own, more=more, nogil=False, work=_work_of_choosing)
 
 
-def rank_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+def rank_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False) -> Recipe:
     """The recipe of a function that writes a ranking to `order` and returns its probability.
 
     Returns NO_EXACT_FORM if there is no exact probability.
     """
     _, _, _, policy_rank, unpack, _ = policy_functions(policy)
     converted = as_payoff_arms if payoffs else as_arms
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+    link_of = link_reader(own)
 
     def rank(state: Floats, settings: Floats, _dim: int, arms: Any, rng: Generator, order: Ints) -> float:
-        functions, offered = LinkFunctions(mean, slope, antiderivative), converted(borrowed(arms))
+        functions, offered = link_of(settings), converted(borrowed(arms))
         return float(policy_rank(state, unpack(settings), offered, rng, functions, order))
 
     signature = types.float64(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), GENERATOR, types.int64[::1])
     more = f", ranking{_by_payoff(payoffs)}"
-    return policy_recipe(rank, signature, policy, link, more=more, nogil=False, work=_work_of_choosing)
+    return policy_recipe(rank, signature, policy, own, more=more, nogil=False, work=_work_of_choosing)
 
 
 def arms_check_recipe(sparse: bool) -> Recipe:

@@ -13,7 +13,7 @@ from glbandits.common.errors import InvalidInput, value_text
 from glbandits.compilation.entry_point import EntryPoint, entry_point
 from glbandits.compilation.recipe import Job, Recipe
 from glbandits.maths.arm_rows import ONLY_ROW
-from glbandits.maths.links import Link, find_link
+from glbandits.maths.links import Link, own_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.decisions import check_has_scores
@@ -27,7 +27,7 @@ class Inputs:
     """
 
     def __init__(self, policy: type[Policy], link: Link, dim: int) -> None:
-        self._dim, self._key, self._is_sparse = dim, (policy, link), policy.is_sparse
+        self._dim, self._key, self._is_sparse = dim, (policy, own_link(link)), policy.is_sparse
         self.kind: type = SparseRows if policy.is_sparse else np.ndarray
         """The type of arms that need no conversion. Entry points check the content themselves."""
         self.choose = entry_point(entry_points.choose_recipe, *self._key)
@@ -172,7 +172,7 @@ def no_costs(count: int) -> Floats:
 
 def policy_jobs(policy: Policy, dim: int) -> list[Job]:
     """Return the entry points of a dense Bandit with this policy, for `compile_all`."""
-    key = policy.implementation(dim), find_link(policy.link)
+    key = policy.implementation(dim), own_link(policy.link)
     recipes = (
         entry_points.choose_recipe,
         entry_points.learn_recipe,

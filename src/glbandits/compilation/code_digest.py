@@ -14,6 +14,8 @@ from numba.extending import is_jitted
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 """Types of constants whose repr identifies the value."""
+compiled_methods: dict[type, tuple[FunctionType, ...]] = {}
+"""The classes whose objects compiled code can create, and their methods that it can call."""
 
 
 class CodeDigest(NamedTuple):
@@ -92,6 +94,8 @@ class _CodeWalk:
             self.digest.update(np.ascontiguousarray(value).tobytes())
         elif isinstance(value, type):
             self._text(f"{value.__module__}.{value.__qualname__} {getattr(value, '_fields', '')}")
+            for method in compiled_methods.get(value, ()):
+                self.function(method)
         elif isinstance(value, ModuleType) or type(value).__name__ in ("builtin_function_or_method", "ufunc"):
             self._text(repr(getattr(value, "__name__", "")))
         else:

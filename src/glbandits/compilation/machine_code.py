@@ -15,8 +15,8 @@ from glbandits.common.errors import InvalidInput
 from glbandits.compilation.code_digest import digest_of_code
 from glbandits.compilation.compile_errors import COMPILE_ERRORS, explained
 from glbandits.compilation.numba_support import check_reachable
-from glbandits.compilation.private_numba import cache_only_with, compiler_lock
-from glbandits.compilation.shared_functions import SharedForm, define_symbol, form_with, loaded_code, needed_forms
+from glbandits.compilation.private_numba import NO_C_WRAPPER, ONLY_SYMBOL, cache_only_with, compiler_lock
+from glbandits.compilation.shared_functions import SharedForm, define_symbol, form_with, is_loaded, needed_forms
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -112,13 +112,13 @@ def compile_cached(
 
     The compiled function raises TypeError for arguments of another type; it never compiles a second version. Callers
     can therefore try first, and convert their arguments only after a TypeError. With `nogil` the function releases the
-    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput if the code
-    cannot be compiled.
+    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Only machine code calls the form
+    of a shared function, so a form is returned as it is. Raises InvalidInput if the code cannot be compiled.
     """
     with compiler_lock:
         form = form_with(function)
-        if form is not None and (loaded := loaded_code(form)) is not None:
-            return cast(Function, loaded)
+        if form is not None and is_loaded(form):
+            return function
         entry = entry_name(function, name, check_bounds)
         _note_compiled(entry.functions)
         for needed in entry.needs:  # an error gets the name of the caller
@@ -129,6 +129,7 @@ def compile_cached(
             "error_model": "numpy",
             "boundscheck": check_bounds,
             "cache": is_cachable,
+            **(NO_C_WRAPPER if form is None else ONLY_SYMBOL),
         }
         try:
             compiled: Any = numba.njit(**options)(function)
@@ -144,6 +145,7 @@ def compile_cached(
             for file in files:  # one of them is damaged
                 file.unlink(missing_ok=True)
             return compile_cached(function, signature=signature, name=name, nogil=nogil, check_bounds=check_bounds)
-        if form is not None:
-            define_symbol(form, _symbol(form), compiled)
-        return cast(Function, compiled)
+        if form is None:
+            return cast(Function, compiled)
+        define_symbol(form, _symbol(form), compiled)
+        return function

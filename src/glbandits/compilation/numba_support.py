@@ -21,7 +21,7 @@ from numba.extending import overload
 from glbandits.common.code_references import is_own
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.code_digest import CodeDigest, digest_of_code
-from glbandits.compilation.private_numba import BOUNDS_CHECKS_OF_CALLER, IS_KNOWN, without_owner
+from glbandits.compilation.private_numba import BOUNDS_CHECKS_OF_CALLER, IS_KNOWN, NO_C_WRAPPER, without_owner
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Array = TypeVar("Array")
@@ -41,6 +41,8 @@ READ_ROW: Any = types.Tuple([*READ_ROWS, types.int64])  # type: ignore[no-untype
 GENERATOR = types.uint64[::1]
 """The state of a random generator (see `maths.philox`)."""
 
+OPTIONS_OF_CALLEES: Any = {"error_model": "numpy", "boundscheck": BOUNDS_CHECKS_OF_CALLER, **NO_C_WRAPPER}
+"""Numba's options for functions that are compiled into their caller."""
 _registered: WeakSet[FunctionType] = WeakSet()
 
 
@@ -78,8 +80,7 @@ def _tuple_class(kind: Any) -> Any:
 
 def let_compiled_code_call(function: FunctionType, implementation: Callable[..., Any]) -> None:
     """Register a function. `implementation` takes Numba types and returns the function to compile for them."""
-    options: Any = {"error_model": "numpy", "boundscheck": BOUNDS_CHECKS_OF_CALLER}
-    overload(function, jit_options=options, strict=False)(implementation)
+    overload(function, jit_options=OPTIONS_OF_CALLEES, strict=False)(implementation)
     _registered.add(function)
 
 

@@ -34,6 +34,8 @@ PARTS = (
     "numba.core.compiler:CompileResult.fndesc",
     "numba.core.compiler:CompileResult.library",
     "numba.core.compiler_lock:global_compiler_lock",
+    "numba.core.options:DefaultOptions.no_cfunc_wrapper",
+    "numba.core.options:DefaultOptions.no_cpython_wrapper",
     "numba.core.targetconfig:ConfigStack.top_or_none",
 )
 
@@ -82,6 +84,12 @@ def caller_checks_bounds() -> bool:
     return bool(flags is not None and flags.boundscheck)
 
 
+NO_C_WRAPPER: dict[str, Any] = {"no_cfunc_wrapper": True} if IS_KNOWN else {}
+"""Compiler options of functions that no C code calls."""
+ONLY_SYMBOL: dict[str, Any] = NO_C_WRAPPER | {"no_cpython_wrapper": True} if IS_KNOWN else {}
+"""Compiler options of functions that are called by their symbol alone. A call from Python is a segmentation fault."""
+
+
 def cache_only_with(compiled: Any, symbols: Iterable[str]) -> None:
     """Let Numba cache machine code only if it calls no other symbols than these: a loader defines only these."""
     if not IS_KNOWN:
@@ -103,12 +111,14 @@ def define_symbol(symbol: str, compiled: Any) -> None:
     )
 
 
-def call_of(symbol: str, signature: Any) -> Callable[..., Any]:
-    """Return a function, for compiled code, that calls the symbol with a tuple of the arguments of this signature.
+def call_of(symbol: str, signature: Any, *, packed: bool) -> Callable[..., Any]:
+    """Return a function, for compiled code, that calls the symbol with the arguments of this signature.
 
-    The symbol has Numba's calling convention, so that errors reach the caller. Further arguments are dropped.
+    The symbol has Numba's calling convention, so that errors reach the caller. With `packed` it takes one tuple of the
+    arguments. Further arguments are dropped.
     """
-    packed: Any = types.Tuple(signature.args)  # type: ignore[no-untyped-call]
+    tuple_type: Any = types.Tuple(signature.args)  # type: ignore[no-untyped-call]
+    taken = [tuple_type] if packed else list(signature.args)
     insert_function = resolve_name("numba.core.cgutils:get_or_insert_function")
 
     @intrinsic
@@ -118,10 +128,11 @@ def call_of(symbol: str, signature: Any) -> Callable[..., Any]:
                 context.cast(builder, builder.extract_value(values[0], i), arguments.types[i], kind)
                 for i, kind in enumerate(signature.args)
             ]
-            result, argument = signature.return_type, context.make_tuple(builder, packed, passed)
-            convention = context.call_conv
-            function = insert_function(builder.module, convention.get_function_type(result, [packed]), symbol)
-            status, value = convention.call_function(builder, function, result, [packed], [argument])
+            if packed:
+                passed = [context.make_tuple(builder, tuple_type, passed)]
+            result, convention = signature.return_type, context.call_conv
+            function = insert_function(builder.module, convention.get_function_type(result, taken), symbol)
+            status, value = convention.call_function(builder, function, result, taken, passed)
             with builder.if_then(status.is_error, likely=False):
                 convention.return_status_propagate(builder, status)
             return value

@@ -14,7 +14,7 @@ import numba
 
 from glbandits.compilation.machine_code import cache_files, cache_folder, compile_cached, entry_name
 from glbandits.compilation.private_numba import processor
-from glbandits.compilation.shared_functions import shared_form
+from glbandits.compilation.shared_functions import Link, shared_form
 
 Job: TypeAlias = tuple[Any, ...]
 """A function that builds a recipe, and its arguments."""
@@ -63,8 +63,8 @@ def needs(recipe: Recipe) -> list[Job]:
     return [(shared_recipe, form.function, form.link, form.check_bounds) for form in forms]
 
 
-def shared_recipe(function: Callable[..., Any], link: tuple[Any, ...], check_bounds: bool) -> Recipe:
-    """The recipe of a shared function for a link."""
+def shared_recipe(function: Callable[..., Any], link: Link, check_bounds: bool) -> Recipe:
+    """The recipe of a shared function for a user's link, or for all built-in links."""
     form = shared_form(function, link, check_bounds)
     return Recipe(form.code, form.code_signature, form.name, check_bounds=check_bounds)
 

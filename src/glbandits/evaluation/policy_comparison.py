@@ -30,7 +30,7 @@ from glbandits.evaluation.logs.log_slice import LogSlice, SelectedRows, split, w
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import promotion
 from glbandits.evaluation.promotion_result import Promotion
-from glbandits.maths.links import find_link
+from glbandits.maths.links import own_link
 from glbandits.policies.agents import PlayingAgent, PolicyLike, PolicyOrAgent, learner_of
 from glbandits.policies.contract import Policy
 
@@ -177,7 +177,7 @@ def _unlearned(candidate: Any, log: Log, label: str) -> Bandit | Target:
 
 def _jobs_after_the_curve(form: Policy, dim: int, payoffs: bool) -> list[Job]:
     """Return the entry points that train a policy and evaluate it."""
-    key = form.implementation(dim), find_link(form.link)
+    key = form.implementation(dim), own_link(form.link)
     return [(learn_batch_recipe, *key), (frozen_recipe, *key, payoffs)]
 
 

@@ -1,8 +1,10 @@
 """Links: functions mu that map a score z = x'theta to an expected reward mu(z).
 
 A link has four functions of one number: the mean mu, its inverse, its slope mu', and the antiderivative m of the mean
-(m' = mu). The loss of an observation is m(z) - y z. Numba compiles the functions as a part of entry points. None of the
-built-in functions overflows for |z| up to 1e4.
+(m' = mu). The loss of an observation is m(z) - y z. None of the built-in functions overflows for |z| up to 1e4.
+
+Compiled code gets a built-in link as its number, `BuiltInLink`, from the packed settings at run time: it is compiled
+once for all built-in links. It gets a user's link as `LinkFunctions`, which are compiled into it.
 """
 
 import math
@@ -12,10 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from scipy.special import ndtri
 
-from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.arrays import Floats
+from glbandits.common.errors import MAX_ABS, InvalidInput, lookup
+from glbandits.compilation.compiled_classes import with_compiled_methods
 from glbandits.compilation.numba_support import jittable
-from glbandits.compilation.shared_functions import share_for_link
-from glbandits.maths.normal import normal_cdf, normal_density
+from glbandits.compilation.shared_functions import share_for_built_in_links, share_for_link
 
 Scalar: TypeAlias = Callable[[float], float]
 
@@ -24,11 +27,64 @@ GRID = 200
 
 
 class LinkFunctions(NamedTuple):
-    """The functions of a link that compiled policies receive."""
+    """A user's link, as compiled policies receive it: functions with the names of the methods of `BuiltInLink`."""
 
     mean: Scalar
     slope: Scalar
     antiderivative: Scalar
+
+
+IDENTITY, LOGISTIC, PROBIT, LOG = 0, 1, 2, 3
+"""The numbers of the built-in links."""
+STRAIGHT = 120.0
+"""Above this score the log link is a straight line, so that products of it do not overflow.
+
+exp(120) is above MAX_ABS, the largest reward, so the fit of a reward never has such a score.
+"""
+
+
+@with_compiled_methods
+@dataclass(frozen=True)
+class BuiltInLink:
+    """A built-in link, as compiled policies receive it."""
+
+    number: int
+
+    def mean(self, z: float) -> float:
+        """mu(z)."""
+        if self.number == IDENTITY:
+            return z
+        if self.number == PROBIT:
+            return 0.5 * math.erfc(-z / math.sqrt(2.0))
+        if self.number == LOG:
+            return math.exp(min(z, STRAIGHT)) * (1.0 + max(z - STRAIGHT, 0.0))
+        e = math.exp(-abs(z))  # at most 1, so there is no overflow
+        return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+
+    def slope(self, z: float) -> float:
+        """mu'(z)."""
+        if self.number == IDENTITY:
+            return 1.0
+        if self.number == PROBIT:
+            return math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+        if self.number == LOG:
+            return math.exp(min(z, STRAIGHT))
+        e = math.exp(-abs(z))
+        return e / ((1.0 + e) * (1.0 + e))
+
+    def antiderivative(self, z: float) -> float:
+        """m(z)."""
+        if self.number == IDENTITY:
+            return 0.5 * z * z
+        if self.number == PROBIT:
+            return z * (0.5 * math.erfc(-z / math.sqrt(2.0))) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+        if self.number == LOG:
+            beyond = max(z - STRAIGHT, 0.0)
+            return math.exp(min(z, STRAIGHT)) * (1.0 + beyond + 0.5 * beyond * beyond)
+        return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
+
+
+share_for_built_in_links(BuiltInLink)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,9 +135,9 @@ class Link:
             )
         for z in (-2.0, -0.5, 0.0, 0.7, 1.5):
             self._check_at(z)
-        for function in (self.mean, self.slope, self.antiderivative):
+        for function in self.functions:
             jittable(function)
-        share_for_link(LinkFunctions(self.mean, self.slope, self.antiderivative), self.name)
+        share_for_link(self.functions, self.name)
 
     def _check_at(self, z: float, h: float = 1e-5) -> None:
         mean, slope = self.mean(z), self.slope(z)
@@ -120,6 +176,17 @@ class Link:
         """Whether the link is part of the package, so that its name identifies it."""
         return LINKS.get(self.name) is self
 
+    @property
+    def functions(self) -> LinkFunctions:
+        """The functions as compiled policies receive those of a user's link."""
+        return LinkFunctions(self.mean, self.slope, self.antiderivative)
+
+    @property
+    def packed(self) -> tuple[float, float, float]:
+        """The number of a built-in link, -1 for a user's, with the range of rewards: the front of packed settings."""
+        number = list(LINKS.values()).index(self) if self.built_in else -1
+        return float(number), self.lowest_reward, self.highest_reward
+
     def check_reward(self, reward: float) -> None:
         """Raise InvalidInput if a reward is outside the range of the link."""
         if not self.lowest_reward <= reward <= self.highest_reward or math.isinf(reward):
@@ -127,56 +194,6 @@ class Link:
                 f"a reward under the {self.name} link must be a finite number between {self.lowest_reward:g} and "
                 f"{self.highest_reward:g}; got {reward}. Scale the reward, or choose a link for its range"
             )
-
-
-def _identity(z: float) -> float:
-    return z
-
-
-def _identity_slope(z: float) -> float:  # noqa: ARG001
-    return 1.0
-
-
-def _identity_antiderivative(z: float) -> float:
-    return 0.5 * z * z
-
-
-def _logistic(z: float) -> float:
-    e = math.exp(-abs(z))  # at most 1, so there is no overflow
-    return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
-
-
-def _logistic_slope(z: float) -> float:
-    e = math.exp(-abs(z))
-    return e / ((1.0 + e) * (1.0 + e))
-
-
-def _logistic_antiderivative(z: float) -> float:
-    return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
-
-
-def _probit_antiderivative(z: float) -> float:
-    return z * normal_cdf(z) + normal_density(z)
-
-
-_STRAIGHT = 120.0
-"""Above this score the log link is a straight line, so that products of it do not overflow.
-
-exp(120) is above MAX_ABS, the largest reward, so the fit of a reward never has such a score.
-"""
-
-
-def _log(z: float) -> float:
-    return math.exp(min(z, _STRAIGHT)) * (1.0 + max(z - _STRAIGHT, 0.0))
-
-
-def _log_slope(z: float) -> float:
-    return math.exp(min(z, _STRAIGHT))
-
-
-def _log_antiderivative(z: float) -> float:
-    beyond = max(z - _STRAIGHT, 0.0)
-    return math.exp(min(z, _STRAIGHT)) * (1.0 + beyond + 0.5 * beyond * beyond)
 
 
 def _logarithm(mean: float) -> float:
@@ -187,44 +204,36 @@ def _logit(mean: float) -> float:
     return _logarithm(mean) - _logarithm(1.0 - mean)
 
 
+def _built_in(name: str, number: int, **parts: Any) -> Link:
+    """Return a link whose functions are the methods of `BuiltInLink`, as functions that compiled code can call too."""
+
+    def mean(z: float) -> float:
+        return BuiltInLink(number).mean(z)
+
+    def slope(z: float) -> float:
+        return BuiltInLink(number).slope(z)
+
+    def antiderivative(z: float) -> float:
+        return BuiltInLink(number).antiderivative(z)
+
+    return Link(name=name, mean=mean, slope=slope, antiderivative=antiderivative, **parts)
+
+
 LINKS: dict[str, Link] = {}
-LINKS["identity"] = Link(
-    name="identity",
-    mean=_identity,
-    slope=_identity_slope,
-    antiderivative=_identity_antiderivative,
-    inverse=_identity,
-    lipschitz=1.0,
+"""The built-in links, in the order of their numbers."""
+LINKS["identity"] = _built_in("identity", IDENTITY, inverse=lambda mean: mean, lipschitz=1.0)
+LINKS["logistic"] = _built_in(
+    "logistic", LOGISTIC, inverse=_logit, lowest_reward=0.0, highest_reward=1.0, lipschitz=0.25
 )
-LINKS["logistic"] = Link(
-    name="logistic",
-    mean=_logistic,
-    slope=_logistic_slope,
-    antiderivative=_logistic_antiderivative,
-    inverse=_logit,
-    lowest_reward=0.0,
-    highest_reward=1.0,
-    lipschitz=0.25,
-)
-LINKS["probit"] = Link(
-    name="probit",
-    mean=normal_cdf,
-    slope=normal_density,
-    antiderivative=_probit_antiderivative,
-    inverse=lambda p: float(ndtri(p)),
+LINKS["probit"] = _built_in(
+    "probit",
+    PROBIT,
+    inverse=lambda mean: float(ndtri(mean)),
     lowest_reward=0.0,
     highest_reward=1.0,
     lipschitz=1.0 / math.sqrt(2.0 * math.pi),
 )
-LINKS["log"] = Link(
-    name="log",
-    mean=_log,
-    slope=_log_slope,
-    antiderivative=_log_antiderivative,
-    inverse=_logarithm,
-    lowest_reward=0.0,
-    lipschitz=math.inf,
-)
+LINKS["log"] = _built_in("log", LOG, inverse=_logarithm, lowest_reward=0.0, lipschitz=math.inf)
 
 
 def _unpickled(parts: dict[str, Any]) -> Link:
@@ -240,6 +249,45 @@ def find_link(link: str | Link) -> Link:
     if isinstance(link, Link):
         return link
     return lookup("link", link, LINKS)
+
+
+PACKED = 3
+"""The size of `Link.packed`."""
+NUMBER, LOWEST, HIGHEST = range(PACKED)
+"""The indices in it."""
+
+
+def own_link(link: str | Link) -> Link | None:
+    """Return the link that compiled code is specialised for: a user's; None for all built-in links."""
+    found = find_link(link)
+    return None if found.built_in else found
+
+
+def link_reader(own: Link | None) -> Callable[[Floats], Any]:
+    """Return a function that compiled code calls for the link of packed settings.
+
+    It returns a `BuiltInLink`, or the LinkFunctions of the user's link.
+    """
+    if own is None:
+        return read_built_in_link
+    mean, slope, antiderivative = own.functions
+
+    def read(packed: Floats) -> LinkFunctions:  # noqa: ARG001
+        return LinkFunctions(mean, slope, antiderivative)
+
+    return jittable(read)
+
+
+@jittable
+def read_built_in_link(packed: Floats) -> BuiltInLink:
+    """Return the built-in link of packed settings."""
+    return BuiltInLink(int(packed[NUMBER]))
+
+
+@jittable
+def is_allowed(packed: Floats, reward: float) -> bool:
+    """Whether a reward is finite and in the range of the link of packed settings."""
+    return bool(packed[LOWEST] <= reward <= packed[HIGHEST] and abs(reward) <= MAX_ABS)
 
 
 def slope_range(link: Link, bound: float) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from glbandits.lab.paper.cost import (
     policy_for,
     predicted_seconds,
 )
+from glbandits.maths.links import PACKED
 from tests.lab.paper.sample_cost_table import TABLE, power_curve
 
 
@@ -33,7 +34,7 @@ def test_blocks_and_warm_ups_are_short_in_runs_against_d() -> None:
     for name in ("sgd-ts", "ucb-glm", "glm-tsl"):
         policy = policy_for(name, "d", 100_000)
         assert policy.name == name
-        assert policy.packed_settings(1000).max() == 20.0
+        assert policy.packed_settings(1000)[PACKED:].max() == 20.0
     assert policy_for("sgd-ts", "T", 10**7) != policy_for("sgd-ts", "T", 10**3)
 
 

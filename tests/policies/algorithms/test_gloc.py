@@ -68,5 +68,5 @@ def _states(policy: Gloc | GlocTs, problem: Synthetic, compiled: bool) -> Floats
     play = play_entry(policy.implementation(7), find_link(policy.link), problem.noise, compiled)
     room = np.empty(60, dtype=np.int64), np.empty(60)
     start = policy.init(7), policy.packed_settings(7), generator(1)
-    arms = block.rows, block.starts, block.counts, block.expected, block.payoffs, block.best(), block.noise
-    return play(*start, *arms, 0.0, *room)
+    arms = block.rows, block.starts, block.counts, block.expected, block.payoffs, block.best()
+    return play(*start, *arms, problem.noise.number, block.noise, 0.0, *room)

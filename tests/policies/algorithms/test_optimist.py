@@ -348,7 +348,7 @@ def test_covariance_does_not_drift() -> None:
     y = 5.0 + X @ rng.normal(size=dim) + rng.normal(size=rounds)
     policy = Optimist(link="identity")
     learn_batch = entry_point(
-        learn_batch_recipe, policy.implementation(dim), LINKS["identity"]
+        learn_batch_recipe, policy.implementation(dim), None
     ).compiled()  # a Bandit would compile more
     state = learn_batch(policy.init(dim), policy.packed_settings(dim), dim, X, y, generator(1))
     V = with_ones(X)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
-from glbandits.maths.links import find_link
+from glbandits.maths.links import find_link, own_link
 from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.algorithms.optimist import Optimist
@@ -44,7 +44,7 @@ from tests.policies.shared.posterior_parts import (
 
 def compiled_learner(policy: Optimist, dim: int) -> Callable[..., Floats]:
     """Learn a batch with compiled code. A Bandit would compile more functions."""
-    recipe = entry_point(learn_batch_recipe, policy.implementation(dim), find_link(policy.link))
+    recipe = entry_point(learn_batch_recipe, policy.implementation(dim), own_link(policy.link))
     function: Callable[..., Floats] = recipe.compiled()
     return function
 

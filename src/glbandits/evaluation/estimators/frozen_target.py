@@ -18,7 +18,7 @@ from glbandits.evaluation.logs.payoffs import LogPayoffs, arms_argument, arms_of
 from glbandits.evaluation.logs.sparse_arms import packed_arms
 from glbandits.features import FeatureMap, Features
 from glbandits.maths.arm_rows import as_arms, as_payoff_arms
-from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.links import Link, link_reader, own_link
 from glbandits.maths.philox import generator
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, policy_functions
@@ -82,7 +82,7 @@ class FrozenTarget:
         """Write the probabilities of each row; return whether they are exact."""
         if payoffs is not None:
             check_has_scores(self._policy.implementation(self._dim), "payoffs")
-        key = self._policy.implementation(self._dim), find_link(self._policy.link)
+        key = self._policy.implementation(self._dim), own_link(self._policy.link)
         exact = False
         for part, fill in entry_point(frozen_recipe, *key, payoffs is not None).pieces(len(counts)):
             rows = rows_argument(arms, payoffs, part)
@@ -97,7 +97,7 @@ class FrozenTarget:
             raise InvalidInput(f"the bandit and the log have different feature maps. {OPEN_WITH_MAP}")
 
 
-def frozen_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+def frozen_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False) -> Recipe:
     """Recipe of a function that writes the probabilities of each row of a log to `out`.
 
     The arms of row i are the rows of `arms` from `starts[i]` on, as many as `counts[i]`. The function returns whether
@@ -105,12 +105,12 @@ def frozen_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Re
     """
     choose, _, probabilities, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+    link_of = link_reader(own)
 
     def fill(
         state: Floats, settings: Floats, arms: Any, starts: Ints, counts: Ints, rng: Generator, out: Floats
     ) -> bool:
-        functions, named, exact = LinkFunctions(mean, slope, antiderivative), unpack(settings), True
+        functions, named, exact = link_of(settings), unpack(settings), True
         rows = converted(borrowed(arms))
         for i in range(counts.shape[0]):
             count = counts[i]
@@ -125,7 +125,7 @@ def frozen_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Re
     signature = types.boolean(
         VECTOR, READ_VECTOR, rows_type(policy, payoffs), READ_INTS, READ_INTS, GENERATOR, types.float64[:, ::1]
     )
-    return policy_recipe(fill, signature, policy, link, more=", frozen" + ", payoffs" * payoffs, work=_work)
+    return policy_recipe(fill, signature, policy, own, more=", frozen" + ", payoffs" * payoffs, work=_work)
 
 
 def _work(state: Floats, _settings: Floats, rows: Any, starts: Ints, counts: Ints, *_rest: Any) -> float:

@@ -15,13 +15,13 @@ from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTO
 from glbandits.compilation.recipe import Recipe
 from glbandits.evaluation.logs.payoffs import arms_argument, arms_of_row, rows_type
 from glbandits.maths.arm_rows import arm_at, as_arms, as_payoff_arms, plain_arms
-from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.links import Link, link_reader
 from glbandits.maths.philox import uniform
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 
 
-def matched_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+def matched_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False) -> Recipe:
     """Recipe of a loop that learns matched rows and returns the new state of the policy.
 
     A row is matched if the policy chooses the logged arm. A matched row is kept, and learned, with probability `keep`,
@@ -29,7 +29,7 @@ def matched_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> R
     """
     choose, learn, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+    link_of = link_reader(own)
 
     def play_matched(
         state: Floats,
@@ -45,7 +45,7 @@ def matched_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> R
         matched: Floats,
         kept: Floats,
     ) -> Floats:
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        functions, named = link_of(settings), unpack(settings)
         rows = converted(borrowed(arms))
         for i in range(chosen.shape[0]):
             start, count, arm = starts[i], counts[i], chosen[i]
@@ -65,11 +65,11 @@ def matched_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> R
         READ_VECTOR, GENERATOR, VECTOR, VECTOR,
     )  # fmt: skip
     return policy_recipe(
-        play_matched, signature, policy, link, more=", matched rows" + ", payoffs" * payoffs, work=_work
+        play_matched, signature, policy, own, more=", matched rows" + ", payoffs" * payoffs, work=_work
     )
 
 
-def all_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recipe:
+def all_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False) -> Recipe:
     """Recipe of a loop that learns all rows and returns the new state of the policy.
 
     The loop writes to `given` the probability that the policy, before it learned the row, gave to the logged arm: the
@@ -77,7 +77,7 @@ def all_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recip
     """
     choose, learn, probabilities, _, unpack, name = policy_functions(policy, payoffs=payoffs)
     converted = as_payoff_arms if payoffs else as_arms
-    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+    link_of = link_reader(own)
 
     def play_all(
         state: Floats,
@@ -91,7 +91,7 @@ def all_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recip
         exact: bool,
         given: Floats,
     ) -> Floats:
-        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        functions, named = link_of(settings), unpack(settings)
         rows = converted(borrowed(arms))
         for i in range(chosen.shape[0]):
             start, count, arm = starts[i], counts[i], chosen[i]
@@ -109,7 +109,7 @@ def all_recipe(policy: type[Policy], link: Link, payoffs: bool = False) -> Recip
         VECTOR, READ_VECTOR, GENERATOR, rows_type(policy, payoffs), READ_INTS, READ_INTS, READ_INTS, READ_VECTOR,
         types.boolean, VECTOR,
     )  # fmt: skip
-    return policy_recipe(play_all, signature, policy, link, more=", all rows" + ", payoffs" * payoffs, work=_work)
+    return policy_recipe(play_all, signature, policy, own, more=", all rows" + ", payoffs" * payoffs, work=_work)
 
 
 def _work(

@@ -16,7 +16,7 @@ from glbandits.evaluation.learning.play_loops import all_recipe, matched_recipe
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.payoffs import LogPayoffs, rows_argument
 from glbandits.evaluation.logs.sparse_arms import arms_between, packed_arms
-from glbandits.maths.links import find_link
+from glbandits.maths.links import own_link
 from glbandits.maths.philox import generator, uniform
 from glbandits.policies.agents import AgentFactory, PlayingAgent, PolicyOrAgent, read_only_rows
 from glbandits.policies.contract import Policy
@@ -60,7 +60,7 @@ def check_propensities(block: LoggedData) -> Floats:
 def play_job(form: Policy, dim: int, learn: Learn, payoffs: bool) -> Job:
     """Return the entry point with which a form of a policy plays a log, for `compile_all`."""
     recipe = matched_recipe if learn == "matched" else all_recipe
-    return recipe, form.implementation(dim), find_link(form.link), payoffs
+    return recipe, form.implementation(dim), own_link(form.link), payoffs
 
 
 class BlockArrays(NamedTuple):

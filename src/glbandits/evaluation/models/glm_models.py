@@ -16,13 +16,13 @@ from scipy.sparse import csr_array
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints
 from glbandits.compilation.entry_point import entry_point
-from glbandits.compilation.numba_support import READ_ROWS, VECTOR
+from glbandits.compilation.numba_support import READ_ROWS, READ_VECTOR, VECTOR, jittable
 from glbandits.compilation.recipe import Recipe
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.maths.arm_rows import as_arms
 from glbandits.maths.feature_table import EMPTY, HEADER
-from glbandits.maths.links import LINKS, Link
+from glbandits.maths.links import LINKS, Link, LinkFunctions, link_reader, own_link
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_matrix
 from glbandits.maths.posteriors.covariance_factor import factor_of_inverse
 from glbandits.maths.sparse_rows import SparseRows, joined_rows
@@ -267,19 +267,39 @@ def _work_of_rows(_state: Floats, rows: Any, *_rest: Any) -> float:
 
 def apply_link(link: Link, function: Function, scores: Floats) -> Floats:
     """Return the mean, slope or antiderivative of each score, in a new array."""
-    values = scores.copy(order="C")
+    values, packed = scores.copy(order="C"), np.array(link.packed)
     flat = values.reshape(-1)
-    for part, replace in entry_point(in_place_recipe, link, function).pieces(flat.size):
-        replace(flat[part])
+    for part, replace in entry_point(in_place_recipe, own_link(link), function).pieces(flat.size):
+        replace(packed, flat[part])
     return values
 
 
-def in_place_recipe(link: Link, name: Function) -> Recipe:
-    """Recipe of a function that replaces each score by its mean, slope or antiderivative."""
-    function = getattr(link, name)
+def in_place_recipe(own: Link | None, name: Function) -> Recipe:
+    """Recipe of a function that replaces each score by its mean, slope or antiderivative under the packed link."""
+    link_of, function = link_reader(own), _FUNCTIONS[name]
 
-    def replace(scores: Floats) -> None:
+    def replace(packed: Floats, scores: Floats) -> None:
+        link = link_of(packed)
         for index in range(scores.shape[0]):
-            scores[index] = function(scores[index])
+            scores[index] = function(link, scores[index])
 
-    return Recipe(replace, types.void(VECTOR), f"{name}, {link.name}", check_bounds=not link.built_in)
+    named = f"{name}, {own.name}" if own else name
+    return Recipe(replace, types.void(READ_VECTOR, VECTOR), named, check_bounds=own is not None)
+
+
+@jittable
+def _mean(link: LinkFunctions, score: float) -> float:
+    return link.mean(score)
+
+
+@jittable
+def _slope(link: LinkFunctions, score: float) -> float:
+    return link.slope(score)
+
+
+@jittable
+def _antiderivative(link: LinkFunctions, score: float) -> float:
+    return link.antiderivative(score)
+
+
+_FUNCTIONS: dict[Function, Any] = {"mean": _mean, "slope": _slope, "antiderivative": _antiderivative}

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from glbandits.compilation.numba_support import READ_CUBE, READ_VECTOR
 from glbandits.compilation.recipe import Recipe
 from glbandits.lab.environments.noise import NOISES, Noise
 from glbandits.lab.environments.rounds import Rounds, chunk_lengths, stream
-from glbandits.maths.links import LINKS, Link, find_link
+from glbandits.maths.links import LINKS, Link, find_link, link_reader, own_link
 from glbandits.maths.vectors import dot
 
 THETA, FEATURES, NOISE, COUNTS, MIXING = 0, 1, 2, 3, 5
@@ -231,21 +231,21 @@ def natural_noise(link: Link) -> str:
 
 def expected_rewards(link: Link) -> Callable[[Floats, Floats], Floats]:
     """Return a compiled function f(arms, theta): mu(x'theta) for arms (rounds, K, d)."""
-    function: Callable[[Floats, Floats], Floats] = entry_point(expectation_recipe, link).compiled()
-    return function
+    function: Callable[..., Floats] = entry_point(expectation_recipe, own_link(link)).compiled()
+    return partial(function, np.array(link.packed))
 
 
-def expectation_recipe(link: Link) -> Recipe:
-    """Describe how to compile the function that `expected_rewards` returns."""
-    mean = link.mean
+def expectation_recipe(own: Link | None) -> Recipe:
+    """Describe how to compile the function that `expected_rewards` returns. Its first argument is the packed link."""
+    link_of = link_reader(own)
 
-    def expectation(arms: Floats, theta: Floats) -> Floats:
-        expected = np.empty(arms.shape[:2])
+    def expectation(packed: Floats, arms: Floats, theta: Floats) -> Floats:
+        link, expected = link_of(packed), np.empty(arms.shape[:2])
         for t in range(arms.shape[0]):
             for a in range(arms.shape[1]):
-                expected[t, a] = mean(dot(arms[t, a], theta))
+                expected[t, a] = link.mean(dot(arms[t, a], theta))
         return expected
 
-    signature = types.float64[:, ::1](READ_CUBE, READ_VECTOR)
-    name = f"expected rewards, {link.name}"
-    return Recipe(expectation, signature, name, check_bounds=not link.built_in)
+    signature = types.float64[:, ::1](READ_VECTOR, READ_CUBE, READ_VECTOR)
+    name = f"expected rewards, {own.name}" if own else "expected rewards"
+    return Recipe(expectation, signature, name, check_bounds=own is not None)

@@ -19,7 +19,7 @@ from glbandits.lab.environments.rounds import check_environment, check_is_repeat
 from glbandits.lab.simulation import simulate
 from glbandits.lab.simulation.agent_player import AgentPlayer
 from glbandits.lab.simulation.play_recipes import play_entry
-from glbandits.maths.links import find_link
+from glbandits.maths.links import PACKED, find_link
 from glbandits.policies.agents import AgentFactory, PolicyOrAgent, settings_values
 from glbandits.policies.contract import Policy
 
@@ -136,7 +136,7 @@ def _policy_digest(policy: Policy, dim: int) -> str:
     digest = sha256(f"{policy.name}\n{kind.__qualname__}\n{find_link(policy.link).name}\n".encode())
     if not _is_ours(kind):  # a class of a notebook has no source file, which `playing_digest` needs
         digest.update(identity_of(kind, f"the policy {policy.name}").encode())
-    for array in (policy.packed_settings(dim), policy.init(dim)):
+    for array in (policy.packed_settings(dim)[PACKED:], policy.init(dim)):  # the link has its name above
         digest.update(array.tobytes() + b"\n")
     return digest.hexdigest()[:32]
 

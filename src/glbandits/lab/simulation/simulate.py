@@ -15,7 +15,7 @@ from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.compilation.entry_point import compile_all, without_compilation
 from glbandits.compilation.recipe import Job
 from glbandits.lab.environments import Environment, Rounds
-from glbandits.lab.environments.noise import same_noise
+from glbandits.lab.environments.noise import own_noise
 from glbandits.lab.environments.rounds import (
     check_environment,
     check_is_repeatable,
@@ -27,7 +27,7 @@ from glbandits.lab.simulation.agent_player import AgentPlayer, check_agents_can_
 from glbandits.lab.simulation.play_recipes import play_entry, play_recipe
 from glbandits.lab.simulation.run_record import RunRecord
 from glbandits.lab.simulation.simulated_runs import Run, Simulation
-from glbandits.maths.links import find_link
+from glbandits.maths.links import find_link, own_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent, warn_if_agents_change
 from glbandits.policies.contract import Policy
@@ -197,8 +197,8 @@ def play_job(policy: Policy, environment: Environment) -> Job:
     payoffs = has_payoffs(environment)
     if payoffs:
         check_has_scores(form.implementation(environment.dim), "payoffs")
-    noise = same_noise(environment.noise)
-    return play_recipe, form.implementation(environment.dim), find_link(policy.link), noise, payoffs
+    kind, noise = form.implementation(environment.dim), own_noise(environment.noise)
+    return play_recipe, kind, own_link(policy.link), noise, payoffs
 
 
 def _form(policy: Policy, environment: Environment) -> Policy:
@@ -282,7 +282,7 @@ class _Player:
         with convert_index_errors(self._policy, "the simulation"):
             self.state = self._play(
                 self.state, self._settings, self._rng, *arms, chunk.counts, chunk.expected, chunk.payoffs, best,
-                noise, self.record.total_regret, choices, regret,
+                self._noise.number, noise, self.record.total_regret, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
         self.record.add(choices, regret)

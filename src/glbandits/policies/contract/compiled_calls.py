@@ -21,6 +21,7 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.code_digest import digest_of_code
 from glbandits.compilation.numba_support import MARKER, jittable, register_python
+from glbandits.maths.links import PACKED
 from glbandits.policies.contract.base import Policy
 from glbandits.policies.contract.decisions import decisions_of
 from glbandits.policies.contract.settings import packed_names
@@ -92,7 +93,7 @@ def unpacker(kind: Any) -> Callable[[Floats], Any]:
         packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # type: ignore[misc]
         packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
         kind.Packed = packed
-    items = ", ".join(f"settings[{index}]" for index in range(len(kind.Packed._fields)))
+    items = ", ".join(f"settings[{PACKED + index}]" for index in range(len(kind.Packed._fields)))
     scope = {"named": kind.Packed, "__name__": kind.__module__}
     unpack = eval(f"lambda settings: named({items})", scope)  # Numba cannot pass the items of an array as arguments
     unpack.__name__ = "unpack"

@@ -17,7 +17,7 @@ from glbandits.compilation.entry_point import compile_mode
 from glbandits.compilation.machine_code import check_is_unchanged
 from glbandits.compilation.numba_support import check_reachable
 from glbandits.maths.arm_rows import arm_at
-from glbandits.maths.links import LINKS, LinkFunctions, find_link
+from glbandits.maths.links import LINKS, PACKED, find_link, link_reader, own_link
 from glbandits.maths.philox import generator
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract.base import Policy
@@ -112,11 +112,14 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     settings = called(f"{name}.packed_settings", policy.packed_settings, dim)
     if not isinstance(settings, np.ndarray) or settings.ndim != 1 or settings.dtype != np.float64:
         raise InvalidInput(f"{name}.packed_settings must return a vector of float64; got {settings!r}.")
-    names = max(len(packed_names(cast(Any, kind))), 1)
-    if len(settings) != names:
-        raise InvalidInput(f"{name}.packed_settings must return {names} numbers, one per name; got {len(settings)}.")
+    size = PACKED + max(len(packed_names(cast(Any, kind))), 1)
+    if len(settings) != size:
+        raise InvalidInput(
+            f"{name}.packed_settings must return {size} numbers, {PACKED} of the link and one per name; got "
+            f"{len(settings)}."
+        )
     link = find_link(policy.link)
-    functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
+    functions = link_reader(own_link(link))(settings)
     choose, learn, probabilities, _, unpack, _ = policy_functions(kind)
     named = unpack(settings)
     arms = _trial_arms(policy, dim)

@@ -142,11 +142,11 @@ def packed_names(kind: Any) -> tuple[str, ...]:
     return names
 
 
-def packed_settings(policy: object, kind: type, dim: int) -> Floats:
-    """Return the values of `packed_names(kind)` as one array."""
+def packed_settings(policy: Any, kind: type, dim: int) -> Floats:
+    """Return the packed link of a policy (`Link.packed`) and the values of `packed_names(kind)` as one array."""
     declared = {setting.name: setting for setting in declared_settings(_kind(policy))}
     values = [
         declared[name].packed(getattr(policy, name)) if name in declared else float(getattr(policy, name)(dim))
         for name in packed_names(kind)
     ]
-    return np.array(values or [0.0], dtype=np.float64)
+    return np.array([*find_link(policy.link).packed, *(values or [0.0])], dtype=np.float64)

@@ -15,7 +15,6 @@ from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import jittable
 from glbandits.maths.fitting.observation_history import empty_history, is_valid_history
-from glbandits.maths.vectors import square_matrix
 
 Part: TypeAlias = Callable[[Floats, int], Floats]
 """A function part(state, dim) for compiled code. It returns a slice, so writing to it writes to the state."""
@@ -109,7 +108,8 @@ class StateLayout:
 
         @jittable
         def matrix(state: Floats, dim: int) -> Floats:
-            return square_matrix(state, a + b * dim + c * dim * dim, dim)
+            start = a + b * dim + c * dim * dim
+            return state[start : start + dim * dim].reshape(dim, dim)
 
         return matrix
 
