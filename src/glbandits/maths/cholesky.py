@@ -141,7 +141,7 @@ def precise_variance(product: float, squared: float) -> float:
     return product if abs(product - squared) <= ROUNDING * squared else squared
 
 
-@jittable
+@shared(types.void(MATRIX, types.float64, READ_VECTOR))
 def rank_one_update(R: Floats, weight: float, x: Floats) -> None:
     """Update R in place, by rotations, to the factor of R'R + weight xx'.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from glbandits.common.arrays import Floats
-from glbandits.compilation.numba_support import MATRIX, READ_MATRIX, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.numba_support import MATRIX, READ_MATRIX, READ_VECTOR, VECTOR
 from glbandits.compilation.shared_functions import shared
 from glbandits.maths.vectors import dot_row
 
@@ -35,7 +35,7 @@ def set_scores(scores: Floats, X: Floats, theta: Floats) -> None:
         scores[s] = z0
 
 
-@jittable
+@shared(types.int64(READ_MATRIX, READ_VECTOR))
 def best_arm(arms: Floats, theta: Floats) -> int:
     """The index of the arm with the largest x'theta; the first of equal arms. Stores no scores, which takes time."""
     K, dim = arms.shape

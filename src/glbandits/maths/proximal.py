@@ -1,15 +1,17 @@
 """Proximal steps: minimise the loss of one observation plus the distance to theta, along one direction."""
 
 import numpy as np
+from numba import types
 
 from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.links import LinkFunctions
 
 FARTHEST = 1e300
 """The largest absolute score. A longer gradient step would overflow."""
 
 
-@jittable
+@shared(types.float64(types.float64, types.float64, types.float64))
 def proximal_score(score: float, variance: float, reward: float, link: LinkFunctions) -> float:
     """The score z = x'theta after a proximal step.
 

@@ -99,7 +99,7 @@ def fit_or_diverge(
     return Fit(theta, converged, used)
 
 
-@jittable
+@shared(types.boolean(READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64, READ_VECTOR, VECTOR))
 def minimise(
     features: Floats,
     rewards: Floats,

@@ -58,7 +58,7 @@ def factor_in(memory: Floats, dim: int) -> Floats:
     return square_matrix(memory, DIRECTION + dim, dim)
 
 
-@jittable
+@shared(types.void(VECTOR, VECTOR, READ_VECTOR, types.float64))
 def absorb(theta: Floats, memory: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
     """Update R by a new observation, and take a step of theta for it.
 
@@ -80,7 +80,10 @@ def absorb(theta: Floats, memory: Floats, x: Floats, reward: float, link: LinkFu
     add_scaled(theta, 1.0, step)
 
 
-@shared(types.boolean(READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64, READ_VECTOR, types.boolean, VECTOR, VECTOR))
+FITTED = types.boolean(READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64, READ_VECTOR, types.boolean, VECTOR, VECTOR)
+
+
+@shared(FITTED)
 def refit(
     features: Floats,
     rewards: Floats,
@@ -108,7 +111,7 @@ def refit(
     return fit_anew(features, rewards, counts, ridge, centre, perturbed, start, theta, memory, link)
 
 
-@jittable
+@shared(FITTED)
 def take_steps(
     features: Floats,
     rewards: Floats,

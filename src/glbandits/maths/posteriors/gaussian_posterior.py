@@ -6,10 +6,12 @@ link, and an online Laplace approximation for other links. It costs O(d^2) per r
 """
 
 import numpy as np
+from numba import types
 from scipy.linalg import solve_triangular
 
 from glbandits.common.arrays import Floats, Generator
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_MATRIX, READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.cholesky import (
     backward,
     drop_overflow,
@@ -65,7 +67,7 @@ def score_and_norm(arms: Floats, a: int, theta: Floats, R: Floats, scratch: Floa
     return score, norm(scratch)
 
 
-@jittable
+@shared(types.void(READ_MATRIX, READ_VECTOR, READ_MATRIX, types.float64, VECTOR))
 def score_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, out: Floats) -> None:
     """Write x'theta + scale ||x|| for each arm, in the norm of the inverse of R'R. O(K d^2)."""
     scratch = np.empty(theta.shape[0])

@@ -5,11 +5,13 @@ from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Bools, Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.compilation.entry_point import entry_point
-from glbandits.compilation.numba_support import by_type, jittable
+from glbandits.compilation.numba_support import READ_VECTOR, by_type, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.arm_rows import arm_count
 from glbandits.maths.feature_table import entries_of, has_room
 from glbandits.maths.line_order import ZRange
@@ -382,7 +384,7 @@ def bonus(variance: float, information: float) -> float:
     return math.sqrt(variance * math.log(1.0 + information * variance))
 
 
-@jittable
+@shared(types.int64(READ_VECTOR, READ_VECTOR, types.float64, types.float64))
 def argmax_with_bonus(levels: Floats, variances: Floats, information: float, scale: float) -> int:
     """Return the arm with the largest level + scale * bonus; of equal ones the first.
 

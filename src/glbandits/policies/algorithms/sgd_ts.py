@@ -4,10 +4,12 @@ import math
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numba import types
 
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.errors import InvalidInput
-from glbandits.compilation.numba_support import jittable
+from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
+from glbandits.compilation.shared_functions import shared
 from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
@@ -154,7 +156,7 @@ class SgdTs(Policy):
         """Lines 1 and 8: learn one reward. The last reward of a block also runs lines 2 to 4 and 7 to 12."""
         dim, in_first_block = x.shape[0], state[BLOCK] == 0.0
         if in_first_block:
-            state = record_row(state, settings, x, reward)  # line 1
+            state = record_row(state, first_rows_at(settings, dim), int(settings.tau), x, reward)  # line 1
         else:
             # Line 8: add a term to the gradient. theta_tilde is constant during a block, so rows need not be stored.
             error = link.mean(dot(x, theta_tilde_of(state, dim))) - reward
@@ -232,14 +234,13 @@ class SgdTs(Policy):
         return LAYOUT.is_valid(state, dim, tail=draws + room * (dim + 1))
 
 
-@jittable
-def record_row(state: Floats, settings: Any, x: Floats, reward: float) -> Floats:
-    """Line 1: record X_t and Y_t. Returns the state, which may be a larger array."""
+@shared(VECTOR(VECTOR, types.int64, types.int64, READ_VECTOR, types.float64))
+def record_row(state: Floats, rows_at: int, tau: int, x: Floats, reward: float) -> Floats:
+    """Line 1: record X_t and Y_t in the rows of the first block. Returns the state, which may be a larger array."""
     dim, row = x.shape[0], int(state[POSITION])
-    rows_at = first_rows_at(settings, dim)
     room = (state.shape[0] - rows_at) // (dim + 1)
     if row == room:
-        smaller, room = state, min(2 * room, int(settings.tau))
+        smaller, room = state, min(2 * room, tau)
         state = np.zeros(rows_at + room * (dim + 1))
         copy_to(state, smaller[: rows_at + row * dim])
         copy_to(state[rows_at + room * dim :], smaller[rows_at + row * dim :])

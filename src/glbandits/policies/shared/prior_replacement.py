@@ -178,7 +178,7 @@ def factorise_changed(D: Floats, state: Floats, start: int, change: Floats, leas
     factorise_precision(D, pivots)
 
 
-@jittable
+@shared(types.float64(VECTOR, READ_VECTOR, READ_VECTOR, types.float64, types.float64))
 def log_evidence(state: Floats, change: Floats, least: Floats, intercept_precision: float, dispersion: float) -> float:
     """The log evidence after adding diag(change) to D, by Laplace's approximation. O(n^3).
 
@@ -210,7 +210,7 @@ def log_evidence(state: Floats, change: Floats, least: Floats, intercept_precisi
     return total - 0.5 * math.log(s) + 0.5 * (fitted + sb * sb / s) / dispersion
 
 
-@jittable
+@shared(types.void(VECTOR, READ_VECTOR, READ_VECTOR, types.float64))
 def change_prior(state: Floats, change: Floats, least: Floats, intercept_precision: float) -> None:
     """Add diag(change) to D, and compute the factors of P, g, s and the means of theta and the intercept.
 

@@ -102,7 +102,7 @@ def init_feature_prior(state: Floats, x: Floats) -> None:
         start = block_end(state, start)
 
 
-@jittable
+@shared(types.void(VECTOR, READ_VECTOR, types.float64, types.float64))
 def learn_reward(state: Floats, x: Floats, reward: float, noise: float, link: LinkFunctions) -> None:
     """Update the posterior by one reward, and record its residual.
 
