@@ -12,14 +12,13 @@ from typer.models import OptionInfo
 
 from glbandits.cli.app import COMMANDS
 
-MOST_OPTIONS, MOST_NAMES = 173, 68
+MOST_OPTIONS, MOST_NAMES = 172, 68
 """Upper bounds of the options of all commands together, and of their names. Lower them when options go."""
 OTHER_DEFAULTS = {
     "--arm": "the table of decide has a row for each arm only if it names their column",
     "--estimator": "slates have estimators of their own",
     "--features": "the log of slates has features",
     "--jobs": "simulations use all cores, evaluations of logs one",
-    "--link": "compile compiles for two links",
     "--loop": "verify and list show all loops",
     "--model": "decide needs one model, evaluate compares any number",
     "--out": "the folder has the name of the command",

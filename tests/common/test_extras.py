@@ -191,7 +191,7 @@ SERVE_ONLY = ["httptools", "httpx2", "prometheus_client", "starlette", "uvicorn"
         (("policies",), LAB_ONLY),
         (("store", "export", "found", "--store", "events.sqlite"), LAB_ONLY),
         (("policies",), SERVE_ONLY),
-        (("compile", "uniform", "--link", "identity"), SERVE_ONLY),
+        (("compile", "uniform"), SERVE_ONLY),
     ],
     ids=["policies with serve", "export with serve", "policies with lab", "compile with lab"],
 )
