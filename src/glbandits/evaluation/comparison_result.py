@@ -1,7 +1,8 @@
 """PolicyComparison: the result of `compare_policies`, and its settings."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import Displayed
@@ -20,6 +21,10 @@ CURVE_POINTS = 500
 """Points of a learning curve: more than a screen shows."""
 OTHER_ROWS = "the reference learned some of the rows; choose a saved model as the reference"
 """Why a saved model, which is evaluated on all rows, has no difference from a policy that learned."""
+
+
+ComparisonProgress: TypeAlias = Callable[[str, float, float], None]
+"""Called with a label, the work done and the total work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,7 @@ class ComparisonSettings:
             clusters of the log interleave: the share of clusters.
         level: confidence level of the intervals.
         reward_range: lowest and highest possible reward; None takes the range of the link.
+        other_ranges: lowest and highest possible value of other rewards, by their names; without one, that of the link.
         reference: label of the candidate that all others are compared with; None takes the first.
         learn: which rows a policy learns while its learning curve is computed, as in `play_log`.
         exploration: the share of decisions that will be random, whichever policy or model runs.
@@ -53,6 +59,7 @@ class ComparisonSettings:
     train: float = 0.5
     level: float = DEFAULT_LEVEL
     reward_range: tuple[float, float] | None = None
+    other_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     reference: str | None = None
     learn: Learn = "matched"
     exploration: float = 0.0

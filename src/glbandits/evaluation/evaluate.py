@@ -155,9 +155,6 @@ def evaluate(
         raise InvalidInput("reference needs an estimator with a reward model. Add dr to the estimators")
     no_anytime = why_no_anytime_interval(schema, bounds)
 
-    def headline() -> HeadlineSums | None:
-        return HeadlineSums(payoff_bounds, least, no_anytime=no_anytime) if needs_model else None
-
     is_target = any(each is compared for each in targets.values())
     others = {} if compared is None or is_target else {_REFERENCE: compared}
     work = EvaluationWork(

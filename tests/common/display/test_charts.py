@@ -72,7 +72,7 @@ def test_evaluation_plots_every_estimate_and_the_log(log: LoggedData) -> None:
     evaluation = evaluate(log, "b", ["snips", "dr"])
     chart = evaluation.plot()
     rows = chart_rows(chart, "value")
-    assert [row["label"] for row in rows] == ["dr, at every n", "dr, at this n only", "snips"]
+    assert [row["label"] for row in rows] == ["dr, at every n", "dr, at this n only", "snips, a check"]
     values = [evaluation["dr"].value, evaluation["dr"].value, evaluation["snips"].value]
     assert [row["value"] for row in rows] == pytest.approx(values, rel=1e-5)
     assert chart_rows(chart, "at") == [{"at": pytest.approx(evaluation.logged, rel=1e-5)}]

@@ -168,6 +168,7 @@ def evaluate_command(
         train=train,
         level=level,
         reward_range=ranges.get(reward[0]),
+        other_ranges={name: ranges[name] for name in reward[1:] if name in ranges},
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
         exploration=exploration or 0.0,
@@ -228,17 +229,15 @@ def evaluate_command(
             candidates,
             settings,
             source=log,
-            notes=notes,
             reward=first if others else None,
             other_rewards=others,
-            other_ranges=ranges,
             jobs=jobs,
             engine=engine,
             resume=out / PARTS,
             progress=bar,
         )
-    if isinstance(opened, ServiceExport):
-        comparison = replace(comparison, groups=compare_groups(opened.folder))
+    groups = compare_groups(opened.folder) if isinstance(opened, ServiceExport) else None
+    comparison = replace(comparison, notes=tuple(notes), groups=groups)
     for each in (comparison, *comparison.other_rewards):
         _print(console, each)
     if comparison.groups is not None:

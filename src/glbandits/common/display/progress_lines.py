@@ -21,6 +21,23 @@ _running: list[threading.Event] = []
 """The blocks that run now. Only the last one, which is inside of the others, prints."""
 
 
+class WorkCount:
+    """Counts work, and reports what is done of the total.
+
+    Args:
+        report: called with the work done and the total work.
+        total: the total work.
+    """
+
+    def __init__(self, report: Callable[[int, int], None], total: int) -> None:
+        self._report, self._done, self._total = report, 0, total
+
+    def add(self, work: int) -> None:
+        """Add work that was done."""
+        self._done += work
+        self._report(self._done, self._total)
+
+
 def is_watched() -> bool:
     """Whether stderr is a terminal or the output of a notebook.
 
