@@ -14,6 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import glbandits
+from glbandits.common.display.progress_lines import WorkCount
 from glbandits.common.errors import InvalidInput
 from glbandits.common.parallel import is_one_process, run_parallel
 from glbandits.evaluation.estimators.estimator import Estimator
@@ -90,7 +91,7 @@ class EvaluationWork:
         log = self.log
         in_order = self.has_sequence and log.sparse
         one_process = is_one_process(jobs, engine) or in_order
-        report = _Progress(progress, (1 + (self.model is not None) + self._learns_sequence) * len(log))
+        report = WorkCount(progress, (1 + (self.model is not None) + self._learns_sequence) * len(log))
         bounds = tuple(row_bounds(log, self.size, PART_ROWS))
         work = replace(self, bounds=bounds, log=log if one_process else log.for_workers())
         finished = FinishedParts.of(resume, replace(work, log=log))
@@ -156,7 +157,7 @@ class EvaluationWork:
             return self.numbers.find(block.clusters)
         return np.arange(row, row + len(block) * every, every)
 
-    def _in_this_process(self, report: "_Progress", finished: "FinishedParts | None") -> Iterator[PartSums]:
+    def _in_this_process(self, report: WorkCount, finished: "FinishedParts | None") -> Iterator[PartSums]:
         """Yield the sums of each part, in one pass over the log."""
         sequential: SequentialModel | None = None
         if self.has_sequence and self.sequence is None:
@@ -174,7 +175,7 @@ class EvaluationWork:
             yield sums
 
     def _in_workers(
-        self, report: "_Progress", finished: "FinishedParts | None", jobs: int, engine: str
+        self, report: WorkCount, finished: "FinishedParts | None", jobs: int, engine: str
     ) -> Iterator[PartSums]:
         """Yield the sums of each part in order, from workers that finish in any order."""
         ready: dict[int, PartSums] = {}
@@ -286,12 +287,3 @@ class FinishedParts:
 
     def _file(self, name: object) -> Path:
         return self._folder / f"{name}.pickle"
-
-
-class _Progress:
-    def __init__(self, report: Callable[[int, int], None], total: int) -> None:
-        self._report, self._done, self._total = report, 0, total
-
-    def add(self, rows: int) -> None:
-        self._done = min(self._done + rows, self._total)
-        self._report(self._done, self._total)

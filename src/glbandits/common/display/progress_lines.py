@@ -22,7 +22,7 @@ _running: list[threading.Event] = []
 
 
 class WorkCount:
-    """Counts work, and reports what is done of the total.
+    """Counts work, and reports what is done of the total, which it never exceeds.
 
     Args:
         report: called with the work done and the total work.
@@ -34,7 +34,7 @@ class WorkCount:
 
     def add(self, work: int) -> None:
         """Add work that was done."""
-        self._done += work
+        self._done = min(self._done + work, self._total)
         self._report(self._done, self._total)
 
 

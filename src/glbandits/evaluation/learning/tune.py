@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from glbandits.common.display.displayed import Displayed
-from glbandits.common.display.progress_lines import shown_progress
+from glbandits.common.display.progress_lines import WorkCount, shown_progress
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
@@ -165,15 +165,9 @@ def tune(
     playing = PlaySettings(learn=learn)
     share = check_float("share", share, above=0, at_most=1)
     first, second = split(log, share)
-    done, total = 0, len(chosen_seeds) * (len(policies_to_try) * len(first) + 2 * len(second))
-
+    total = len(chosen_seeds) * (len(policies_to_try) * len(first) + 2 * len(second))
     with shown_progress(progress, "Tuning") as show:
-
-        def report(rows: int) -> None:
-            nonlocal done
-            done += rows
-            show(done, total)
-
+        report = WorkCount(show, total).add
         compile_slow(policies_to_try, log, playing, seeds=len(chosen_seeds))
         play = partial(_play_candidates, seeds=chosen_seeds, settings=playing, jobs=jobs, engine=engine, report=report)
         results = play(policies_to_try, first)
