@@ -176,7 +176,8 @@ def test_probability_columns_need_the_same_arms_in_all_rows() -> None:
 
 
 def test_default_probability_column_is_optional() -> None:
-    log = read_table(TABLE | {"propensity": [0.5, 0.5]}, Columns())
+    table = {"arm": ["a", "b", "c"], "reward": [0, 1, 0], "propensity": [0.5, 0.25, 0.5]}
+    log = read_table(table, Columns())
     assert log.probabilities is None
 
 

@@ -23,12 +23,14 @@ class Claims:
     """The claims of this process in a folder, and those of others.
 
     >>> import tempfile
-    >>> one, other = (Claims(Path(folder)) for folder in 2 * [tempfile.mkdtemp()])
+    >>> one, other = (Claims(Path(folder)) for folder in [tempfile.mkdtemp()] * 2)
     >>> with one.of_others():
-    ...     one.add(["a run"])
+    ...     one.add(["run-1"])
     >>> with other.of_others() as claimed:
     ...     sorted(claimed)
-    ['a run']
+    ['run-1']
+    >>> one.close(), other.close()
+    (None, None)
     """
 
     def __init__(self, folder: Path) -> None:

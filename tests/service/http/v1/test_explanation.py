@@ -108,24 +108,22 @@ def test_old_decision_is_explained_from_a_nearby_model(site: Site, monkeypatch: 
     assert explanation(site, "e") == exact
 
 
-def test_model_of_a_deleted_log_is_not_exact(site: Site) -> None:
+def test_kept_decision_is_explained_after_the_log_before_it_is_deleted(site: Site) -> None:
     teach(site)
     site.decide(eventId="e")
     kept_since = site.now
     teach(site)
-    assert explanation(site, "e")["exact"]
+    exact = explanation(site, "e")
     assert site.service.loop("default").delete_log(before=kept_since) == 20
-    assert not explanation(site, "e")["exact"]
+    assert explanation(site, "e") == exact
 
 
-def test_decision_of_another_width_without_its_model_is_400(site: Site) -> None:
+def test_decision_of_another_width_without_its_model_is_400(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     teach(site)
     site.decide(eventId="e")
-    kept_since = site.now
-    teach(site)
-    loop = site.service.loop("default")
-    loop.configure(LoopConfig(width=3, reward_wait=10.0), reset_model=True)
-    loop.delete_log(before=kept_since)
+    site.service.loop("default").configure(LoopConfig(width=3, reward_wait=10.0), reset_model=True)
+    assert explanation(site, "e")["exact"]
+    monkeypatch.setattr(loop_handlers, "MAX_RELEARNED", -1)  # no model, not even a saved one
     status, detail = site.refusal("GET", "/v1/events/e/explanation")
     assert (status, "does not have the 3 features" in detail) == (400, True)
 
