@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -136,3 +137,8 @@ def test_compiled_links_equal_uncompiled_ones(link: Link) -> None:
     compile_cached(fill, signature=signature, name=link.name)(scores, compiled)
     fill(scores, plain)
     assert compiled.tobytes() == plain.tobytes()
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_pickled_built_in_link_is_the_same_object(name: str) -> None:
+    assert pickle.loads(pickle.dumps(LINKS[name])) is LINKS[name]

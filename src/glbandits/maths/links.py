@@ -164,8 +164,10 @@ class Link:
                 f"z = {z} is {slope}"
             )
 
-    def __reduce__(self) -> tuple[Callable[..., "Link"], tuple[dict[str, Any]]]:
+    def __reduce__(self) -> tuple[Callable[..., "Link"], tuple[Any]]:
         """Pickle a built-in link by its name, so that it is the same object in worker processes."""
+        if self.built_in:
+            return find_link, (self.name,)
         return _unpickled, ({field.name: getattr(self, field.name) for field in fields(self)},)
 
     def __repr__(self) -> str:
@@ -237,7 +239,7 @@ LINKS["log"] = _built_in("log", LOG, inverse=_logarithm, lowest_reward=0.0, lips
 
 
 def _unpickled(parts: dict[str, Any]) -> Link:
-    return LINKS.get(parts["name"]) or Link(**parts)
+    return Link(**parts)
 
 
 def find_link(link: str | Link) -> Link:
