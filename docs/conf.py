@@ -45,7 +45,7 @@ html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 html_theme_options = {"sidebar_hide_name": False}
 html_show_sphinx = False
 templates_path = []
-exclude_patterns = ["results.json"]
+exclude_patterns = ["results.json", "decisions"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

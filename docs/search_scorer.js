@@ -1,6 +1,5 @@
-/* Search prefers guides to the API, and both to the reasons, figures and records behind them. */
+/* Search prefers guides to the API, and both to the reasons and figures behind them. */
 const PENALTIES = [
-  [/^decisions\//, 60],
   [/^(benchmarks|regret|results|claims|glossary|notation)$/, 40],
   [/^api\//, 20],
   [/^theory\//, 4],

@@ -124,6 +124,11 @@ def test_every_decision_record_is_in_the_index() -> None:
     assert linked == sorted(path.name for path in folder.glob("0*.md"))
 
 
+def test_decision_records_fit_on_a_screen() -> None:
+    for record in (ROOT / "docs" / "decisions").glob("0*.md"):
+        assert len(record.read_text(encoding="utf-8").split()) <= 250, record.name
+
+
 @pytest.mark.parametrize("package", ["bandit", "evaluation", "lab", "policies", "routing"])
 def test_only_the_service_replays(package: str) -> None:
     allowed = ("glbandits.service.runtime.replay", "service.runtime.replay", "The replay of Li et al.")

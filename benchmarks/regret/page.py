@@ -37,7 +37,7 @@ choices. On problems where even the best policies exceed 60 % (such as `marketin
 Development problems guided the design of `{SUBJECT}`. Nine of them were planned as reporting problems; they count as \
 development problems because constants were chosen on problems with the same parameters, or because a run was looked \
 at. An earlier version of `{SUBJECT}` was run on the reporting problems of the kind "others". \
-[Decision 19](decisions/0019-a-default-that-does-not-get-stuck.md) has the details."""
+Decision 19 has the details."""
 
 
 def markdown(results: Results) -> str:
