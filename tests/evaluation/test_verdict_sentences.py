@@ -10,6 +10,7 @@ import pytest
 from glbandits.common.arrays import Floats
 from glbandits.common.display.text_format import significant
 from glbandits.evaluation import FixedArms, LoggedData
+from glbandits.evaluation.logs.doubts import Doubt, DoubtKind, Withheld
 from glbandits.evaluation.policy_comparison import (
     CandidateLike,
     ComparisonSettings,
@@ -107,6 +108,22 @@ def test_refused_candidate_has_no_part_in_the_verdict() -> None:
     assert not any(line.startswith("The best") for line in verdict)
     only = compared(wrong, d="arm:d").verdict
     assert len(only) == 1
+
+
+@pytest.mark.parametrize("withholds", Withheld)
+def test_doubt_withholds_its_verdicts(withholds: Withheld, tmp_path: Path) -> None:
+    doubt = Doubt(kind=DoubtKind.CHANGED, text="It changed at row 7", short="it changed", withholds=withholds, since=7)
+    comparison = compared(log_of([0.3, 0.1, 0.3, 0.7], 3000, 3), d="arm:d", b="arm:b")
+    doubted = [replace(each, evaluation=replace(each.evaluation, doubts=(doubt,))) for each in comparison.policies]
+    comparison = replace(comparison, policies=tuple(doubted))
+    kinds = {each.kind for each in comparison.verdicts}
+    assert (VerdictKind.BETTER in kinds) == (withholds is Withheld.NOTHING)
+    assert (VerdictKind.BEST in kinds) == (withholds is not Withheld.ALL)
+    withheld = [each for each in comparison.verdicts if each.kind is VerdictKind.WITHHELD]
+    assert [each.candidate for each in withheld] == ([] if withholds is Withheld.NOTHING else ["d", "b"])
+    assert all("it changed" in each.reason for each in withheld)
+    _, record = write_evaluation_report(comparison, tmp_path, "")
+    assert json.loads(record.read_text())["policies"][0]["doubts"][0]["since"] == 7
 
 
 def test_candidate_that_decides_like_the_log_is_equally_good() -> None:

@@ -20,6 +20,7 @@ from glbandits.common.display.text_format import join_words
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.results import Evaluation
+from glbandits.evaluation.logs.doubts import Withheld, reason_to_withhold
 from glbandits.maths.online_statistics.confidence_sequence import rows_to_exclude_zero
 
 NO_BOUNDS = Interval(-math.inf, math.inf)
@@ -104,12 +105,17 @@ def policy_verdicts(compared: Compared) -> tuple[PolicyVerdict, ...]:
 
 def _doubt(evaluation: Evaluation) -> str:
     """Why a candidate has no part in the verdict; "" if it has."""
-    return evaluation.no_evidence or ("its estimate is in doubt (see the notes)" if evaluation.doubts else "")
+    return evaluation.no_evidence or reason_to_withhold(evaluation.doubts, Withheld.ALL)
 
 
 def _against_log(compared: Compared) -> Iterator[PolicyVerdict]:
     """Compare each candidate with the logging policy."""
     for label, evaluation in compared.evaluations.items():
+        reason = reason_to_withhold(evaluation.doubts, Withheld.GAIN)
+        if reason:
+            text = f"Whether {label} is better than the logging policy is withheld: {reason}."
+            yield PolicyVerdict(kind=VerdictKind.WITHHELD, candidate=label, reason=text)
+            continue
         gain = _headline(evaluation).joint_gain
         interval = interval_of(gain)
         sign = _sign(interval)

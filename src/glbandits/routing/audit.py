@@ -14,6 +14,7 @@ from glbandits.evaluation import CrossedArms, DoublyRobustEstimate, GlmReward, L
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, NO_EVIDENCE
 from glbandits.evaluation.estimators.targets import ARM_PREFIX
+from glbandits.evaluation.logs.doubts import DoubtKind
 from glbandits.routing.audit_log import RoutingLog
 from glbandits.routing.model_costs import ModelCosts
 from glbandits.routing.model_quality import ModelQuality
@@ -209,7 +210,7 @@ def _evaluated(log: RoutingLog, candidates: Sequence[Candidate], level: float) -
                 FEW: support.effective_sample_size < MIN_SAMPLE_SIZE,
                 RARE: support.large_weights is not None and support.large_weights.rarely_observed,
                 WRONG: support.has_wrong_mean_weight,
-                DISAGREE: any(one.doubts for one in each.values()),
+                DISAGREE: any(doubt.kind is DoubtKind.DISAGREEMENT for one in each.values() for doubt in one.doubts),
                 TAIL: _has_rare_costs(
                     parts["cost"], rule, headlines["cost"].value.value, support.effective_sample_size
                 ),

@@ -7,7 +7,7 @@ from glbandits.evaluation import Columns, Evaluation, evaluate, read_table
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
 from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import MomentSums
-from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline, agreement_notes
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline, agreement_doubts
 
 
 def evaluated(context: str, rows: int = 1500, **columns: Any) -> Evaluation:
@@ -57,8 +57,8 @@ def test_estimate_outside_its_anytime_interval_gets_a_note() -> None:
     sums = MomentSums(2)
     terms = np.random.default_rng(1).normal(size=(1500, 2)) + np.array([0.0, 1.0])
     sums.add(list(terms.T), np.arange(1500))
-    notes = agreement_notes(sums.moments(), Headline(value=inside, gain=estimate, joint_gain=estimate), support)
-    assert [note[:40] for note in notes] == ["the gain of dr lies outside the interval"]
+    doubts = agreement_doubts(sums.moments(), Headline(value=inside, gain=estimate, joint_gain=estimate), support)
+    assert [str(doubt)[:40] for doubt in doubts] == ["the gain of dr lies outside the interval"]
 
 
 def test_arms_with_two_names_do_not_blame_the_context() -> None:

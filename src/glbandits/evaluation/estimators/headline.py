@@ -24,6 +24,7 @@ from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support, small_sample
+from glbandits.evaluation.logs.doubts import Doubt, DoubtKind
 from glbandits.maths.online_statistics.mergeable import Mergeable, merged
 
 SAME_DECISIONS = "it decides like the reference in all rows"
@@ -31,7 +32,7 @@ SAME_DECISIONS = "it decides like the reference in all rows"
 ROUNDING = 1e-9
 """A smaller difference, relative to the estimate, is a rounding error."""
 MAX_ERRORS = 4.0
-"""The number of standard errors of the corrected difference above which `agreement_notes` warns.
+"""The number of standard errors of the corrected difference above which `agreement_doubts` warns.
 
 For normal errors a correct log exceeds it in 1 of 16,000 evaluations. None of 13,671 simulated logs that pass the
 other conditions, with weights of up to 50, exceeded it."""
@@ -183,8 +184,8 @@ class HeadlineSums(Mergeable):
         )
 
 
-def agreement_notes(differences: Moments, headline: Headline, support: Support) -> list[str]:
-    """Return warnings if dr disagrees with ips or its anytime-valid interval, and the log is large enough to tell.
+def agreement_doubts(differences: Moments, headline: Headline, support: Support) -> list[Doubt]:
+    """Return doubts if dr disagrees with ips or its anytime-valid interval, and the log is large enough to tell.
 
     A row adds v + w (r - q) to dr and w r to ips (letters as in `point_estimators`). The difference v - w q has mean 0
     if the propensities are right and the context does not depend on the decision, because E[w q] is then v. A context
@@ -205,7 +206,7 @@ def agreement_notes(differences: Moments, headline: Headline, support: Support) 
         or support.largest_weight**2 > MAX_ROW_SHARE * sum_of_squares
     ):
         return []
-    notes = []
+    texts = []
     difference, error = _corrected_difference(differences)
     if abs(difference) > max(MAX_ERRORS * error, ROUNDING * abs(headline.value.value)):
         direction = "higher" if difference > 0.0 else "lower"
@@ -215,17 +216,18 @@ def agreement_notes(differences: Moments, headline: Headline, support: Support) 
             else "The usual cause is a context column that is known only after the decision, such as a status; leave "
             "it out. Wrong propensities are another cause"
         )
-        notes.append(
+        texts.append(
             f"dr is {abs(difference):.5f} {direction} than ips with the same mean weight, which is more than "
             f"{MAX_ERRORS:g} standard errors of their difference ({error:.5f}): dr is wrong. {cause}"
         )
     outside = [name for name, estimate in (("value", headline.value), ("gain", headline.gain)) if _is_outside(estimate)]
     if outside:
-        notes.append(
+        texts.append(
             f"the {' and the '.join(outside)} of dr {'lies' if len(outside) == 1 else 'lie'} outside the interval for "
             "every n, which comes from another estimate than dr: trust neither before the cause is known"
         )
-    return notes
+    short = "two estimates of it differ by more than chance allows"
+    return [Doubt(kind=DoubtKind.DISAGREEMENT, text=text, short=short) for text in texts]
 
 
 def _corrected_difference(differences: Moments) -> tuple[float, float]:

@@ -14,6 +14,7 @@ from glbandits.common.display.text_format import NO_VALUE, format_interval, form
 from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL, Estimator, Interval
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.support import NO_EVIDENCE, Support
+from glbandits.evaluation.logs.doubts import Doubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,8 @@ class Evaluation:
     arm_names: tuple[str, ...] | None
     no_evidence: str = ""
     """Why the headline has no numbers, or without a headline the estimates; "" if they may be shown."""
-    doubts: tuple[str, ...] = ()
-    """Those of the notes that say why the headline is probably wrong."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why a verdict may be wrong. Their texts are among the notes."""
     unit: str = "reward"
     """What all values are means of: "reward", or "payoff" if the log has values."""
 

@@ -11,11 +11,12 @@ from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs, normal_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
-from glbandits.evaluation.estimators.headline import HeadlineSums, Levels, agreement_notes
+from glbandits.evaluation.estimators.headline import HeadlineSums, Levels, agreement_doubts
 from glbandits.evaluation.estimators.log_rows import LogRows, LogSums
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
 from glbandits.evaluation.estimators.targets import OfferedArmTarget, Target
+from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
 from glbandits.maths.online_statistics.running_sums import RunningSums
@@ -125,7 +126,7 @@ class TargetSums(Mergeable):
             _estimate(estimator, sums.moments(), running.table(), support, levels.each)
             for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True)
         ]
-        logged, headline, doubts = log.payoffs.moments(), None, list[str]()
+        logged, headline, doubts = log.payoffs.moments(), None, list[Doubt]()
         notes, reason = self._notes(target, estimates, support, logged), support.no_evidence()
         if self._headline is not None and not self._are_estimated and log.possible_values != log.payoff_range:
             low, high = log.possible_values
@@ -141,7 +142,7 @@ class TargetSums(Mergeable):
                 headline = replace(headline, value=replace(headline.value, fixed_n=fixed_n))
             reason = support.no_evidence_for(headline.value.value, headline.value.standard_error, log.possible_values)
             if not reason:
-                doubts = agreement_notes(self._differences.moments(), headline, support)
+                doubts = agreement_doubts(self._differences.moments(), headline, support)
         if headline is not None and reason:
             headline = headline.without_evidence(reason)
         return Evaluation(
@@ -154,7 +155,7 @@ class TargetSums(Mergeable):
             headline=headline,
             support=support,
             level=levels.each,
-            notes=(*notes, *doubts),
+            notes=(*notes, *map(str, doubts)),
             doubts=tuple(doubts),
             at_rows=self._running[0].table()[0].astype(np.int64),
             arm_names=arm_names,
