@@ -227,7 +227,7 @@ def test_allowed_origin_may_call(site: ServedSite) -> None:
     reply = ask(site, "GET", "/thing", origin=ORIGIN)
     assert reply.headers["access-control-allow-origin"] == ORIGIN
     assert reply.headers["vary"] == "Origin"
-    assert reply.headers["access-control-expose-headers"] == "x-request-id, retry-after"
+    assert reply.headers["access-control-expose-headers"] == "etag, retry-after, x-request-id"
 
 
 def test_preflight_request_is_answered(site: ServedSite) -> None:

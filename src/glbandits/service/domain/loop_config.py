@@ -15,6 +15,7 @@ from glbandits.policies.sparse_forms import sparse_form
 from glbandits.service.domain.durations import LONGEST_WINDOW, parse_duration
 from glbandits.service.domain.events import Aggregation, Mode
 from glbandits.service.domain.groups.experiment import REWARD, Control, GuardrailAction, MetricSettings, check_metrics
+from glbandits.service.domain.variants import Variant, check_variants
 
 SECOND = 1_000_000
 """In microseconds, the unit of timestamps."""
@@ -131,6 +132,14 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             "reward is for the reward of the loop."
         ),
     ] = {}
+    variants: Annotated[
+        dict[str, Variant],
+        Meta(description="The variants of a feature flag by name: the loop is then a flag of its own name."),
+    ] = {}
+    default_variant: Annotated[
+        str | None,
+        Meta(description="The variant that control gets, and all while the loop is stopped. null: the first one."),
+    ] = None
 
     def __post_init__(self) -> None:
         for name in DECLARED:
@@ -138,10 +147,12 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         self._check_reward_range()
         check_metrics(self.metrics)
         self._check_windows()
-        if self.sticky and self.control is not None and self.control.by == "event":
+        check_variants(self.variants, self.default_variant)
+        if (self.sticky or self.variants) and self.control is not None and self.control.by == "event":
+            what, other = ("sticky=true", "sticky to false") if self.sticky else ("a loop with variants", "no variants")
             raise InvalidInput(
-                'sticky=true needs a control group by unit, because single events get no action again; got "by": '
-                '"event". Set by to unit, or sticky to false'
+                f'{what} needs a control group by unit, because single events get no action again; got "by": '
+                f'"event". Set by to unit, or {other}'
             )
         policy = self.build_policy()
         self._check_sparse(policy) if self.is_sparse else self._check_size()

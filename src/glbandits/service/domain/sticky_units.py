@@ -11,7 +11,8 @@ def can_repeat(draw: Decision, decision: Decision, sticky_for: int) -> bool:
     `sticky_for` is the longest time between the two, in microseconds.
     """
     is_same = draw.slot == decision.slot and draw.group is decision.group
-    if not is_same or draw.repeats or draw.is_stopped or decision.timestamp - draw.timestamp > sticky_for:
+    is_same = is_same and (draw.mode, draw.fallback) == (decision.mode, decision.fallback)
+    if not is_same or draw.repeats or decision.timestamp - draw.timestamp > sticky_for:
         return False
     same_actions = len(draw.actions) == len(decision.actions) and set(draw.actions) == set(decision.actions)
     return same_actions and decision.actions.index(draw.actions[draw.shown]) not in decision.excluded

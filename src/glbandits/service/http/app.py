@@ -49,8 +49,11 @@ def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
             CORSMiddleware,
             allow_origins=site.settings.cors_origins,
             allow_methods=("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"),
-            allow_headers=("authorization", "content-type", "ocp-apim-subscription-key", "x-request-id"),
-            expose_headers=("x-request-id", "retry-after"),
+            allow_headers=(
+                *("authorization", "content-type", "if-none-match", "ocp-apim-subscription-key", "x-api-key"),
+                "x-request-id",
+            ),
+            expose_headers=("etag", "retry-after", "x-request-id"),
         )
         middleware.insert(0, cors)
     handlers = {HTTPException: _no_endpoint_response}

@@ -13,7 +13,7 @@ from glbandits.service.http.http_errors import HttpError
 from glbandits.service.storage.api_keys import Key, digest_of, find_key
 
 SECRET = secrets.token_bytes(16)
-RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
+RANK, REWARD, READ, ADMIN, EVALUATE = "rank", "reward", "read", "admin", "evaluate"
 """Scopes, see `SCOPES`."""
 OPEN = ""
 """The scope of endpoints that need no key."""
@@ -107,7 +107,7 @@ class Authenticator:
 
     def _key_of(self, request: Request) -> Key:
         headers = request.headers
-        text = headers.get("ocp-apim-subscription-key")
+        text = headers.get("ocp-apim-subscription-key") or headers.get("x-api-key")
         if not text:
             scheme, _, bearer = headers.get("authorization", "").partition(" ")
             text = bearer.strip() if scheme.lower() == "bearer" else ""

@@ -23,7 +23,7 @@ BYTES_TYPE, JSON_TYPE = "application/octet-stream", "application/json"
 EVENT = "{event:event}"
 """The path parameter of an event id: any text, also with slashes and line breaks."""
 register_url_convertor("event", type("EventConvertor", (StringConvertor,), {"regex": "(?s:.*)"})())
-ONCE = (b"host", b"ocp-apim-subscription-key", b"authorization", b"content-type", b"content-encoding")
+ONCE = (b"host", b"ocp-apim-subscription-key", b"x-api-key", b"authorization", b"content-type", b"content-encoding")
 """Headers that a request may have only once. Of two, a proxy might use another one than this server."""
 PLAIN = ((b"content-encoding", b"identity"), (b"transfer-encoding", b"chunked"))
 """Headers about encodings of the body, and the only value that is supported."""

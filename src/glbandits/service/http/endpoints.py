@@ -10,10 +10,12 @@ from starlette.responses import RedirectResponse, Response
 from glbandits.service.domain.groups.guardrail_report import Guardrails
 from glbandits.service.http import health
 from glbandits.service.http.api_page import api_page
-from glbandits.service.http.auth import ADMIN, OPEN, RANK, READ, REWARD
+from glbandits.service.http.auth import ADMIN, EVALUATE, OPEN, RANK, READ, REWARD
 from glbandits.service.http.dashboard import handlers as dashboard
 from glbandits.service.http.dashboard.schemas import Statistics
 from glbandits.service.http.endpoint import EVENT, Endpoint, Parameter
+from glbandits.service.http.ofrep.evaluation_handlers import PARSE_ERROR, evaluate, ofrep_response
+from glbandits.service.http.ofrep.schemas import Evaluation, EvaluationRequest
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
 from glbandits.service.http.personalizer import config_schemas, rank_handlers, schemas
@@ -121,7 +123,12 @@ PERSONALIZER = tuple(
     for versions, endpoints in ((ANY_VERSION, ALL_VERSIONS), (ANY_PREVIEW, PREVIEWS))
     for endpoint in endpoints
 )
-DOCUMENTED = (*V1[:2], *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])
+FLAGS, FLAG = "/ofrep/v1/evaluate/flags", "/{key:event}"
+OFREP = tuple(
+    endpoint._replace(decoded=dict[str, Any], error_format=ofrep_response, error_code=PARSE_ERROR, per_loop=False)
+    for endpoint in (Endpoint("POST", FLAGS + FLAG, EVALUATE, evaluate, EvaluationRequest, Evaluation),)
+)
+DOCUMENTED = (*V1[:2], *OFREP, *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])
 """Endpoints in the OpenAPI document. Routes are tried in this order, so decisions and rewards come first."""
 
 

@@ -24,8 +24,8 @@ REFERENCE = "#/components/schemas/{name}"
 ABOUT = (
     "Chooses actions and learns from their rewards. Paths under /v1 are the API of this service. Paths under "
     "/personalizer are the API of Azure Personalizer: version v1.0, and calls that only the previews have. The other "
-    "versions have the same calls. Each path also exists under /loops/{loop} for the loop of that name; without this "
-    "prefix it is for the loop `default`."
+    "versions have the same calls. Each of these paths also exists under /loops/{loop} for the loop of that name; "
+    "without this prefix it is for the loop `default`. Paths under /ofrep are OpenFeature's remote evaluation protocol."
 )
 
 
@@ -45,6 +45,7 @@ def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
     security = {
         "bearer": {"type": "http", "scheme": "bearer"},
         "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
+        "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     }
     document = {
         "openapi": "3.1.0",

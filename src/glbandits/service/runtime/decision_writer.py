@@ -46,18 +46,23 @@ class DecisionWriter:
         """Decisions that were returned before they were durable."""
 
     async def write(
-        self, decision: Decision, hashed_unit: HashedUnit, sticky_for: float, waited: float
+        self, decision: Decision, hashed_unit: HashedUnit, sticky_for: float, waited: float, *, once: bool = False
     ) -> DecisionResult:
         """Write a decision, and return it; or the first one, if its event was decided before.
 
-        A sticky unit gets the action of its last draw again if that was at most `sticky_for` seconds ago. `waited` is
-        the longest time that another slot of the event has waited. Raises InvalidInput if the first request differs.
+        A sticky unit gets the action of its last draw again if that was at most `sticky_for` seconds ago; with `once`
+        it gets that decision itself. `waited` is the longest time that another slot of the event has waited. Raises
+        InvalidInput if the first request differs.
         """
         draw, began = None, time.monotonic()
-        if decision.sticky and not decision.is_stopped:
+        if decision.sticky and (once or not decision.is_stopped):
             draw = await self._earlier_draw(decision, round(sticky_for * SECOND))
             if draw is not None and draw.event_id != decision.event_id:
-                decision = repeat_of(draw, decision)
+                pending = self._writer.pending_decision(draw.loop, draw.event_id, draw.slot)
+                if once and pending is None:
+                    return DecisionResult(draw, degraded=False)
+                # A duplicate of a pending decision waits for its commit.
+                decision = pending if once and pending is not None else repeat_of(draw, decision)
             waited = max(waited, time.monotonic() - began)
         receipt = self._writer.submit(decision, DECISION_TIMEOUT if waited < DECISION_TIMEOUT else 0.0)
         if draw is None:

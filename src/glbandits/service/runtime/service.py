@@ -175,7 +175,9 @@ class Service:
         self.refresh_loops()
         time.sleep(2 * LOOPS_EVERY)
 
-    async def decide(self, loop_name: str, request: DecisionRequest, *, waited: float = 0.0) -> DecisionResult:
+    async def decide(
+        self, loop_name: str, request: DecisionRequest, *, waited: float = 0.0, once: bool = False
+    ) -> DecisionResult:
         """Choose an action, and write the decision.
 
         If the event was decided before, returns the first decision. Raises InvalidInput if its request was another one.
@@ -185,10 +187,11 @@ class Service:
             request: the request.
             waited: the longest time that another slot of the event has waited, in seconds. If the store was slow for
                 it, this slot does not wait again.
+            once: whether a sticky unit gets its last decision, without a new one.
         """
         loop = self.loop(loop_name)
-        hashed_unit = partial(loop.hashed_unit, request.unit)
-        return await self._decisions.write(loop.decide(request), hashed_unit, loop.configuration.sticky_for, waited)
+        hashed_unit, sticky_for = partial(loop.hashed_unit, request.unit), loop.configuration.sticky_for
+        return await self._decisions.write(loop.decide(request), hashed_unit, sticky_for, waited, once=once)
 
     async def decide_slots(self, loop_name: str, requests: Sequence[DecisionRequest]) -> list[DecisionResult]:
         """Choose an action for each slot of an event, in this order. Actions of earlier slots are excluded.

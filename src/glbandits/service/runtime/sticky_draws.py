@@ -63,7 +63,7 @@ class StickyDraws:
 
     def note(self, draw: Decision) -> None:
         """Remember a new draw of a sticky unit."""
-        if draw.sticky and not draw.is_stopped:
+        if draw.sticky:
             self.remove(draw)
             self._recent[_key(draw)] = replace(draw, request=b"")
             self._actions += len(draw.actions)

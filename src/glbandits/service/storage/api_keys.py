@@ -20,6 +20,7 @@ SCOPES = {
     "reward": "send rewards",
     "read": "read configurations, models, logs and metrics",
     "admin": "change configurations",
+    "evaluate": "evaluate flags",
 }
 """Scopes of a key and what they allow. No scope includes another."""
 SERVICE, KEYS, UNFINISHED_MOVE = "", "keys", "unfinished move"

@@ -1,0 +1,101 @@
+"""Handlers of flag evaluations. A flag is a loop with variants."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from glbandits.common.errors import InvalidInput
+from glbandits.service.domain.errors import QueueFull, StoreError
+from glbandits.service.domain.events import Group
+from glbandits.service.domain.variants import flag_request
+from glbandits.service.http.http_errors import HttpError
+from glbandits.service.http.ofrep.schemas import Evaluation, Metadata
+from glbandits.service.http.site import Site
+from glbandits.service.http.v1.decision_handlers import model_version
+from glbandits.service.http.v1.schemas import LONGEST_ID
+from glbandits.service.runtime.decision_writer import DECISION_TIMEOUT, DecisionResult
+
+PARSE_ERROR, INVALID_CONTEXT, KEY_MISSING = "PARSE_ERROR", "INVALID_CONTEXT", "TARGETING_KEY_MISSING"
+NOT_FOUND, GENERAL = "FLAG_NOT_FOUND", "GENERAL"
+
+
+class Context(NamedTuple):
+    """An evaluation context."""
+
+    unit: str
+    """The targeting key."""
+    features: Mapping[str, Any]
+
+
+async def evaluate(site: Site, request: Request, sent: Mapping[str, Any]) -> Evaluation:
+    """Evaluate a flag. The decision counts as shown."""
+    return await _evaluation(site, request.path_params["key"], _context(sent), shows=True)
+
+
+def ofrep_response(error: HttpError, request: Request, code: str) -> Response:
+    """Return an error as the protocol has it. `code` is for a body that is no JSON object."""
+    codes = {"BadRequest": code, INVALID_CONTEXT: INVALID_CONTEXT, KEY_MISSING: KEY_MISSING}
+    known = NOT_FOUND if error.status == 404 else codes.get(error.code, GENERAL)
+    body = {"errorCode": known, "errorDetails": error.message}
+    key = request.path_params.get("key")
+    content = msgspec.json.encode(body if key is None else {"key": key} | body)
+    return Response(content, error.status, error.headers, "application/json")
+
+
+def _context(sent: Mapping[str, Any]) -> Context:
+    features = sent.get("context")
+    if not isinstance(features, dict):
+        raise HttpError(400, INVALID_CONTEXT, "context must be an object with a targetingKey; send one")
+    unit = features.pop("targetingKey", None)
+    if unit is None or unit == "":
+        raise HttpError(400, KEY_MISSING, "context must have a targetingKey: the user or session; send one")
+    if not isinstance(unit, str) or len(unit) > LONGEST_ID:
+        raise HttpError(400, INVALID_CONTEXT, f"targetingKey must be a text of 1 to {LONGEST_ID} characters")
+    return Context(unit, features)
+
+
+async def _evaluation(site: Site, key: str, context: Context, *, shows: bool) -> Evaluation:
+    """Evaluate a flag for a unit, which gets the same decision for as long as the loop is sticky.
+
+    A decision that is not shown is deferred: it counts when an evaluation shows it.
+    """
+    loop = site.service.loops.get(key)
+    variants = {} if loop is None else loop.configuration.variants
+    if loop is None or not variants:
+        raise HttpError(404, NOT_FOUND, f"there is no flag {key!r}; set the variants of a loop of this name")
+    default = loop.configuration.default_variant
+    try:
+        sent = flag_request(variants, default, context.unit, context.features, deferred=not shows)
+        result = await site.service.decide(key, sent, once=True)
+    except InvalidInput as error:
+        raise HttpError(400, INVALID_CONTEXT, str(error)) from None
+    decision, is_stale = result.decision, result.degraded
+    if shows and decision.deferred:
+        is_stale = not await _is_activated(site, result)
+    variant = decision.actions[decision.shown]
+    is_default = decision.is_stopped or decision.group is Group.CONTROL
+    return Evaluation(
+        key=key,
+        value=variants[variant].value,
+        reason="STALE" if is_stale else "DEFAULT" if is_default else "SPLIT",
+        variant=variant,
+        metadata=Metadata(
+            event_id=decision.event_id,
+            probability=decision.probability,
+            model_version=model_version(decision.epoch, decision.learned_through),
+        ),
+    )
+
+
+async def _is_activated(site: Site, result: DecisionResult) -> bool:
+    """Record that a decision was shown. Returns whether that is durable, after at most `DECISION_TIMEOUT`."""
+    with suppress(TimeoutError, StoreError, QueueFull):
+        work = site.service.activate(result.decision.loop, result.decision.event_id)
+        await asyncio.wait_for(work, DECISION_TIMEOUT)
+        return not result.degraded
+    return False
