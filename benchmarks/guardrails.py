@@ -162,7 +162,8 @@ def play(case: Case) -> Outcome:
         found = np.where((many.log_evidence(0.0) > ALARM) & np.isinf(found), many.units, found)
         if many.units <= 100 * BLOCK:
             covariates = np.zeros((BLOCK, 2)) if block.covariates is None else block.covariates[0]
-            first.add(UnitRows(block.treated[0], np.full(BLOCK, block.share), block.values[0], covariates))
+            missing = np.zeros(BLOCK, dtype=bool)
+            first.add(UnitRows(block.treated[0], np.full(BLOCK, block.share), block.values[0], covariates, missing))
             same = (first.log_evidence(0.0, higher_is_good=False), first.log_evidence(0.0, higher_is_good=True))
             np.testing.assert_allclose(many.log_evidence(0.0)[:, 0], same, rtol=1e-6, atol=1e-6)
             np.testing.assert_allclose(many.log_evidence_of_ratio()[0], first.log_evidence_of_ratio(), atol=1e-6)

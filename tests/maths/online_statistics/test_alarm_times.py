@@ -45,7 +45,7 @@ def test_half_of_loops_agree_with_the_comparison(share: float, control: float, c
         while difference.log_evidence(0.0, higher_is_good=changed < control) < ALARM:
             treated = rng.random(BLOCK) >= share
             values = (rng.random(BLOCK) < np.where(treated, changed, control)).astype(np.float64)
-            difference.add(UnitRows(treated, np.full(BLOCK, share), values, np.zeros((BLOCK, 2))))
+            difference.add(UnitRows(treated, np.full(BLOCK, share), values, np.zeros((BLOCK, 2)), values < 0.0))
         times.append(difference.units)
     simulated = alarm_times((changed, control), 0.0, share, 0.0, np.random.default_rng(0))
     assert np.median(times) == pytest.approx(simulated[LOOPS // 2], rel=0.25)

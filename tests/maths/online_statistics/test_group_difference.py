@@ -23,12 +23,11 @@ def rows_of(
     covariates = rng.normal(size=(n, 2))
     factor = np.exp(strength * covariates[:, 0] - strength**2 / 2.0)
     values = rng.random(n) < np.where(treated, rates[1], rates[0]) * factor
-    return UnitRows(treated, np.full(n, share), values.astype(np.float64), covariates)
+    return UnitRows(treated, np.full(n, share), values.astype(np.float64), covariates, np.zeros(n, dtype=bool))
 
 
 def part_of(rows: UnitRows, first: int, last: int) -> UnitRows:
-    part = slice(first * BLOCK, last * BLOCK)
-    return UnitRows(rows.treated[part], rows.share[part], rows.values[part], rows.covariates[part])
+    return rows.at(slice(first * BLOCK, last * BLOCK))
 
 
 def compared(*parts: UnitRows) -> GroupDifference:
@@ -46,8 +45,9 @@ def any_rows(draw: st.DrawFn) -> UnitRows:
     return UnitRows(
         draw(st_numpy.arrays(np.bool_, n)),
         draw(st_numpy.arrays(np.float64, n, elements=shares)),
-        draw(st_numpy.arrays(np.float64, n, elements=st.sampled_from([0.0, 1.0, 0.25, 1e-9]))),
+        draw(st_numpy.arrays(np.float64, n, elements=st.sampled_from([0.0, 1.0, 0.25, 1e-9, math.nan]))),
         draw(st_numpy.arrays(np.float64, (n, 2), elements=covariates)),
+        draw(st_numpy.arrays(np.bool_, n)),
     )
 
 
@@ -64,10 +64,12 @@ def test_any_cut_and_any_values_give_the_same_valid_interval(rows: UnitRows, cut
     assert len(whole.state()) == len(GroupDifference().state())
     low, high = whole.interval()
     assert -1.0 <= low <= high <= 1.0
-    assert whole.treatment.units + whole.control.units == whole.units == len(rows.treated)
+    assert whole.treatment.units + whole.control.units == np.count_nonzero(~np.isnan(rows.values))
+    assert whole.units == sum(whole.assigned) == len(rows.treated)
     for higher_is_good in (True, False):
         assert math.isfinite(whole.log_evidence(0.1, higher_is_good=higher_is_good))
     assert math.isfinite(whole.log_evidence_of_ratio())
+    assert math.isfinite(whole.log_evidence_of_missing())
 
 
 def test_interval_agrees_with_the_alarm() -> None:
@@ -152,10 +154,36 @@ def test_wrong_sample_ratio_is_found() -> None:
     assert compared(wrong._replace(share=np.full_like(wrong.share, 0.1))).log_evidence_of_ratio() > RATIO_ALARM
 
 
+def with_missing(rows: UnitRows, seed: int, shares: tuple[float, float]) -> UnitRows:
+    """Take away the values of random units; `shares` are those of control and treatment."""
+    missing = np.random.default_rng(seed).random(len(rows.values)) < np.where(rows.treated, shares[1], shares[0])
+    return rows._replace(values=np.where(missing, math.nan, rows.values), missing=missing)
+
+
+def test_values_that_are_missing_in_one_group_are_found() -> None:
+    rows = rows_of(8, 100, rates=(0.3, 0.3))
+    found = compared(with_missing(rows, 1, (0.0, 0.1)))
+    assert found.log_evidence_of_missing() > RATIO_ALARM > found.log_evidence_of_ratio()
+    assert found.missing_shares[0] == pytest.approx(0.1, abs=0.01)
+    assert found.missing_shares[1] == 0.0
+    assert found.units == 3_200
+    assert max(found.log_evidence(0.0, higher_is_good=good) for good in (False, True)) < ALARM
+    assert compared(with_missing(rows, 1, (0.1, 0.1))).log_evidence_of_missing() < RATIO_ALARM
+
+
+def test_a_state_from_before_missing_values_were_counted_continues() -> None:
+    rows = rows_of(9, 4)
+    state = compared(part_of(rows, 0, 2)).state()
+    before = (3.0, *state[1:3], *state[3 + 4 + 12 :])
+    continued = GroupDifference.from_state(before)
+    continued.add(part_of(rows, 2, 4))
+    assert continued.state() == compared(rows).state()
+
+
 def test_incomplete_block_and_foreign_state_are_refused() -> None:
     difference = compared(rows_of(9, 1))
     with pytest.raises(ValueError, match="multiple"):
-        difference.add(UnitRows(np.ones(5, dtype=bool), np.full(5, 0.1), np.zeros(5), np.zeros((5, 2))))
+        difference.add(rows_of(9, 1)._replace(treated=np.ones(5, dtype=bool)))
     assert difference.units == BLOCK
     for state in ((), (0.0, *difference.state()[1:]), difference.state()[:-1]):
         with pytest.raises(ValueError, match="version"):

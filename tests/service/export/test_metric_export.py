@@ -91,7 +91,7 @@ def test_decision_with_an_open_window_has_no_number(store: SqliteStore, tmp_path
     late = NOW - 50 * SECOND
     store.append_blocking([made(ROWS, late), number_of(str(ROWS), "cost", 9.0, 951)])
     assert exported(store, tmp_path / "out")["metric:cost"].to_list()[-1] is None
-    with pytest.warns(UserWarning, match="1 of 61 decisions are left out, because their window of metric:cost was"):
+    with pytest.warns(UserWarning, match="1 of 61 decisions are left out, because they have no metric:cost: none came"):
         log = read_export(tmp_path / "out", reward="metric:cost")
     assert len(log) == sum(len(block.rewards) for block in log.blocks()) == ROWS
 

@@ -243,7 +243,8 @@ def _with_numbers(table: pl.LazyFrame, column: str) -> pl.LazyFrame:
     rows, missing = table.select(pl.len().alias("rows"), pl.col(column).null_count()).collect().row(0)
     if missing:
         warnings.warn(
-            f"{missing:,} of {rows:,} decisions are left out, because their window of {column} was open at the export",
+            f"{missing:,} of {rows:,} decisions are left out, because they have no {column}: none came, or "
+            "its window was open at the export",
             stacklevel=3,
         )
     return table.filter(pl.col(column).is_not_null())

@@ -10,6 +10,9 @@ predicts (1 - h_i) times the value in control plus h_i times that in treatment. 
 earlier blocks on the covariates, in which a unit of treatment has the weight (h / (1 - h))^2. The first block has no
 predictions, so it has no terms: without them, it would have the variance of thousands of units of a rare metric.
 
+A unit without a value has no term. If values are missing for reasons that have nothing to do with the group, a unit
+without one is in control with probability h_i like any other, which is tested like the sizes of the groups.
+
 The best constant bet is mean / variance of X. The variance is about v / (h (1 - h)), v the variance of the values, so
 the bets are multiples of h (1 - h) of the first unit.
 """
@@ -26,8 +29,9 @@ from glbandits.maths.online_statistics.confidence_sequence import BetGrid, Confi
 
 BLOCK = 32
 """The number of units that are added at once. Predictions and looks change after whole blocks only."""
-STATE_VERSION = 3.0
-"""The first number of a state. Increase it with every change of the constants below or of the order of a state."""
+STATE_VERSION, BEFORE_MISSING = 4.0, 3.0
+"""The first number of a state, now and before missing values were counted. Increase it with every change of the
+constants below or of the order of a state."""
 BETS: Floats = np.ldexp(2.0, -np.arange(12))
 """The bets, as multiples of h (1 - h) of the first unit."""
 _SHARES = np.exp(-np.square(np.arange(12) - 3.3) / 2.0) + 0.01
@@ -37,7 +41,9 @@ LARGEST_LOSS = 0.9
 LARGEST_BET = LARGEST_LOSS / 2.0
 """With a larger bet, a mean of -1 where 1 was expected would lose more than `LARGEST_LOSS`."""
 ODDS_RATIOS: Floats = np.array([0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0])
-"""Alternatives to the declared odds of control against treatment."""
+"""Alternatives to the declared odds of control against treatment, in the test of the sizes of the groups."""
+MISSING_ODDS_RATIOS: Floats = np.array([0.05, 0.2, 0.5, 0.67, 0.8, 0.9, 1.1, 1.25, 1.5, 2.0, 5.0, 20.0])
+"""The same for units without a number, which may all be in one group."""
 PRIOR_UNITS = 10.0
 """The weight of the prior of the regression, in units of control."""
 LARGEST_COVARIATE = 1e100
@@ -53,9 +59,16 @@ class UnitRows(NamedTuple):
     share: Floats
     """The probability of control, (n,)."""
     values: Floats
-    """Between 0 and 1, (n,)."""
+    """Between 0 and 1; NaN for a unit without a value, (n,)."""
     covariates: Floats
     """Two numbers that do not depend on the group of the unit, (n, 2)."""
+    missing: npt.NDArray[np.bool_]
+    """Whether no number came for the unit. It may have a value all the same, such as 0, (n,)."""
+
+    def at(self, index: slice | npt.NDArray[np.bool_]) -> "UnitRows":
+        """Return some of the units."""
+        treated, share, values, covariates, missing = self
+        return UnitRows(treated[index], share[index], values[index], covariates[index], missing[index])
 
 
 class GroupMean(NamedTuple):
@@ -71,7 +84,9 @@ class GroupDifference:
 
     def __init__(self) -> None:
         self._first_share, self._expected_control = 0.5, 0.0  # until there is a unit
-        self._groups: Floats = np.zeros((2, 3))  # control, treatment: units, sum of values, sum of their squares
+        self._assigned: Floats = np.zeros((2, 2))  # control, treatment: units, and those for which no number came
+        self._log_missing: Floats = np.zeros(len(MISSING_ODDS_RATIOS))
+        self._groups: Floats = np.zeros((2, 3))  # control, treatment: values, their sum, the sum of their squares
         self._regression = _Regression()
         self._log_ratios: Floats = np.zeros(len(ODDS_RATIOS))
         self._sequence = ConfidenceSequence(-1.0, bet_grid(self._first_share))
@@ -80,26 +95,44 @@ class GroupDifference:
     def from_state(cls, state: Sequence[float]) -> "GroupDifference":
         """Restore the result of `state`. Raises ValueError if it has another version or length."""
         new = cls()
+        if state[:1] == (BEFORE_MISSING,):  # all units had values
+            counted = [*(number for units in (state[3], state[6]) for number in (units, 0.0)), *new._log_missing]
+            state = (STATE_VERSION, *state[1:3], *counted, *state[3:])
         if len(state) != len(new.state()) or state[0] != STATE_VERSION:
             raise ValueError("this state of a comparison is of another version")
-        parts = np.split(np.array(state, dtype=np.float64), np.cumsum([1, 2, 6, REGRESSION_NUMBERS, len(ODDS_RATIOS)]))
+        lengths = [1, 2, 4, len(MISSING_ODDS_RATIOS), 6, REGRESSION_NUMBERS, len(ODDS_RATIOS)]
+        parts = np.split(np.array(state, dtype=np.float64), np.cumsum(lengths))
         new._first_share, new._expected_control = state[1:3]
-        new._groups = parts[2].reshape(2, 3)
-        new._regression = _Regression(parts[3])
-        new._log_ratios = parts[4]
-        new._sequence = ConfidenceSequence.from_state(-1.0, parts[5].tolist(), bet_grid(new._first_share))
+        new._assigned, new._log_missing = parts[2].reshape(2, 2), parts[3]
+        new._groups = parts[4].reshape(2, 3)
+        new._regression = _Regression(parts[5])
+        new._log_ratios = parts[6]
+        new._sequence = ConfidenceSequence.from_state(-1.0, parts[7].tolist(), bet_grid(new._first_share))
         return new
 
     def state(self) -> tuple[float, ...]:
         """The numbers from which `from_state` restores the comparison, always equally many."""
-        arrays = (self._groups.ravel(), self._regression.numbers, self._log_ratios)
+        counts = (self._assigned.ravel(), self._log_missing)
+        arrays = (*counts, self._groups.ravel(), self._regression.numbers, self._log_ratios)
         shares = self._first_share, self._expected_control
         return (STATE_VERSION, *shares, *np.concatenate(arrays).tolist(), *self._sequence.state())
 
     @property
     def units(self) -> int:
-        """The number of units in both groups."""
-        return int(self._groups[:, 0].sum())
+        """The number of units in both groups, also of those without a value."""
+        return int(self._assigned[:, 0].sum())
+
+    @property
+    def assigned(self) -> tuple[int, int]:
+        """The numbers of units of treatment and of control, also of those without a value."""
+        control, treatment = self._assigned[:, 0].tolist()
+        return int(treatment), int(control)
+
+    @property
+    def missing_shares(self) -> tuple[float, float]:
+        """The shares of units of treatment and of control for which no number came; 0 without units."""
+        control, treatment = (missing / max(units, 1.0) for units, missing in self._assigned.tolist())
+        return treatment, control
 
     @property
     def expected_share(self) -> float:
@@ -148,6 +181,13 @@ class GroupDifference:
         """
         return float(np.logaddexp.reduce(self._log_ratios)) - math.log(len(ODDS_RATIOS))
 
+    def log_evidence_of_missing(self) -> float:
+        """The logarithm of the evidence against "numbers are missing for reasons that do not depend on the group".
+
+        Holds like `log_evidence_of_ratio`.
+        """
+        return float(np.logaddexp.reduce(self._log_missing)) - math.log(len(MISSING_ODDS_RATIOS))
+
     def add(self, rows: UnitRows) -> None:
         """Add units. Raises ValueError if their number is not a multiple of `BLOCK`."""
         if len(rows.treated) % BLOCK:
@@ -155,10 +195,24 @@ class GroupDifference:
         covariates = np.clip(np.nan_to_num(rows.covariates), -LARGEST_COVARIATE, LARGEST_COVARIATE)
         for start in range(0, len(rows.treated), BLOCK):
             part = slice(start, start + BLOCK)
-            self._add_block(UnitRows(rows.treated[part], rows.share[part], rows.values[part], covariates[part]))
+            block = rows._replace(covariates=covariates).at(part)
+            self._count(block)
+            given = ~np.isnan(block.values)
+            if given.any():
+                self._add_values(block.at(given))
 
-    def _add_block(self, rows: UnitRows) -> None:
-        treated, share, values, covariates = rows
+    def _count(self, rows: UnitRows) -> None:
+        """Count the units of a block, and those for which no number came."""
+        self._expected_control += float(rows.share.sum())
+        for group, members in enumerate((~rows.treated, rows.treated)):
+            self._assigned[group] += (members.sum(), (members & rows.missing).sum())
+        self._log_ratios += _log_odds(rows.treated, rows.share, ODDS_RATIOS)
+        lost = rows.missing
+        self._log_missing += _log_odds(rows.treated[lost], rows.share[lost], MISSING_ODDS_RATIOS)
+
+    def _add_values(self, rows: UnitRows) -> None:
+        """Add the units of a block that have a value."""
+        treated, share, values, covariates, _ = rows
         units, total, _ = self._groups.sum(axis=0)
         if not units:
             self._first_share = float(share[0])
@@ -166,19 +220,16 @@ class GroupDifference:
         else:
             predicted = self._regression.predict(covariates, total / units)
             self._sequence.add(
-                measure=np.tile([1.0, -1.0], (BLOCK, 1)),
+                measure=np.tile([1.0, -1.0], (len(values), 1)),
                 reach=np.column_stack((1.0 / (1.0 - share), 1.0 / share)),
                 chosen=np.where(treated, 0, 1),
                 weights=np.where(treated, 1.0 / (1.0 - share), -1.0 / share),
                 rewards=values,
                 predicted=np.column_stack((predicted, predicted)),
             )
-        self._expected_control += float(share.sum())
         for group, members in enumerate((values[~treated], values[treated])):
             self._groups[group] += (len(members), members.sum(), np.square(members).sum())
         self._regression.add(np.where(treated, np.square(share / (1.0 - share)), 1.0), covariates, values)
-        declared = 1.0 + share[:, None] * (ODDS_RATIOS - 1.0)
-        self._log_ratios += (np.where(treated[:, None], 0.0, np.log(ODDS_RATIOS)) - np.log(declared)).sum(axis=0)
 
 
 REGRESSION_NUMBERS = 9
@@ -225,6 +276,13 @@ class _Regression:
 
 
 _PRODUCTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2))
+
+
+def _log_odds(treated: npt.NDArray[np.bool_], share: Floats, ratios: Floats) -> Floats:
+    """Return the log likelihood ratios of these groups for other odds of control than the declared ones."""
+    declared = 1.0 + share[:, None] * (ratios - 1.0)
+    odds: Floats = (np.where(treated[:, None], 0.0, np.log(ratios)) - np.log(declared)).sum(axis=0)
+    return odds
 
 
 def bet_grid(share: float) -> BetGrid:

@@ -191,14 +191,14 @@ def _row(
 def _numbers(settled: SettledDecision, declared: Mapping[str, MetricSettings], now: int) -> dict[str, float | None]:
     """Return the number of a decision for each metric, from those in the window after the decision.
 
-    It is the default of the metric if none came, and None while the window is open.
+    If none came, it is `MetricSettings.value_if_missing`. It is None while the window is open.
     """
     found = dict[str, float | None]()
     for name, settings in declared.items():
         closes = settled.decision.timestamp + round(settings.seconds * SECOND)
         numbers = [each.value for each in settled.metrics if each.metric == name and each.timestamp <= closes]
         came = [value for value in numbers if value is not None]
-        number = combined(came, settings.combine) if came else settings.default
+        number = combined(came, settings.combine) if came else settings.value_if_missing
         found[METRIC + name] = None if closes >= now else number
     return found
 

@@ -17,7 +17,7 @@ from glbandits.service.domain.events import Group, UnitStart
 from glbandits.service.domain.groups.experiment import MetricSettings
 from glbandits.service.domain.groups.guardrail_report import MetricReport
 from glbandits.service.domain.groups.metric_comparison import MetricComparison
-from glbandits.service.domain.groups.unit_outcomes import UnitOutcome, closes_at
+from glbandits.service.domain.groups.unit_outcomes import closes_at, outcome_of
 
 COLUMNS = ("metric", "number", "at", "group", "share", "value", "predicted")
 NOTE = "Each bound of an interval is wrong at some look in at most 5 % of loops, however often one looks."
@@ -38,7 +38,7 @@ def compare_groups(folder: Path) -> GroupComparison | None:
     reports = list(_reports(manifest, table))
     rows, sentences = [], []
     for report in reports:
-        counted = report.treatment.units + report.control.units
+        counted = table["metric"].eq(report.name).sum()
         interval = f"{_text(report.low)} to {_text(report.high)}"
         groups = (report.treatment, report.control)
         means = [f"{_text(group.mean)} ({group.units:,})" for group in groups]
@@ -62,7 +62,7 @@ def _reports(manifest: Manifest, table: pl.DataFrame) -> Iterator[MetricReport]:
             units = [
                 (
                     UnitStart(first, since),
-                    UnitOutcome(group == Group.TREATMENT, share, settings.scaled(value), tuple(predicted)),
+                    outcome_of(group == Group.TREATMENT, share, value, tuple(predicted), settings),
                 )
                 for _, first, since, group, share, value, predicted in block.iter_rows()
             ]

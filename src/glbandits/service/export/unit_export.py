@@ -51,7 +51,8 @@ def export_units(
                 outcome = unit.outcome(name, own.settings) if first <= own.after else None
                 if outcome is not None:
                     low, high = own.settings.range
-                    value = min(max(unit.number(name, own.settings), low), high)
+                    number = unit.number(name, own.settings)
+                    value = None if number is None else min(max(number, low), high)
                     group = Group.TREATMENT if outcome.treated else Group.CONTROL
                     since = unit.start.since
                     rows.append((name, first, since, group.value, outcome.share, value, list(outcome.predicted)))

@@ -73,8 +73,8 @@ class ServiceMetrics(Collector):
             for metric, comparison in loop.guardrails.state.metrics.items():
                 alarm.add_metric((name, metric), comparison.alarm is not None)
             counted = loop.guardrails.state.largest()
-            for group, mean in ((Group.TREATMENT, counted.treatment), (Group.CONTROL, counted.control)):
-                units.add_metric((name, group), mean.units)
+            for group, number in zip((Group.TREATMENT, Group.CONTROL), counted.assigned, strict=True):
+                units.add_metric((name, group), number)
         yield from (alarm, fallback, units)
 
     def _of_writer(self) -> Iterator[Metric]:

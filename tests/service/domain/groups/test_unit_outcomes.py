@@ -96,4 +96,4 @@ def test_only_the_first_decision_says_whether_a_unit_counts(changed: dict[str, A
     assert counted.outcome("m", settings()) is None, "the first decision was deleted"
     counted.add(logged(7, predicted=(0.2, 0.3)))
     counted.add(logged(9, **changed))
-    assert counted.outcome("m", settings()) == UnitOutcome(False, 0.1, 0.0, (0.2, 0.3))
+    assert counted.outcome("m", settings()) == UnitOutcome(False, 0.1, 0.0, (0.2, 0.3), missing=True)

@@ -26,6 +26,7 @@ SETTINGS: dict[str, Any] = {
         name: {
             "range": [0, 1000],
             "good": "lower",
+            "default": 0,
             "window": "3s",
             "margin": 50,
             "action": "fallback" if name == "returned" else "alert",
@@ -201,6 +202,9 @@ def test_a_wrong_sample_ratio_is_in_the_headline_first(browser: Any, server: Run
         "and 3 more",
     )
     report["sampleRatio"]["alarm"] = False
+    report["metrics"][0] |= {"state": "incomplete", "sentence": "No number came."}
+    found = browser.execute_script("return guardrailProblems(arguments[0])", report)
+    assert (found["words"], found["lines"][0]) == ("7 guardrails act", "No number came.")
     assert browser.execute_script("return guardrailProblems(arguments[0])", report | {"metrics": []}) is None
 
 

@@ -517,6 +517,21 @@ def test_a_wrong_sample_ratio_is_an_alarm(guarded: GuardedLoop, caplog: pytest.L
     assert "cannot be trusted" in guarded.guardrails.warnings()[0]
 
 
+def test_missing_numbers_of_one_group_are_named(guarded: GuardedLoop, caplog: pytest.LogCaptureFixture) -> None:
+    guarded.write([1.0, 0.0, 1.0, 1.0, 1.0] * 20)
+    guarded.write([1.0] * 40, treated=False)
+    guarded.write([None, 1.0] * 160, treated=True)
+    guarded.write([1.0] * 40, treated=False)
+    guarded.wait()
+    guarded.look()
+    report = guarded.guardrails.report(guarded.configuration)
+    assert (report.state, report.metrics[1].state) == ("running", "incomplete")
+    assert "Numbers of returned are missing more often in one group" in report.sentence
+    assert "Numbers of returned are missing more often in one group" in caplog.text
+    assert "missing more often" in guarded.guardrails.warnings()[0]
+    assert guarded.opened().state == guarded.guardrails.state
+
+
 def test_a_changed_share_changes_the_expected_ratio(guarded: GuardedLoop) -> None:
     guarded.write([0.0] * 160)
     for unit in range(160):

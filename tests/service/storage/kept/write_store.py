@@ -22,7 +22,7 @@ CONFIGURATION = LoopConfig(
     width=4,
     reward_wait=10.0,
     control=Control(share=0.5),
-    metrics={"margin": MetricSettings(range=(0.0, 1.0), window=60.0)},
+    metrics={"margin": MetricSettings(range=(0.0, 1.0), window=60.0, default=0.0)},
 )
 DECISIONS = 80
 KEY = "glb_kept"

@@ -90,7 +90,13 @@ class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             "12h or 7d."
         ),
     ] = 86_400.0
-    default: Annotated[float, Meta(description="The number of a unit for which none came in the window.")] = 0.0
+    default: Annotated[
+        float | None,
+        Meta(
+            description="The number of a unit for which none came in the window. If it is null, it is 0 for sum, and "
+            "units without a number are left out otherwise."
+        ),
+    ] = None
     margin: Annotated[
         float, Meta(ge=0, description="By how much treatment may be worse than control before the guardrail acts.")
     ] = 0.0
@@ -103,6 +109,11 @@ class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """The length of the window in seconds."""
         return parse_duration("window", self.window, at_most=LONGEST_WINDOW)
 
+    @property
+    def value_if_missing(self) -> float | None:
+        """The number of a unit for which none came; None if such units are left out."""
+        return 0.0 if self.default is None and self.combine is UnitCombination.SUM else self.default
+
     def check(self, name: str) -> None:
         """Raise InvalidInput for settings that contradict each other. `name` is that of the metric."""
         low, high = (check_float(f"the range of metric {name!r}", bound, at_least=-MAX_ABS) for bound in self.range)
@@ -110,9 +121,10 @@ class MetricSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise InvalidInput(
                 f"the range of metric {name!r} must go from a smaller to a larger number; got {list(self.range)}"
             )
-        if not low <= self.default <= high:
+        missing = self.value_if_missing
+        if missing is not None and not low <= missing <= high:
             raise InvalidInput(
-                f"the default of metric {name!r} must be in its range, {list(self.range)}; got {self.default:g}. Set "
+                f"the default of metric {name!r} must be in its range, {list(self.range)}; got {missing:g}. Set "
                 "default to the number of a unit for which none came"
             )
         if not 0.0 <= self.margin < high - low:

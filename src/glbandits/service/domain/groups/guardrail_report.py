@@ -30,6 +30,9 @@ class GroupReport(ReportStruct, frozen=True, kw_only=True):
     """The units of a group that are counted."""
 
     units: int
+    """Those with a number, or with a default."""
+    missing: float
+    """The share of all units of the group for which no number came."""
     mean: float | None
     """null without units."""
     error: float | None
@@ -50,7 +53,8 @@ class MetricReport(ReportStruct, frozen=True, kw_only=True):
     """Each bound is wrong at some look in at most 5 % of loops, however often one looks."""
     margin: float
     action: GuardrailAction
-    state: Literal["ok", "alarm", "early"]
+    state: Literal["ok", "alarm", "early", "incomplete"]
+    """incomplete: numbers are missing more often in one group, so the groups cannot be compared."""
     alarmed_at: datetime | None
     sentence: str
     waiting: int

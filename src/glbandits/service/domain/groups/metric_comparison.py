@@ -52,12 +52,19 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
     alarm: Alarm | None = None
     wrong_ratio: bool = False
     """Whether, after some block, the groups did not have the shares with which their units were assigned."""
+    unequal_missing: bool = False
+    """Whether, after some block, numbers were missing more often in one group."""
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether units were left out more often in one group, so that the others cannot simply be compared."""
+        return self.unequal_missing and self.settings.value_if_missing is None
 
     def counts_like(self, settings: MetricSettings) -> bool:
         """Whether units have the same numbers under other settings, so that the comparison can continue."""
 
         def rules(each: MetricSettings) -> tuple[Any, ...]:
-            return each.range, each.combine, each.seconds, each.default
+            return each.range, each.combine, each.seconds, each.value_if_missing
 
         return rules(self.settings) == rules(settings)
 
@@ -81,8 +88,11 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
     def _with_block(self, closed_at: int) -> "MetricComparison":
         """Count the units of a full block. `closed_at` is when the window of the last one had closed."""
         difference = self.difference()
-        treated, share, values, covariates = (np.array(column) for column in zip(*self.open_block, strict=True))
-        difference.add(UnitRows(treated, share, values, covariates))
+        rows = UnitRows(*(np.array(column) for column in zip(*self.open_block, strict=True)))
+        if self.settings.value_if_missing is None:
+            rows = rows._replace(values=np.where(rows.missing, math.nan, rows.values))
+        difference.add(rows)
+        most = math.log(1.0 / RATIO_ALPHA)
         points, spacing = self.points, self.spacing
         if difference.units // BLOCK % spacing == 0 and not math.isnan(difference.mean):
             points = (*points, self._point(difference, closed_at))
@@ -95,7 +105,8 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
             numbers=difference.state(),
             points=points,
             spacing=spacing,
-            wrong_ratio=self.wrong_ratio or difference.log_evidence_of_ratio() > math.log(1.0 / RATIO_ALPHA),
+            wrong_ratio=self.wrong_ratio or difference.log_evidence_of_ratio() > most,
+            unequal_missing=self.unequal_missing or difference.log_evidence_of_missing() > most,
         )
 
     def _point(self, difference: GroupDifference, closed_at: int) -> ComparisonPoint:
@@ -119,11 +130,14 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         return None if math.isnan(mean) else self.settings.range[0] + mean * self._scale
 
     def checked(self, name: str, now: int) -> "MetricComparison":
-        """Return the comparison with an alarm if its guardrail acts now. An alarm stays."""
+        """Return the comparison with an alarm if its guardrail acts now. An alarm stays.
+
+        If units were left out more often in one group, it acts only if no numbers of theirs could explain the harm.
+        """
         settings, difference = self.settings, self.difference()
         if self.alarm is not None or settings.action is GuardrailAction.NONE or not difference.units:
             return self
-        margin = settings.margin / self._scale
+        margin = settings.margin / self._scale + (sum(difference.missing_shares) if self.is_incomplete else 0.0)
         if difference.log_evidence(margin, higher_is_good=settings.good == "higher") <= math.log(1.0 / ALPHA):
             return self
         return replace(self, alarm=Alarm(now, difference.units, self._sentence(name, difference, at_alarm=True)))
@@ -138,6 +152,10 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
             estimate, is_early = difference.mean * self._scale, high - low > WIDEST * self._scale
         if alarm is not None:
             sentence = f"{self._sentence(name, difference)} The guardrail acted at {time_text(alarm.at)}."
+        elif self.is_incomplete:
+            sentence = f"{name} cannot be compared: {self._missing(difference)}."
+        elif is_early and difference.units and min(difference.missing_shares) == 1.0:
+            sentence = f"{name}: no number came for {difference.units:,} units. If that means 0, set default to 0."
         elif is_early:
             sentence = f"{name}: too early to say. {difference.units:,} units are counted."
         else:
@@ -145,23 +163,28 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         return MetricReport(
             name=name,
             good=settings.good,
-            treatment=self._group_report(difference.treatment),
-            control=self._group_report(difference.control),
+            treatment=self._group_report(difference.treatment, difference.missing_shares[0]),
+            control=self._group_report(difference.control, difference.missing_shares[1]),
             difference=estimate,
             low=low,
             high=high,
             margin=settings.margin,
             action=settings.action,
-            state="alarm" if alarm else "early" if is_early else "ok",
+            state="alarm" if alarm else "incomplete" if self.is_incomplete else "early" if is_early else "ok",
             alarmed_at=None if alarm is None else as_datetime(alarm.at),
             sentence=sentence,
             waiting=waiting,
             points=self.points,
         )
 
-    def _group_report(self, group: GroupMean) -> GroupReport:
+    def _group_report(self, group: GroupMean, missing: float) -> GroupReport:
         error = None if math.isnan(group.error) else group.error * self._scale
-        return GroupReport(units=group.units, mean=self._in_unit(group.mean), error=error)
+        return GroupReport(units=group.units, missing=missing, mean=self._in_unit(group.mean), error=error)
+
+    def _missing(self, difference: GroupDifference) -> str:
+        """Return which shares of the groups have no number, as a clause."""
+        treatment, control = difference.missing_shares
+        return f"no number came for {treatment:.1%} of treatment and {control:.1%} of control"
 
     def _sentence(self, name: str, difference: GroupDifference, *, at_alarm: bool = False) -> str:
         """Return the verdict. `at_alarm`: it is read later, and the evidence says worse, to the last digit."""
@@ -177,7 +200,8 @@ class MetricComparison(msgspec.Struct, frozen=True, kw_only=True):
         harm = (low, high) if self.settings.good == "lower" else (-high, -low)
         verdict = self._verdict(harm, is_worse=at_alarm)
         verb = "was" if at_alarm else "is"
-        return f"{name} {verb} {treatment} in treatment and {control} in control: {span}, {verdict}."
+        missing = f" ({self._missing(difference)})" if self.unequal_missing else ""
+        return f"{name} {verb} {treatment} in treatment and {control} in control{missing}: {span}, {verdict}."
 
     def _verdict(self, harm: tuple[float, float], *, is_worse: bool) -> str:
         """Return what an interval of the harm means. Harm below 0 is good."""

@@ -21,9 +21,11 @@ class UnitOutcome(NamedTuple):
     share: float
     """The probability with which the unit was assigned to control."""
     value: float
-    """Its number on the scale of 0 to 1."""
+    """Its number on the scale of 0 to 1. If it is missing, that of `MetricSettings.value_if_missing`, else 0."""
     predicted: tuple[float, float]
     """`Decision.predicted` of its first decision."""
+    missing: bool = False
+    """Whether no number came for it."""
 
 
 def closes_at(start: UnitStart, settings: MetricSettings) -> int:
@@ -73,10 +75,10 @@ class UnitLog:
         if self._assigned is None:
             return None
         treated, share, predicted = self._assigned
-        return UnitOutcome(treated, share, settings.scaled(self.number(name, settings)), predicted)
+        return outcome_of(treated, share, self.number(name, settings), predicted, settings)
 
-    def number(self, name: str, settings: MetricSettings) -> float:
-        """Return the number of the unit in the unit of the metric; it may be outside the range."""
+    def number(self, name: str, settings: MetricSettings) -> float | None:
+        """Return the number of the unit in the unit of the metric, perhaps outside the range; None if none came."""
         closes = closes_at(self.start, settings)
         if name == REWARD:  # in the order of the log, also if a clock has stepped back
             made = sorted((sequence, reward) for at, sequence, reward in self._decisions if at <= closes)
@@ -84,7 +86,16 @@ class UnitLog:
         else:
             received = sorted(self._numbers.get(name, ()))
             numbers = [min(max(value, -MAX_ABS), MAX_ABS) for at, _, value in received if at <= closes]
-        return combined(numbers, settings.combine) if numbers else settings.default
+        return combined(numbers, settings.combine) if numbers else None
+
+
+def outcome_of(
+    treated: bool, share: float, number: float | None, predicted: tuple[float, float], settings: MetricSettings
+) -> UnitOutcome:
+    """Return the outcome of a unit with this number; None if none came."""
+    default = settings.value_if_missing
+    value = settings.scaled(number) if number is not None else 0.0 if default is None else settings.scaled(default)
+    return UnitOutcome(treated, share, value, predicted, missing=number is None)
 
 
 def combined(numbers: Sequence[float], how: UnitCombination) -> float:

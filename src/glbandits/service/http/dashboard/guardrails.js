@@ -1,6 +1,6 @@
 // Treatment against control: the verdict, the state of each guardrail, and the difference of each metric over time.
 
-const GUARDRAIL_STATES = { ok: "no alarm", alarm: "alarm", early: "too early" };
+const GUARDRAIL_STATES = { ok: "no alarm", alarm: "alarm", early: "too early", incomplete: "numbers are missing" };
 const metricViews = new Map(); // by name: the elements of a metric, with its chart
 
 const signed = (value, digits) => (value > 0 ? "+" : "") + plain(value, digits);
@@ -11,12 +11,13 @@ const limitOf = ({ good, margin, action }) => (action === "none" ? null : good =
 
 const MOST_PROBLEMS = 5;
 
-/** What guardrails and the sample ratio have found, in words for the headline and in a few lines; null if nothing is wrong. */
+/** What guardrails and the checks of sizes and missing numbers have found, in words for the headline and in a few lines; null if nothing is wrong. */
 function guardrailProblems({ sampleRatio, metrics }) {
-  const alarms = metrics.filter(({ state }) => state === "alarm"), isWrong = sampleRatio?.alarm ?? false;
-  if (!isWrong && !alarms.length) return null;
-  const lines = [...(isWrong ? [sampleRatio.sentence] : []), ...alarms.map(alarmText)], more = lines.length - MOST_PROBLEMS;
-  const words = isWrong ? "the groups have wrong sizes" : alarms.length === 1 ? "a guardrail acts" : `${alarms.length} guardrails act`;
+  const inState = (wanted) => metrics.filter(({ state }) => state === wanted);
+  const alarms = inState("alarm"), incomplete = inState("incomplete"), isWrong = sampleRatio?.alarm ?? false;
+  const lines = [...(isWrong ? [sampleRatio.sentence] : []), ...incomplete.map(({ sentence }) => sentence), ...alarms.map(alarmText)], more = lines.length - MOST_PROBLEMS;
+  if (!lines.length) return null;
+  const words = isWrong ? "the groups have wrong sizes" : !alarms.length ? "numbers are missing" : alarms.length === 1 ? "a guardrail acts" : `${alarms.length} guardrails act`;
   return { words, lines: [...lines.slice(0, MOST_PROBLEMS), ...(more > 0 ? [`and ${more} more`] : [])] };
 }
 

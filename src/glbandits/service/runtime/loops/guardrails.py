@@ -61,6 +61,10 @@ class GuardrailState(msgspec.Struct, frozen=True):
         """Whether the groups do not have the declared sizes."""
         return any(own.wrong_ratio for own in self.metrics.values())
 
+    def incomplete(self) -> list[str]:
+        """Return the names of metrics whose numbers are missing more often in one group, and that had no alarm."""
+        return [name for name, own in self.metrics.items() if own.is_incomplete and own.alarm is None]
+
     def alarms(self) -> dict[str, Alarm]:
         """Return the alarms of metrics by name."""
         return {name: own.alarm for name, own in self.metrics.items() if own.alarm is not None}
@@ -195,6 +199,8 @@ class LoopGuardrails:
                 log.error("Loop %s: the guardrail of %s acts. %s", self._name, name, alarm.sentence)
         if state.wrong_ratio and not before.wrong_ratio:
             log.error("Loop %s: %s", self._name, WRONG_RATIO)
+        if state.incomplete() != before.incomplete() and state.incomplete():
+            log.error("Loop %s: %s", self._name, _missing_sentence(state.incomplete()))
         if state.fallback is not None and before.fallback is None:
             log.error("Loop %s shows its baseline from now on, until a person resumes it.", self._name)
         return True
@@ -253,11 +259,22 @@ def _problem(state: GuardrailState) -> str:
         found.append(f"It shows the baseline until it is resumed. At the alarm, {stop.sentence}")
         alarms = [name for name in alarms if name != stop.metric]
     found += [WRONG_RATIO] if state.wrong_ratio else []
+    found += [_missing_sentence(state.incomplete())] if state.incomplete() else []
     if alarms:
-        more = len(alarms) - MOST_NAMES
-        names = join_words(alarms[:MOST_NAMES] + ([f"{more} more"] if more > 0 else []))
-        found.append(f"In treatment {names} got worse by more than the margin.")
+        found.append(f"In treatment {_names(alarms)} got worse by more than the margin.")
     return " ".join(found)
+
+
+def _missing_sentence(metrics: Sequence[str]) -> str:
+    return (
+        f"Numbers of {_names(metrics)} are missing more often in one group, so the groups cannot be compared by them. "
+        "Send them for all decisions, from code that does not know the group."
+    )
+
+
+def _names(metrics: Sequence[str]) -> str:
+    more = len(metrics) - MOST_NAMES
+    return join_words([*metrics[:MOST_NAMES], *([f"{more} more"] if more > 0 else [])])
 
 
 def _verdict(state: GuardrailState, metrics: Sequence[MetricReport], *, is_off: bool) -> str:
@@ -272,7 +289,7 @@ def _verdict(state: GuardrailState, metrics: Sequence[MetricReport], *, is_off: 
 
 def _sample_ratio(state: GuardrailState, share: float) -> SampleRatio:
     counted, sentence = state.largest(), "No units are counted yet."
-    treatment, control = counted.treatment.units, counted.control.units
+    treatment, control = counted.assigned
     if units := counted.units:
         share = round(counted.expected_share, 6)
         sentence = f"{control / units:.1%} of {units:,} units are in control; {share:.1%} were expected."
