@@ -84,6 +84,20 @@ def test_readme_and_site_begin_with_the_paper_and_its_command() -> None:
     assert "`make run`" in included
 
 
+def test_page_on_the_paper_names_code_and_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    places = re.findall(r"`([a-z_/]+\.py)`: ((?:`\w+`(?:, )?)+)", page)
+    tests = re.findall(r"`(tests/[a-z_/]+\.py)(?:::(\w+))?`", page)
+    assert len(places) > 15
+    assert len(tests) > 15
+    for path, names in places:
+        source = (ROOT / "src" / "glbandits" / path).read_text(encoding="utf-8")
+        for name in re.findall(r"`(\w+)`", names):
+            assert re.search(rf"^ *(?:def|class) {name}\b", source, re.MULTILINE), (path, name)
+    for path, name in tests:
+        assert f"def {name or 'test_'}" in (ROOT / path).read_text(encoding="utf-8"), (path, name)
+
+
 def test_first_pages_have_the_number_of_policies() -> None:
     for page, words in (
         ("README.md", "[{} policies]"),

@@ -153,6 +153,20 @@ def test_findings_have_at_most_five_lines() -> None:
     assert page.count("Verdict: **") == len(check_claims(whole))
 
 
+def test_pages_are_generated_from_the_results_in_the_repository() -> None:
+    docs = Path(__file__).parents[3] / "docs"
+    stored = read_summary(docs / "results.json")
+    assert (docs / "claims.md").read_text(encoding="utf-8") == claims_page(stored)
+    assert (docs / "results.md").read_text(encoding="utf-8") == results_page(stored, "images")
+
+
+def test_greedy_claim_needs_a_significant_difference() -> None:
+    words = "significantly outperforms epsilon-greedy"
+    assert verdict_of(check_claims(summary(WINS, WINS)), words) == REPRODUCED
+    close = WINS | {"epsilon-greedy": WINS["sgd-ts"] + 1.5}
+    assert verdict_of(check_claims(summary(close, close)), words) == NOT_REPRODUCED
+
+
 def test_summary_file_round_trips(tmp_path: Path) -> None:
     whole = summary(WINS, LOSES)
     assert read_summary(write_summary(whole, tmp_path)) == whole

@@ -33,6 +33,12 @@ def format_regret(policy: PolicySummary) -> str:
     return f"{policy.label} {policy.regret:.1f}{width}"
 
 
+def format_difference(policy: PolicySummary) -> str:
+    """Return the paired difference of a policy to SGD-TS with the half-width of its 95 % interval."""
+    width = "" if policy.difference_half_width is None else f" \u00b1 {policy.difference_half_width:.1f}"
+    return f"{policy.difference or 0.0:+.1f}{width}"
+
+
 def leaders(protocol: ProtocolSummary) -> str:
     """Return the three best policies of the paper, and the rank of SGD-TS."""
     ordered = protocol.compared
