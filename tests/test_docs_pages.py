@@ -89,7 +89,7 @@ def test_page_on_the_paper_names_code_and_tests_that_exist() -> None:
     places = re.findall(r"`([a-z_/]+\.py)`: ((?:`\w+`(?:, )?)+)", page)
     tests = re.findall(r"`(tests/[a-z_/]+\.py)(?:::(\w+))?`", page)
     assert len(places) > 15
-    assert len(tests) > 15
+    assert len(tests) > 10
     for path, names in places:
         source = (ROOT / "src" / "glbandits" / path).read_text(encoding="utf-8")
         for name in re.findall(r"`(\w+)`", names):
