@@ -270,6 +270,12 @@ class Service:
         activation = Activation(loop=self.loop(loop_name).name, event_id=event_id, timestamp=self.clock())
         return (await self._write(activation)).status
 
+    async def last_event(self, loop_name: str, unit: str) -> str | None:
+        """Return the last event in the log that was decided for a unit; None if there is none."""
+        hashed = self.loop(loop_name).hashed_unit(unit)
+        logged = await asyncio.to_thread(self.store.latest_of_unit, loop_name, hashed, 1)
+        return logged[0].decision.event_id if logged else None
+
     async def _write(self, event: Reward | Activation) -> Receipt:
         try:
             return await self.writer.submit(event, REWARD_TIMEOUT)

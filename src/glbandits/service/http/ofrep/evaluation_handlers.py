@@ -3,18 +3,19 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import GlbanditsError, InvalidInput
 from glbandits.service.domain.errors import QueueFull, StoreError
 from glbandits.service.domain.events import Group
 from glbandits.service.domain.variants import flag_request
-from glbandits.service.http.http_errors import HttpError
-from glbandits.service.http.ofrep.schemas import Evaluation, Metadata
+from glbandits.service.http.endpoint import JSON_TYPE, encode_json
+from glbandits.service.http.http_errors import HttpError, as_http_error
+from glbandits.service.http.ofrep.schemas import Evaluation, Flags, Metadata
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
 from glbandits.service.http.v1.schemas import LONGEST_ID
@@ -37,14 +38,37 @@ async def evaluate(site: Site, request: Request, sent: Mapping[str, Any]) -> Eva
     return await _evaluation(site, request.path_params["key"], _context(sent), shows=True)
 
 
+async def evaluate_all(site: Site, request: Request, sent: Mapping[str, Any]) -> Response:
+    """Evaluate all flags. A decision counts when an evaluation of its flag alone shows it."""
+    context = _context(sent)
+    names = sorted(name for name, loop in site.service.loops.items() if loop.configuration.variants)
+    content = encode_json(Flags(flags=await asyncio.gather(*(_outcome(site, request, key, context) for key in names))))
+    etag = f'"{blake2b(content, digest_size=16).hexdigest()}"'
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"etag": etag})
+    return Response(content, headers={"etag": etag}, media_type=JSON_TYPE)
+
+
+async def _outcome(site: Site, request: Request, key: str, context: Context) -> Evaluation:
+    """Evaluate a flag without showing it. Returns the error if that fails."""
+    try:
+        return await _evaluation(site, key, context, shows=False)
+    except GlbanditsError as error:
+        found = as_http_error(error, request)
+        return Evaluation(key=key, error_code=_code(found), error_details=found.message)
+
+
+def _code(error: HttpError, of_bad_body: str = INVALID_CONTEXT) -> str:
+    """Return the error code of the protocol."""
+    codes = {"BadRequest": of_bad_body, INVALID_CONTEXT: INVALID_CONTEXT, KEY_MISSING: KEY_MISSING}
+    return NOT_FOUND if error.status == 404 else codes.get(error.code, GENERAL)
+
+
 def ofrep_response(error: HttpError, request: Request, code: str) -> Response:
     """Return an error as the protocol has it. `code` is for a body that is no JSON object."""
-    codes = {"BadRequest": code, INVALID_CONTEXT: INVALID_CONTEXT, KEY_MISSING: KEY_MISSING}
-    known = NOT_FOUND if error.status == 404 else codes.get(error.code, GENERAL)
-    body = {"errorCode": known, "errorDetails": error.message}
+    body = {"errorCode": _code(error, code), "errorDetails": error.message}
     key = request.path_params.get("key")
-    content = msgspec.json.encode(body if key is None else {"key": key} | body)
-    return Response(content, error.status, error.headers, "application/json")
+    return Response(encode_json(body if key is None else {"key": key} | body), error.status, error.headers, JSON_TYPE)
 
 
 def _context(sent: Mapping[str, Any]) -> Context:

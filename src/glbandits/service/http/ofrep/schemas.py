@@ -35,3 +35,9 @@ class Evaluation(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
     metadata: Metadata | UnsetType = UNSET
     error_code: str | UnsetType = UNSET
     error_details: str | UnsetType = UNSET
+
+
+class Flags(ApiStruct, frozen=True, kw_only=True):
+    """The values of all flags, for one context."""
+
+    flags: list[Evaluation]

@@ -101,10 +101,18 @@ class Ranked(ApiStruct, frozen=True, kw_only=True):
     """Not all positions were known to be durable when they were returned."""
 
 
-class EventRewardRequest(ApiStruct, frozen=True, kw_only=True):
+class DecisionName(ApiStruct, frozen=True, kw_only=True):
+    """Names a decision: by its event, or as the last one of a flag for a unit."""
+
+    event_id: Id | None = None
+    flag: LoopName | None = None
+    targeting_key: Id | None = None
+    """With `flag`, in place of `eventId`."""
+
+
+class EventRewardRequest(DecisionName, frozen=True, kw_only=True):
     """A reward of a decision, or of a position of a ranking."""
 
-    event_id: Id
     value: float
     position: Position | None = None
     """The position in a ranking, 0 for the first one. None if the event is not a ranking."""
@@ -123,10 +131,9 @@ class Rewarded(ApiStruct, frozen=True, kw_only=True):
     """Late ones are in the log, but are not learned."""
 
 
-class MetricsRequest(ApiStruct, frozen=True, kw_only=True):
+class MetricsRequest(DecisionName, frozen=True, kw_only=True):
     """Numbers of metrics for a decision, or for a position of a ranking."""
 
-    event_id: Id
     metrics: Annotated[dict[str, float], Meta(min_length=1, max_length=MOST_METRICS)]
     """A number for each name. The setting `metrics` of the loop must have these names."""
     position: Position | None = None

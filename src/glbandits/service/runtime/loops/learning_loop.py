@@ -157,9 +157,10 @@ class Loop:
         rule = f"{self._assigned_since}.{self.guardrails.state.resumed}"
         return LoopTerms(self.name, self.salt, rule, self.history)
 
-    def hashed_unit(self, unit: str, rule: str) -> str:
-        """Return the hash of a unit as decisions with this `unit_rule` have it."""
-        return self._terms()._replace(unit_rule=rule).hashed_unit(unit)
+    def hashed_unit(self, unit: str, rule: str | None = None) -> str:
+        """Return the hash of a unit as decisions with this `unit_rule` have it; None for that of new decisions."""
+        terms = self._terms()
+        return (terms if rule is None else terms._replace(unit_rule=rule)).hashed_unit(unit)
 
     def learn(self) -> int:
         """Learn every settled decision, save the model and look at the guardrails. Returns the number of decisions."""
