@@ -4,10 +4,20 @@ import ast
 import importlib
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from glbandits.lab.paper.claims import (
+    NOT_COVERED,
+    NOT_REPRODUCED,
+    NOT_TESTABLE,
+    ONLY_BY_PROTOCOL,
+    REPRODUCED,
+    check_claims,
+)
+from glbandits.lab.paper.paper_summary import read_summary
 from glbandits.policies import POLICIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,12 +86,22 @@ def test_benchmarks_that_pages_name_exist(page: Path) -> None:
 
 
 def test_readme_and_site_begin_with_the_paper_and_its_command() -> None:
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:10]
-    included = "\n".join(lines[lines.index("<!-- front page -->") + 1 :])  # docs/index.md includes it from here on
-    assert "implements SGD-TS" in included
-    assert "https://proceedings.mlr.press/v130/ding21a.html" in included
-    assert "https://arxiv.org/abs/2006.04012" in included
-    assert "`make run`" in included
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    first = "\n".join(lines[lines.index("<!-- front page -->") + 1 :][:14])  # docs/index.md includes it from here on
+    assert "implementation of SGD-TS" in first
+    assert "https://proceedings.mlr.press/v130/ding21a.html" in first
+    assert "https://arxiv.org/abs/2006.04012" in first
+    assert "`make run`" in first
+    assert len(lines) <= 120
+
+
+def test_readme_has_the_scorecard_of_the_claims() -> None:
+    claims = check_claims(read_summary(ROOT / "docs" / "results.json"))
+    counts = Counter(claim.verdict for claim in claims)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{len(claims)} claims of the paper [{counts[REPRODUCED]} are reproduced" in readme
+    assert f"{counts[ONLY_BY_PROTOCOL]} only by the paper's protocol](docs/claims.md)" in readme
+    assert f"{counts[NOT_REPRODUCED]} are not, and {counts[NOT_TESTABLE] + counts[NOT_COVERED]} cannot" in readme
 
 
 def test_page_on_the_paper_names_code_and_tests_that_exist() -> None:

@@ -160,7 +160,7 @@ def test_port_in_use_is_a_one_line_error(tmp_path: Path) -> None:
 def test_demo_does_not_overwrite_an_existing_store(tmp_path: Path) -> None:
     (tmp_path / "mine.db").write_text("precious")
     message = error_of_demo("--to", "mine.db", folder=tmp_path)
-    assert message == "glb: mine.db exists, and the demo needs a new store. Give another file with --store.\n"
+    assert message == "glb: mine.db exists, and the demo needs a new store. Give another file with --to.\n"
     assert (tmp_path / "mine.db").read_text() == "precious"
 
 
