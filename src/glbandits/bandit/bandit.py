@@ -10,7 +10,9 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glbandits.bandit.arm_batch import ArmBatch, ArmBlock
 from glbandits.bandit.budget import Budget
+from glbandits.bandit.decisions import DEFAULT_INTERVAL, Decisions, decide_block, joined
 from glbandits.bandit.input_checks import as_floats, checked_order, checked_reward
 from glbandits.bandit.inputs import Inputs, no_costs
 from glbandits.bandit.model_file import ParsedModel, can_be_loaded, model_bytes, parse_model, read_model, write_model
@@ -19,14 +21,19 @@ from glbandits.bandit.predictions import (
     DEFAULT_DRAWS,
     Prediction,
     Ranking,
+    best_arms,
+    best_orders,
     estimated_probabilities,
     estimated_ranking_probability,
+    expected_rewards,
     predict,
+    score_means,
 )
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.display.displayed import Displayed
 from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int, value_text
+from glbandits.features.table_columns import Table
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.arm_rows import ONLY_ROW
 from glbandits.maths.links import find_link
@@ -126,7 +133,9 @@ class Bandit(Displayed):
             )
         self._state = state
 
-    def choose(self, arms: Rows, *, values: ArrayLike | None = None, costs: ArrayLike | None = None) -> int:
+    def choose(
+        self, arms: Rows, *, values: ArrayLike | None = None, costs: ArrayLike | None = None, explore: bool = True
+    ) -> int:
         """The index of the arm to pull, a row of `arms` (K, dim).
 
         Advances the random generator, learns nothing. Without `values` the arm with the highest expected reward is
@@ -136,7 +145,12 @@ class Bandit(Displayed):
             arms: the features of each arm.
             values: what a reward of 1 is worth for each arm, (K,), at least 0.
             costs: what pulling each arm costs, (K,); 0 if it is left out. Only together with `values`.
+            explore: True follows the rule of the policy, which tries uncertain arms. False pulls the best arm by
+                `predict`, of equal ones the first, and leaves the random generator as it is. Such decisions earn more
+                for now, but a bandit that learns from them alone may never find the best arm.
         """
+        if not explore:
+            return int(self.rank(arms, 1, values=values, costs=costs, explore=False).arms[0])
         has_payoffs = values is not None or costs is not None
         entry = self._inputs.choose_by_payoff if has_payoffs else self._choose
         rows: Any = arms if type(arms) is self._kind else self._arms(arms)
@@ -161,18 +175,21 @@ class Bandit(Displayed):
         *,
         values: ArrayLike | None = None,
         costs: ArrayLike | None = None,
+        explore: bool = True,
         draws: int = DEFAULT_DRAWS,
     ) -> Ranking:
         """Rank the best k arms, each at most once, and return the probability of this ranking.
 
         Advances the random generator, learns nothing. `rank(arms, 1)` chooses as `choose(arms)` does. The probability
         is exact if the rule of the policy has an exact form. Otherwise it is estimated from `draws` trial rankings.
+        Without exploration it is 1.
 
         Args:
             arms: the features of each arm.
             k: the number of arms in the ranking, from 1 to K.
             values: as for `choose`.
             costs: as for `choose`.
+            explore: as for `choose`.
             draws: trial rankings of an estimate.
 
         >>> from glbandits import Bandit, Optimist
@@ -180,6 +197,12 @@ class Bandit(Displayed):
         >>> bandit.rank(np.eye(3), 2)
         Ranking(arms=array([2, 0]), probability=0.16666666666666666)
         """
+        if not explore:
+            rows = self._arms(arms)
+            count, has_payoffs = self._inputs.count(rows), values is not None or costs is not None
+            payoffs = self._inputs.payoffs(count, values, costs) if has_payoffs else None
+            k, block = check_int("k", k, at_least=1, at_most=count), ArmBlock(rows, np.array([0, count]), payoffs)
+            return Ranking(best_orders(self.ranking_scores(block), block.bounds, k)[0], 1.0)
         entry = self._inputs.rank(payoffs=values is not None or costs is not None)
         checked: Any = arms if self._inputs.are_usable(arms) else self._arms(arms)
         offered, count = self._inputs.offered(checked, values, costs), self._inputs.count(checked)
@@ -194,6 +217,130 @@ class Bandit(Displayed):
             if probability == NO_EXACT_FORM:
                 probability = estimated_ranking_probability(rank_by, self._rng, order, count, draws)
         return Ranking(order, probability)
+
+    def ranking_scores(self, block: ArmBlock) -> Floats:
+        """The numbers by which arms are ranked without exploration: expected payoffs, or scores without payoffs."""
+        scores = score_means(self._form, self._state, self.dim, block.rows, block.largest)
+        if block.payoffs is None:
+            return scores
+        values, costs = block.payoffs
+        return np.asarray(values * expected_rewards(self._link, scores) - costs)
+
+    def choose_batch(
+        self,
+        arms: Rows,
+        counts: ArrayLike | None = None,
+        *,
+        values: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+        explore: bool = True,
+    ) -> Ints:
+        """The index of the arm to pull in each of many decisions, (n,). Equals `choose` in a loop, and is faster.
+
+        Args:
+            arms: an array (n, K, dim). Or the rows of all arms, one decision after another, with `counts`. Or, if the
+                feature map lists the arms, a table with a row for each context, which may get any of them.
+            counts: the number of arms of each decision, (n,), or one number for all.
+            values: as for `choose`: (K,) for all decisions, (n, K), or one for each row of arms.
+            costs: as `values`.
+            explore: as for `choose`.
+
+        If an error occurs, the random generator is as before.
+
+        >>> from glbandits import Bandit
+        >>> bandit = Bandit("optimist", dim=2, seed=7)
+        >>> bandit.learn_batch([[1.0, 0.0], [0.0, 1.0]] * 20, [0.0, 1.0] * 20)
+        >>> bandit.choose_batch(np.array([np.eye(2), np.eye(2)[::-1]]), explore=False)
+        array([1, 0])
+        """
+        batch, before = self._batch(arms, counts, values, costs), self._rng.copy()
+        chosen = np.empty(len(batch), np.int64)
+        try:
+            for part, block in batch.blocks():
+                if explore:
+                    self._explore(block, chosen[part])
+                else:
+                    chosen[part] = best_arms(self.ranking_scores(block), block.bounds)
+        except BaseException:
+            self._rng = before
+            raise
+        return chosen
+
+    def _explore(self, block: ArmBlock, chosen: Ints) -> None:
+        """Write the choices of the policy's rule."""
+        offered: Any = self._inputs.packed(block.rows)
+        if block.payoffs is not None:
+            offered = offered, *block.payoffs
+        entry = self._inputs.choose_batch(payoffs=block.payoffs is not None)
+        with convert_index_errors(self.policy, "choose"):
+            for part, choose in entry.pieces(len(chosen)):
+                bounds = block.bounds[part.start : part.stop + 1]
+                choose(self._state, self._settings, self.dim, offered, bounds, self._rng, chosen[part])
+
+    def predict_batch(self, arms: Rows, counts: ArrayLike | None = None) -> Floats:
+        """The expected reward of each arm of many decisions, as `predict`. Arguments as for `choose_batch`.
+
+        (n, K) if all decisions have K arms, else (rows,).
+        """
+        batch = self._batch(arms, counts)
+        expected = np.empty(batch.bounds[-1])
+        for part, block in batch.blocks():
+            scores = score_means(self._form, self._state, self.dim, block.rows, block.largest)
+            expected[batch.bounds[part.start] : batch.bounds[part.stop]] = expected_rewards(self._link, scores)
+        return expected.reshape(len(batch), batch.same) if batch.same else expected
+
+    def decide_batch(
+        self,
+        contexts: Table,
+        *,
+        top: int = 1,
+        values: ArrayLike | None = None,
+        costs: ArrayLike | None = None,
+        explore: bool | None = None,
+        interval: float = DEFAULT_INTERVAL,
+    ) -> Decisions:
+        """Decide for each row of a table of contexts, which may get any arm of the feature map. `glb decide` for files.
+
+        Args:
+            contexts: a data frame, a list of dicts or a dict of columns.
+            top: the number of arms to rank for each context.
+            values: as for `choose_batch`, in the order of `features.arm_names`.
+            costs: as `values`.
+            explore: as for `choose`. By default True, but False with values or several arms for a context.
+            interval: as for `predict`.
+
+        >>> from glbandits import Bandit
+        >>> from glbandits.features import FeatureMap
+        >>> log = {"offer": ["hat", "coat"] * 20, "age": [20, 20, 60, 60] * 10}
+        >>> bandit = Bandit("optimist", seed=7, features=FeatureMap.learn(log, context=["age"], per_arm_block="offer"))
+        >>> bandit.learn_batch(log, [1.0, 0.0, 0.0, 1.0] * 10)
+        >>> bandit.decide_batch({"age": [25, 55]}, explore=False).names.ravel().tolist()
+        ['hat', 'coat']
+        """
+        top = check_int("top", top, at_least=1)
+        batch, before = self._batch(contexts, None, values, costs), self._rng.copy()
+        if not batch.names:
+            raise InvalidInput(f"decide_batch needs a table of contexts; got {value_text(contexts)}. Use choose_batch")
+        if explore is None:
+            explore = values is None and costs is None and top == 1
+        try:
+            parts = [
+                decide_block(
+                    self, block, batch.names * (len(block.bounds) - 1), top=top, explore=explore, level=interval
+                )
+                for _, block in batch.blocks()
+            ]
+        except BaseException:
+            self._rng = before
+            raise
+        if not parts:
+            raise InvalidInput("contexts must have at least one row; got none")
+        return joined(parts, contexts)
+
+    def _batch(self, arms: Any, counts: Any, values: Any = None, costs: Any = None) -> ArmBatch:
+        return ArmBatch(
+            self._inputs, self.features, sparse=self.sparse, arms=arms, counts=counts, values=values, costs=costs
+        )
 
     def probabilities(
         self,

@@ -16,6 +16,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.compilation.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
+    READ_INTS,
     READ_MATRIX,
     READ_ROW,
     READ_ROWS,
@@ -33,6 +34,7 @@ from glbandits.maths.arm_rows import (
     as_arms,
     as_payoff_arms,
     is_usable_arm,
+    offered_range,
     plain_arms,
 )
 from glbandits.maths.links import Link, is_allowed, link_reader
@@ -101,6 +103,44 @@ def choose_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False)
 
     signature = types.int64(VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), GENERATOR)
     return policy_recipe(choose, signature, policy, own, more=_by_payoff(payoffs), nogil=False, work=_work_of_choosing)
+
+
+def choose_batch_recipe(policy: type[Policy], own: Link | None, payoffs: bool = False) -> Recipe:
+    """The recipe of a function that writes the choices of many decisions to `out`.
+
+    The arms of decision i are those from bounds[i] to bounds[i + 1], exclusive. They are checked already.
+    """
+    policy_choose, _, _, _, unpack, name = policy_functions(policy, payoffs=payoffs)
+    converted = as_payoff_arms if payoffs else as_arms
+    link_of = link_reader(own)
+
+    def choose_batch(
+        state: Floats, settings: Floats, _dim: int, arms: Any, bounds: Ints, rng: Generator, out: Ints
+    ) -> None:
+        rows, functions, named = converted(borrowed(arms)), link_of(settings), unpack(settings)
+        for i in range(out.shape[0]):
+            offered = offered_range(rows, bounds[i], bounds[i + 1])
+            chosen = policy_choose(state, named, offered, rng, functions)
+            out[i] = checked_arm(chosen, bounds[i + 1] - bounds[i], name)
+
+    signature = types.void(
+        VECTOR, READ_VECTOR, types.int64, arms_type(policy, payoffs), READ_INTS, GENERATOR, types.int64[::1]
+    )
+    more = f", choices{_by_payoff(payoffs)}"
+    return policy_recipe(choose_batch, signature, policy, own, more=more, work=_work_of_choosing)
+
+
+def means_recipe(own: Link | None) -> Recipe:
+    """The recipe of a function that writes the expected reward of each score to `out`."""
+    link_of = link_reader(own)
+
+    def means(settings: Floats, scores: Floats, out: Floats) -> None:
+        link = link_of(settings)
+        for i in range(scores.shape[0]):
+            out[i] = link.mean(scores[i])
+
+    name = f"expected rewards{f', {own.name}' if own else ''}"
+    return Recipe(means, types.void(READ_VECTOR, READ_VECTOR, VECTOR), name, check_bounds=own is not None)
 
 
 def learn_recipe(policy: type[Policy], own: Link | None) -> Recipe:

@@ -27,7 +27,7 @@ class Inputs:
     """
 
     def __init__(self, policy: type[Policy], link: Link, dim: int) -> None:
-        self._dim, self._key, self._is_sparse = dim, (policy, own_link(link)), policy.is_sparse
+        self.dim, self._key, self._is_sparse = dim, (policy, own_link(link)), policy.is_sparse
         self.kind: type = SparseRows if policy.is_sparse else np.ndarray
         """The type of arms that need no conversion. Entry points check the content themselves."""
         self.choose = entry_point(entry_points.choose_recipe, *self._key)
@@ -40,6 +40,10 @@ class Inputs:
     def probabilities(self, *, payoffs: bool = False) -> EntryPoint:
         """The entry point that computes exact probabilities."""
         return self._entry(entry_points.probabilities_recipe, payoffs)
+
+    def choose_batch(self, *, payoffs: bool) -> EntryPoint:
+        """The entry point that chooses an arm for each of many decisions."""
+        return self._entry(entry_points.choose_batch_recipe, payoffs)
 
     @cached_property
     def choose_by_payoff(self) -> EntryPoint:
@@ -94,10 +98,10 @@ class Inputs:
     def arms(self, values: Any) -> Any:
         """Convert the arms of a decision."""
         if self._is_sparse:
-            return as_sparse_rows(values, self._dim, "arms")
+            return as_sparse_rows(values, self.dim, "arms")
         checked = as_floats("arms", values)
-        if checked.ndim != 2 or checked.shape[1] != self._dim:
-            raise InvalidInput(f"arms must have shape (K, {self._dim}), a row for each arm; got {checked.shape}")
+        if checked.ndim != 2 or checked.shape[1] != self.dim:
+            raise InvalidInput(f"arms must have shape (K, {self.dim}), a row for each arm; got {checked.shape}")
         if len(checked) == 0:
             raise InvalidInput(f"arms must have at least one row; got shape {checked.shape}")
         check_usable("arms", checked)
@@ -109,7 +113,7 @@ class Inputs:
             return False
         try:
             check = entry_point(entry_points.arms_check_recipe, self._is_sparse)
-            return bool(check.call(self.packed(values), self._dim))
+            return bool(check.call(self.packed(values), self.dim))
         except TypeError:  # arrays of another type
             return False
 
@@ -118,8 +122,8 @@ class Inputs:
         if self._is_sparse:
             return self._sparse_rows(values, 1, "x")
         checked = as_floats("x", values)
-        if checked.shape != (self._dim,):
-            raise InvalidInput(f"x must have shape ({self._dim},), the features of one arm; got {checked.shape}")
+        if checked.shape != (self.dim,):
+            raise InvalidInput(f"x must have shape ({self.dim},), the features of one arm; got {checked.shape}")
         check_usable("x", checked)
         return checked
 
@@ -128,15 +132,15 @@ class Inputs:
         if self._is_sparse:
             return self._sparse_rows(values, count, "features")
         checked: Floats = as_floats("features", values)
-        if checked.shape != (count, self._dim):
+        if checked.shape != (count, self.dim):
             raise InvalidInput(
-                f"features must have shape (n, {self._dim}) and rewards (n,); got {checked.shape} and ({count},)"
+                f"features must have shape (n, {self.dim}) and rewards (n,); got {checked.shape} and ({count},)"
             )
         check_usable("features", checked)
         return checked
 
     def _sparse_rows(self, values: Any, count: int, name: str) -> SparseRows:
-        checked = as_sparse_rows(values, self._dim, name, may_be_empty=count == 0)
+        checked = as_sparse_rows(values, self.dim, name, may_be_empty=count == 0)
         if checked.row_count != count:
             raise InvalidInput(f"{name} must have {count} rows, one for each reward; got {checked.row_count}")
         return checked

@@ -64,6 +64,24 @@ def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str,
     return columns if names is None else {name: columns[name] for name in names if name in columns}
 
 
+def row_count(table: Table) -> int:
+    """The number of rows of a table."""
+    if isinstance(table, Mapping):
+        return next((len(values) for values in _broadcast(table).values()), 0)
+    if hasattr(table, "num_rows"):  # an Arrow table has no length of its own in old versions
+        return int(table.num_rows)
+    return len(table)
+
+
+def row_range(table: Table, start: int, stop: int) -> Table:
+    """Some rows of a table, as a table of the same type."""
+    if isinstance(table, Mapping):
+        return {name: values[start:stop] for name, values in _broadcast(table).items()}
+    if hasattr(table, "iloc"):
+        return table.iloc[start:stop]
+    return table[start:stop] if isinstance(table, list | tuple) else table.slice(start, stop - start)
+
+
 def named_table(array: Any, names: Sequence[str]) -> dict[str, Any]:
     """Convert a NumPy or scipy.sparse array to a dict of columns with these names.
 

@@ -101,6 +101,17 @@ def arm_range(arms: Any, start: int, end: int) -> Any:
     return arms[start:end]
 
 
+@jittable
+def _payoff_range(offered: PayoffArms, start: int, end: int) -> PayoffArms:
+    return PayoffArms(arm_range(offered.arms, start, end), offered.values[start:end], offered.costs[start:end])
+
+
+@by_type(PayoffArms, _payoff_range)
+def offered_range(offered: Any, start: int, end: int) -> Any:
+    """Return the arms from `start` to `end`, exclusive, with their payoffs if there are any."""
+    return arm_range(offered, start, end)
+
+
 @by_type(SparseRows, nonzero_row)
 def arm_at(arms: Any, index: int) -> Any:
     """Return one arm, as `learn` of a policy takes it."""

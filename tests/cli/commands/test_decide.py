@@ -82,7 +82,7 @@ def rows_of(folder: Path, customer: int) -> list[dict[str, object]]:
 
 def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
     found = read(decide(folder, "new.csv", "--id", "customer", "--seed", "3"))
-    assert found.columns == ["customer", "arm", "probability", "expected", "low", "high"]
+    assert found.columns == ["customer", "arm", "probability", "expected", "low", "high", "explore"]
     assert found["customer"].to_list() == [f"0{row}" for row in range(40)]
     saved = Bandit.load(folder / "model.safetensors")
     bandit = Bandit(saved.policy, seed=3, features=saved.features)
@@ -93,7 +93,7 @@ def test_each_context_gets_the_decision_of_the_model(folder: Path) -> None:
         low, high = (limits[arm] for limits in bandit.predict(rows, interval=0.95)[1:])
         expected = [probabilities[arm], bandit.predict(rows)[arm], low, high]
         assert row["arm"] == OFFERS[arm]
-        np.testing.assert_allclose([row[name] for name in found.columns[2:]], expected)
+        np.testing.assert_allclose([row[name] for name in found.columns[2:-1]], expected)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
@@ -103,7 +103,7 @@ def test_tables_of_all_formats_are_read_and_written(folder: Path, suffix: str) -
     assert run.returncode == 0, run.stderr
     first, last, summary = run.stderr.splitlines()
     assert (first, last) == ("deciding: 0%", "deciding: 100%")
-    assert summary.startswith("40 decisions (")
+    assert summary.startswith("40 decisions with exploration (")
     readers: Any = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}
     found = readers[suffix](folder / "out" / f"decisions.{suffix}")
     assert found["arm"].to_list() == expected["arm"].to_list()
@@ -154,6 +154,35 @@ def test_payoffs_of_columns_change_decisions(folder: Path) -> None:
         payoffs = values * bandit.predict(rows_of(folder, customer)) - costs
         assert row["payoff"] == pytest.approx(payoffs[OFFERS.index(row["arm"])])
     assert found["arm"].to_list() != read(decide(folder, "new.csv"))["arm"].to_list()
+
+
+@pytest.mark.parametrize("words", [(), ("--top", "2"), ("--payoffs", "margin_{arm},cost_{arm}")])
+def test_decisions_without_exploration_follow_the_expected_column(folder: Path, words: tuple[str, ...]) -> None:
+    how = () if words else ("--no-explore",)
+    found, table = read(decide(folder, "new.csv", *words, *how)), pl.read_parquet(folder / "new.parquet")
+    bandit, first = Bandit.load(folder / "model.safetensors"), "arm_1" if "--top" in words else "arm"
+    for customer, row in enumerate(found.iter_rows(named=True)):
+        scores = bandit.predict(rows_of(folder, customer))
+        if "--payoffs" in words:
+            values, costs = ([table[f"{name}_{o}"][customer] for o in OFFERS] for name in ("margin", "cost"))
+            scores = np.array(values) * scores - np.array(costs)
+        assert row[first] == OFFERS[int(scores.argmax())]
+        assert (row["probability"], row["explore"]) == (1.0, False)
+        assert row.get("arm_2") in (None, OFFERS[int(np.argsort(-scores)[1])])
+    assert set(read(decide(folder, "new.csv", *words, "--explore"))["explore"]) == {True}
+
+
+def test_frames_get_the_decisions_of_files(folder: Path) -> None:
+    table, bandit = pl.read_parquet(folder / "new.parquet"), Bandit.load(folder / "model.safetensors")
+    values, costs = (table.select(f"{name}_{o}" for o in OFFERS).to_numpy() for name in ("margin", "cost"))
+    decided = bandit.decide_batch(table, values=values, costs=costs, top=2)
+    expected = read(decide(folder, "new.csv", "--payoffs", "margin_{arm},cost_{arm}", "--top", "2"))
+    assert_frame_equal(decided.to_frame(), expected.drop("row"))
+    assert_frame_equal(
+        bandit.decide_batch(table.to_dicts(), values=values, costs=costs, top=2).to_frame(pl.DataFrame),
+        decided.to_frame(),
+    )
+    assert bandit.choose_batch(table, explore=False).tolist() == bandit.predict_batch(table).argmax(axis=1).tolist()
 
 
 def test_payoffs_of_a_file_apply_to_both_kinds_of_tables(folder: Path) -> None:
@@ -208,8 +237,8 @@ def test_policy_without_a_posterior_has_no_interval(folder: Path, tmp_path: Path
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     train = ("--arm", "offer", "--reward", "clicked", "--context", "age", "--policy")
     for policy, columns in (
-        ("greedy", ["row", "arm", "probability", "expected"]),
-        ("uniform", ["row", "arm", "probability"]),
+        ("greedy", ["row", "arm", "probability", "expected", "explore"]),
+        ("uniform", ["row", "arm", "probability", "explore"]),
     ):
         assert glb("train", "log.csv", *train, policy, folder=tmp_path).returncode == 0
         assert read(decide(tmp_path, "new.csv")).columns == columns

@@ -10,10 +10,12 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 import polars as pl
+import polars.selectors as cs
 import typer
 from rich.console import Console
 
 from glbandits.bandit import Bandit
+from glbandits.bandit.decisions import decide_block
 from glbandits.bandit.predictions import LARGEST_INTERVAL
 from glbandits.cli.candidates import ModelOption
 from glbandits.cli.common_options import LevelOption, SeedOption, prepare_file
@@ -23,7 +25,7 @@ from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.readers.columns import EACH_ARM
-from glbandits.evaluation.readers.decision_table import OfferColumns, Offers, OfferTable
+from glbandits.evaluation.readers.decision_table import OfferColumns, OfferTable
 from glbandits.features import FeatureMap
 
 WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], Any]] = MappingProxyType(
@@ -55,6 +57,14 @@ def decide_command(
     arm_table: ArmTableOption = None,
     context: ContextOption = [],  # noqa: B006
     payoffs: PayoffsOption = None,
+    explore: Annotated[
+        bool | None,
+        typer.Option(
+            "--explore/--no-explore",
+            help="Try uncertain arms, as the policy does while it learns, or decide by the expected reward alone. "
+            "Default: explore, but not with --payoffs or --top.",
+        ),
+    ] = None,
     level: LevelOption = DEFAULT_LEVEL,
     seed: SeedOption = 0,
 ) -> None:
@@ -62,13 +72,15 @@ def decide_command(
 
     The decisions depend only on the model, the table and the seed. The model learns nothing. It knows the columns of
     its context; --context must name those with a number for each arm, such as affinity_{arm}. With --arm, the columns
-    of --payoffs are value,cost.
+    of --payoffs are value,cost. The column explore says whether the policy explored; without it, every decision has
+    probability 1.
     """
     write = None if to is None else lookup("suffix of --to", to.suffix, WRITERS)
     check_int("top", top, at_least=1, at_most=LARGEST_TOP)
     check_float("level", level, above=0.0, at_most=LARGEST_INTERVAL)
     payoff_table = Path(payoffs) if payoffs and is_payoff_file(payoffs) else None
     of_payoffs = split_names([payoffs]) if payoffs and not payoff_table else ()
+    explore = not payoffs and top == 1 if explore is None else explore
     names = split_names(context)
     per_arm = tuple(name for name in names if EACH_ARM in name)
     columns = OfferColumns(id=id_column, arm=arm, per_arm=per_arm, payoffs=of_payoffs)
@@ -91,7 +103,9 @@ def decide_command(
     with work_bar(console) as bar, TemporaryDirectory(dir=None if to is None else to.parent) as parts:
         bar("deciding", 0, offered.rows)
         for done, offers in offered.blocks():
-            frame = decision_rows(bandit, offers, top=top, level=level)
+            decided = decide_block(bandit, offers.arms, offers.names, top=top, explore=explore, level=level)
+            frame = decided.to_frame(pl.DataFrame).cast({cs.by_dtype(pl.Null): pl.String})
+            frame.insert_column(0, offers.ids.alias("id") if offers.ids.name in frame.columns else offers.ids)
             if to is None:
                 sys.stdout.write(frame.write_csv(include_header=not chosen))
             else:
@@ -103,7 +117,8 @@ def decide_command(
                 write(pl.scan_parquet(Path(parts) / "*.parquet"), temporary)
     if to is not None:
         shares = ", ".join(f"{name} {count / chosen.total():.1%}" for name, count in chosen.most_common(10))
-        console.print(f"{chosen.total():,} decisions ({shares}): {to}", soft_wrap=True, markup=False)
+        how = "with" if explore else "without"
+        console.print(f"{chosen.total():,} decisions {how} exploration ({shares}): {to}", soft_wrap=True, markup=False)
 
 
 def _contains(source: Path, file: Path) -> bool:
@@ -111,44 +126,3 @@ def _contains(source: Path, file: Path) -> bool:
     if source.is_file():
         return file.exists() and file.samefile(source)
     return fnmatch(str(file.resolve()), str(source.resolve() / "*" if source.is_dir() else source.resolve()))
-
-
-def decision_rows(bandit: Bandit, offers: Offers, *, top: int, level: float) -> pl.DataFrame:
-    """Return a row for each decision: its id, the best arms in order, their probability and their predictions."""
-    predicted, rows = _predicted(bandit, offers.features, level), []
-    if offers.payoffs is not None and predicted:
-        predicted["payoff"] = offers.payoffs[0] * predicted["expected"] - offers.payoffs[1]
-    suffixes = [""] if top == 1 else [f"_{position}" for position in range(1, top + 1)]
-    for start, end in zip(offers.bounds[:-1].tolist(), offers.bounds[1:].tolist(), strict=True):
-        features, given = offers.features, dict[str, Any]()
-        features = features.rows(start, end) if bandit.sparse else features[start:end]
-        if offers.payoffs is not None:
-            given["values"], given["costs"] = offers.payoffs[:, start:end]
-        if top == 1:
-            probabilities = bandit.probabilities(features, **given)
-            best = [bandit.choose(features, **given)]
-            probability = float(probabilities[best[0]])
-        else:
-            ranking = bandit.rank(features, min(top, end - start), **given)
-            best, probability = ranking.arms.tolist(), ranking.probability
-        shown = list(zip(suffixes, best, strict=False))  # a context may have fewer arms than `top`
-        row: dict[str, Any] = {f"arm{suffix}": offers.names[start + index] for suffix, index in shown}
-        for name, values in predicted.items():
-            row |= {f"{name}{suffix}": float(values[start + index]) for suffix, index in shown}
-        rows.append(row | {"probability": probability})
-    columns: dict[str, Any] = {f"arm{suffix}": pl.String for suffix in suffixes} | {"probability": pl.Float64}
-    columns |= {f"{name}{suffix}": pl.Float64 for name in predicted for suffix in suffixes}
-    ids = offers.ids.alias("id") if offers.ids.name in columns else offers.ids
-    return pl.DataFrame(rows, schema=columns).insert_column(0, ids)
-
-
-def _predicted(bandit: Bandit, features: Any, level: float) -> dict[str, Any]:
-    """Return the expected rewards, with an interval if the policy has a posterior; nothing without an estimate."""
-    try:
-        expected = bandit.predict(features)
-    except InvalidInput:
-        return {}
-    try:
-        return dict(zip(("expected", "low", "high"), bandit.predict(features, interval=level), strict=True))
-    except InvalidInput:
-        return {"expected": expected}

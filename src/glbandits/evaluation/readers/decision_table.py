@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from os import PathLike
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.bandit import Bandit
+from glbandits.bandit.arm_batch import ArmBlock
 from glbandits.common.arrays import Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import BLOCK, block_size
@@ -21,7 +23,7 @@ from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_
 from glbandits.evaluation.readers.open_log import scan_log
 from glbandits.evaluation.readers.payoff_table import read_payoffs
 from glbandits.evaluation.readers.table_log import SPARSE_FEATURES
-from glbandits.features import Category, FeatureMap
+from glbandits.features import FeatureMap
 from glbandits.features.kinds.categorical import as_category
 from glbandits.features.table_columns import check_present
 from glbandits.maths.sparse_rows import as_sparse_rows
@@ -56,14 +58,9 @@ class Offers(NamedTuple):
     """The arms of several decisions."""
 
     ids: pl.Series
-    bounds: Ints
-    """(decisions + 1,). The arms of decision i are those from bounds[i] to bounds[i + 1]."""
     names: Sequence[str]
     """Of each arm."""
-    features: Any
-    """Of each arm: a matrix, or SparseRows."""
-    payoffs: Floats | None
-    """The value and the cost of each arm, (2, arms)."""
+    arms: ArmBlock
 
 
 class OfferTable:
@@ -164,21 +161,22 @@ class OfferTable:
                 if len(rows):
                     offers = self._of_arms(rows, first) if self._arms is None else self._of_contexts(rows, first)
                     table = self._payoff_table
-                    yield done, offers if table is None else offers._replace(payoffs=table.of(offers.names))
+                    if table is not None:
+                        offers = offers._replace(arms=offers.arms._replace(payoffs=table.of(offers.names)))
+                    yield done, offers
 
     def _of_contexts(self, rows: pl.DataFrame, first: int) -> Offers:
         """The decisions of rows that are contexts, with every arm for each."""
         assert self._arms is not None
         n, count, columns = len(rows), len(self._names), self._columns
-        at_rows, at_arms = np.repeat(np.arange(n), count), np.tile(np.arange(count), n)
-        both = self._arms[at_arms].hstack(rows.select(list(self._map.context.kinds))[at_rows])
-        own = Columns(per_arm=columns.per_arm).per_arm_names
-        for name, pattern in zip(own, columns.per_arm, strict=True):
-            both = both.with_columns(self._spread(rows, pattern).alias(name))
-        payoffs = _payoffs([self._spread(rows, pattern) for pattern in columns.payoffs], first + at_rows)
+        patterns = zip(Columns(per_arm=columns.per_arm).per_arm_names, columns.per_arm, strict=True)
+        own = {name: self._spread(rows, pattern).to_list() for name, pattern in patterns}
+        at_rows = first + np.repeat(np.arange(n), count)
+        payoffs = _payoffs([self._spread(rows, pattern) for pattern in columns.payoffs], at_rows)
         ids = pl.Series("row", np.arange(first, first + n)) if columns.id is None else rows[columns.id]
-        features = self._features(both, first, count)
-        return Offers(ids, np.arange(n + 1) * count, self._names * n, features, payoffs)
+        with self._rows_from(first):
+            features = self._map.pairs(rows, self._arms, own, sparse=self._bandit.sparse)
+        return Offers(ids, self._names * n, ArmBlock(self._usable(features), np.arange(n + 1) * count, payoffs))
 
     def _spread(self, rows: pl.DataFrame, pattern: str) -> pl.Series:
         """The values of a pattern for each row and arm."""
@@ -191,17 +189,22 @@ class OfferTable:
         _check_once(names, ids, first, "must name each arm of a context once", "arm")
         starts = np.flatnonzero((ids != ids.shift()).fill_null(True).to_numpy())
         payoffs = _payoffs([rows[name] for name in self._columns.payoffs], first)
-        features = self._features(rows, first, 1)
-        return Offers(ids[starts], np.append(starts, len(rows)), names.to_list(), features, payoffs)
+        with self._rows_from(first):
+            features = self._map.transform(rows, sparse=self._bandit.sparse)
+        arms = ArmBlock(self._usable(features), np.append(starts, len(rows)), payoffs)
+        return Offers(ids[starts], names.to_list(), arms)
 
-    def _features(self, rows: pl.DataFrame, first: int, per_row: int) -> Any:
-        """Encode rows. Errors name the row of the table, of which `per_row` encoded rows were made."""
+    @contextmanager
+    def _rows_from(self, first: int) -> Iterator[None]:
+        """Errors about a row of a block name the row of the table."""
         try:
-            encoded = self._map.transform(rows, sparse=self._bandit.sparse)
+            yield
         except InvalidInput as error:
-            message = re.sub(r"\brow (\d+)", lambda found: f"row {first + int(found[1]) // per_row}", str(error))
+            message = re.sub(r"\brow (\d+)", lambda found: f"row {first + int(found[1])}", str(error))
             raise InvalidInput(message, field=error.field) from None
-        return as_sparse_rows(encoded, self._map.dim, "arms") if self._bandit.sparse else encoded
+
+    def _usable(self, features: Any) -> Any:
+        return as_sparse_rows(features, self._map.dim, "arms") if self._bandit.sparse else features
 
 
 def _all_arms(
@@ -216,14 +219,14 @@ def _all_arms(
         arms = arms if block is None else arms.with_columns(names.alias(block))
         check_present(kinds, arms.columns, str(arm_table), field="arm_table")
         return names.to_list(), arms.select(list(kinds))
-    known = None if block is None else kinds[block]
-    if not isinstance(known, Category) or len(kinds) > 1:
+    known = feature_map.arm_names
+    if not known:
         raise InvalidInput(
             f"the model describes arms by the columns {', '.join(kinds) or 'of the context only'}, and does not "
             "list them. Name a table with a row for each arm",
             field="arm_table",
         )
-    return list(known.values), pl.DataFrame({str(block): known.values})
+    return list(known), pl.DataFrame({str(block): known})
 
 
 def _check_once(names: pl.Series, contexts: Iterable[Any], first: int, need: str, field: str) -> None:

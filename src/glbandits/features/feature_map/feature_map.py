@@ -6,6 +6,8 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
+import numpy as np
+
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import GlbanditsError, InvalidInput, lookup
 from glbandits.features.feature_map.checks import (
@@ -26,7 +28,7 @@ from glbandits.features.kinds.dates import Date
 from glbandits.features.kinds.hashed_text import Hashed, Text
 from glbandits.features.kinds.kind_inference import Kinds, learn_kinds, missing_count
 from glbandits.features.kinds.numeric import Boolean, Number, Vector
-from glbandits.features.table_columns import Table, Values, check_present, table_columns
+from glbandits.features.table_columns import Table, Values, check_present, row_count, table_columns
 
 VERSION = 1
 """The version of the JSON object that `FeatureMap.document` returns."""
@@ -258,6 +260,43 @@ class FeatureMap:
         own_features = self.own.encode(columns, count) if self.own.width else None
         arm_features = self.arm.encode(columns, count)
         return self.combination.combine(arm_features, self.context.encode(distinct, contexts), own_features)
+
+    @property
+    def arm_names(self) -> tuple[str, ...]:
+        """The names of all arms, if the map knows arms by their names alone; else ()."""
+        known = self.arm.kinds.get(self.per_arm_block or "")
+        return known.values if isinstance(known, Category) and len(self.arm.kinds) == 1 else ()
+
+    def pairs(
+        self, contexts: Table, arms: Table, own: Mapping[str, Values] | None = None, *, sparse: bool = False
+    ) -> Any:
+        """The features of each context with each arm, (contexts * arms, dim), those of the first context first.
+
+        Every context and every arm is encoded once.
+
+        Args:
+            contexts: a table with the columns of the context.
+            arms: a table with the columns of an arm.
+            own: the columns of pairs, with a value for each pair.
+            sparse: whether to return a CSR array.
+        """
+        of_context = table_columns(contexts, self.context.kinds)
+        of_arm, of_pair = table_columns(arms, self.arm.kinds), dict(own or {})
+        for group, found in ((self.context, of_context), (self.arm, of_arm), (self.own, of_pair)):
+            check_present(group.kinds, found)
+        n, count = row_count(contexts), row_count(arms)
+        at_contexts = np.repeat(np.arange(n), count)
+        if sparse:
+            repeated = {name: [values[row] for row in at_contexts] for name, values in of_context.items()}
+            return self.transform(
+                repeated | {name: list(values) * n for name, values in of_arm.items()} | of_pair, sparse=True
+            )
+        context = self.context.encode(of_context, n)[:, np.newaxis]
+        arm = self.arm.encode(of_arm, count)[np.newaxis]
+        pair = None
+        if self.own.width:
+            pair = self.own.encode(of_pair, n * count, at_contexts.tolist()).reshape(n, count, -1)
+        return self.combination.combine(arm, context, pair).reshape(n * count, self.dim)
 
     def _check_columns(self, rows: Table, columns: Mapping[str, Values]) -> None:
         """Raise InvalidInput if a row or a table lacks columns that it must have."""

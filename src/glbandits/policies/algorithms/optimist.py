@@ -29,6 +29,7 @@ from glbandits.policies.contract import (
     Probability,
     StateLayout,
 )
+from glbandits.policies.contract.model_facts import row_products
 from glbandits.policies.shared.half_life_selection import (
     COPIES,
     FIRST_COPY,
@@ -42,7 +43,7 @@ from glbandits.policies.shared.half_life_selection import (
     replace_main_copy,
     with_copy,
 )
-from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features, limit_features
+from glbandits.policies.shared.outlier_limits import NO_LIMIT, count_features, limit_features, limited_rows
 from glbandits.policies.shared.posterior_scores import moments_recipe, score_moments
 from glbandits.policies.shared.posterior_state import (
     COUNT,
@@ -56,6 +57,7 @@ from glbandits.policies.shared.posterior_state import (
     blocks_at,
     dispersion,
     is_valid_posterior,
+    mean_of,
     predictive_dispersion,
     presence_at,
     surprise,
@@ -190,13 +192,17 @@ class Optimist(Policy):
         """Return the posterior means. With half_life="auto": those of the copy that decides."""
         return super().coefficients(main_copy(state) if self.half_life == "auto" else state, dim)
 
-    def score_posterior(self, state: Floats, dim: int, arms: Any) -> tuple[Floats, Floats | None] | None:
-        """Return the moments of the scores, with outlying features limited as in decisions."""
+    def score_means(self, state: Floats, dim: int, arms: Any, largest: float = math.inf) -> Floats:
+        """Return the posterior means of the scores, with outlying features limited as in decisions."""
         state = main_copy(state) if self.half_life == "auto" else state
-        levels, variances = np.empty(arm_count(arms)), np.empty(arm_count(arms))
-        packed = tuple(arms) if self.is_sparse else arms
-        entry_point(moments_recipe, self.is_sparse).call(state, packed, levels, variances)
-        return levels + state[INTERCEPT], np.maximum(variances, 0.0) * predictive_dispersion(state, self.noise(dim))
+        levels = row_products(limited_rows(state, arms, largest), mean_of(state, dim))
+        return np.asarray(levels + state[INTERCEPT])
+
+    def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats:
+        """Return the posterior variances of the scores, with outlying features limited as in decisions."""
+        state = main_copy(state) if self.half_life == "auto" else state
+        variances = _moments(self, state, arms)[1]
+        return np.maximum(variances, 0.0) * predictive_dispersion(state, self.noise(dim))
 
     def outliers(self, state: Floats, dim: int) -> Outliers:
         """Return the limited rewards and features. With half_life="auto": those of the copy that decides."""
@@ -319,6 +325,9 @@ class SparseOptimist(Optimist, sparse=True):
         entries, intercept = entries_of(state, TABLE), float(state[INTERCEPT])
         return Coefficients(sparse_means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
 
+    def score_means(self, state: Floats, dim: int, arms: Any, largest: float = math.inf) -> Floats:
+        return np.asarray(_moments(self, state, arms)[0] + state[INTERCEPT])
+
     def outliers(self, state: Floats, dim: int) -> Outliers:
         if state[OUTLIERS] == 0.0:
             return Outliers()  # at once, because a table may have a million rows
@@ -340,6 +349,14 @@ class SparseOptimist(Optimist, sparse=True):
             replace_sparse_prior(state, settings.memory, settings.noise, settings.intercept_precision)
         learn_sparse_reward(state, rows, values, reward, settings.noise, link)
         return state
+
+
+def _moments(policy: Optimist, state: Floats, arms: Any) -> tuple[Floats, Floats]:
+    """Return the posterior mean of each score, without the intercept, and its variance."""
+    levels, variances = np.empty(arm_count(arms)), np.empty(arm_count(arms))
+    packed = tuple(arms) if policy.is_sparse else arms
+    entry_point(moments_recipe, policy.is_sparse).call(state, packed, levels, variances)
+    return levels, variances
 
 
 @by_type(SparseRows, seen_features)

@@ -3,6 +3,7 @@
 `Policy` makes every subclass a frozen dataclass of settings and lets Numba compile its functions.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError, dataclass
@@ -200,13 +201,14 @@ class Policy:
             return None
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
 
-    def score_posterior(self, state: Floats, dim: int, arms: Any) -> tuple[Floats, Floats | None] | None:
-        """Return the mean of each arm's score and its posterior variance; None if the policy has no estimate.
+    def score_means(self, state: Floats, dim: int, arms: Any, largest: float = math.inf) -> Floats | None:
+        """Return the score of each arm under the point estimate; None if the policy has none.
 
-        The variances are None if the policy has no posterior. `arms` is a matrix, or SparseRows for a sparse form.
+        `arms` is a matrix, or SparseRows for a sparse form. A score depends on its own row alone, to the last bit. No
+        absolute feature is above `largest`, so that checks can be left out.
         """
         found = None if self.estimate_is_draw else self.coefficients(state, dim)
-        return None if found is None else (found.scores(arms), self.score_variances(state, dim, arms))
+        return None if found is None else found.scores(arms)
 
     def score_variances(self, state: Floats, dim: int, arms: Any) -> Floats | None:
         """Return the posterior variance of each arm's score. None without an override: there is no posterior."""

@@ -44,8 +44,16 @@ class Coefficients:
     def scores(self, arms: Floats | SparseRows) -> Floats:
         """Return the score of each arm."""
         if not isinstance(arms, SparseRows):
-            return np.asarray(arms @ self.theta + self.intercept)
+            return row_products(arms, self.theta) + self.intercept
         return arms.row_sums(arms.values * self.at(arms.indices)) + self.intercept
+
+
+def row_products(arms: Floats, theta: Floats) -> Floats:
+    """Return x'theta for each row x of a matrix.
+
+    A product of BLAS may round a row differently in a matrix of another height, so that equal arms are no ties.
+    """
+    return np.asarray(np.einsum("ad,d->a", arms, theta))
 
 
 class OutlierWarning(UserWarning):

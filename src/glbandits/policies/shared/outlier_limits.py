@@ -12,6 +12,7 @@ are never limited.
 
 import math
 
+import numpy as np
 from numba import types
 
 from glbandits.common.arrays import Floats
@@ -28,8 +29,11 @@ from glbandits.policies.shared.posterior_state import (
     SQUARED_RESIDUALS,
     WEIGHT,
     limits_at,
+    limits_of,
     presence_at,
+    presence_of,
     squares_at,
+    squares_of,
     votes_at,
 )
 
@@ -77,6 +81,23 @@ def limit_features(state: Floats, x: Floats, values: Floats) -> bool:
             values[i] = math.copysign(unit_of(state[squares + i], state[presence + i]), x[i])
             found = True
     return found
+
+
+def limited_rows(state: Floats, rows: Floats, largest: float) -> Floats:
+    """Return the rows of a matrix as `limit_features` returns each of them. Not for compiled code.
+
+    No absolute value is above `largest`.
+    """
+    dim = rows.shape[1]
+    limits = limits_of(state, dim)
+    if largest <= limits.min():
+        return rows
+    outlying = np.abs(rows) > limits
+    if not outlying.any():
+        return rows
+    presence = presence_of(state, dim)
+    units = np.sqrt(np.maximum(squares_of(state, dim) / np.where(presence > 0.0, presence, 1.0), LEAST_SQUARE))
+    return np.where(outlying, np.copysign(units, rows), rows)
 
 
 @shared(types.boolean(VECTOR, READ_VECTOR, VECTOR))
