@@ -1,4 +1,4 @@
-"""Logs in an object store, which polars reads: a server with the API of S3 on this machine."""
+"""Logs in an object store, which polars reads: a server of files with the API of S3, and moto if it is installed."""
 
 import os
 import subprocess
@@ -6,6 +6,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, LoggedData, evaluate, open_log
+from tests.evaluation.readers.object_server import object_server
 
-pytestmark = pytest.mark.skipif(find_spec("moto") is None, reason="needs moto[server]")
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
 COLUMNS = Columns(context=("age",))
 
@@ -28,37 +29,50 @@ def frame(rows: int = 600) -> pl.DataFrame:
     return pl.DataFrame(columns | {"age": rng.normal(size=rows), "day": np.arange(rows) % 3})
 
 
-@pytest.fixture(name="bucket", scope="module")
-def bucket_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@contextmanager
+def moto_server(folder: Path) -> Iterator[str]:
+    """The server of moto, with the files of a folder in the bucket "logs"."""
     port = 5600 + os.getpid() % 300
-    with (tmp_path_factory.mktemp("s3") / "log").open("wb") as log:
-        words = [sys.executable, "-m", "moto.server", "-p", str(port)]
-        server = subprocess.Popen(words, stdout=log, stderr=log)
-    address = f"http://127.0.0.1:{port}"
-    settings = KEYS | {"AWS_ENDPOINT_URL": address, "AWS_ALLOW_HTTP": "true"}
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
+    address, words = f"http://127.0.0.1:{port}", [sys.executable, "-m", "moto.server", "-p", str(port)]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(300):
             try:
-                urllib.request.urlopen(urllib.request.Request(f"{address}/logs", method="PUT"))
+                urllib.request.urlopen(urllib.request.Request(f"{address}/logs", method="PUT"), timeout=30)
                 break
             except OSError:
                 assert server.poll() is None
                 time.sleep(0.2)
-        frame().write_parquet("s3://logs/log.parquet", row_group_size=100)
-        for day in range(3):
-            frame().filter(pl.col("day") == day).drop("day").write_parquet(f"s3://logs/days/day={day}/part.parquet")
-        frame().lazy().sink_csv("s3://logs/log.csv")
-        yield "s3://logs"
+        for file in (folder / "logs").rglob("*.*"):
+            key = f"{address}/{file.relative_to(folder).as_posix()}"
+            head = {"Content-Type": "application/octet-stream"}
+            urllib.request.urlopen(urllib.request.Request(key, file.read_bytes(), head, method="PUT"), timeout=30)
+        yield address
     finally:
-        server.terminate()
+        server.kill()
         server.wait(30)
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-@pytest.mark.parametrize("name", ["log.parquet", "log.csv"])
+@pytest.fixture(name="bucket", scope="module", params=["files", "moto"])
+def bucket_fixture(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "moto" and find_spec("moto") is None:
+        pytest.skip("needs moto[server]")
+    bucket = tmp_path_factory.mktemp("s3") / "logs"
+    bucket.mkdir()
+    frame().write_parquet(bucket / "log.parquet", row_group_size=100)
+    frame().write_csv(bucket / "log.csv")
+    frame().drop("day").write_ndjson(bucket / "log.jsonl")
+    for day in range(3):
+        (bucket / f"days/day={day}").mkdir(parents=True)
+        frame().filter(pl.col("day") == day).drop("day").write_parquet(bucket / f"days/day={day}/part.parquet")
+    server = moto_server if request.param == "moto" else object_server
+    with server(bucket.parent) as address, pytest.MonkeyPatch.context() as patch:
+        for name, value in (KEYS | {"AWS_ENDPOINT_URL": address, "AWS_ALLOW_HTTP": "true"}).items():
+            patch.setenv(name, value)
+        yield "s3://logs"
+
+
+@pytest.mark.parametrize("name", ["log.parquet", "log.csv", "log.jsonl"])
 def test_log_of_an_object_store_is_read_by_polars(bucket: str, name: str) -> None:
     log, local = open_log(f"{bucket}/{name}", COLUMNS), open_log(frame(), COLUMNS)
     assert isinstance(local, LoggedData)

@@ -21,6 +21,20 @@ def test_all_types_of_frames_give_the_same_log() -> None:
     assert_same_log(read_table(frame.to_dicts(), COLUMNS), wanted)
 
 
+class ArrowTable:
+    """A table of another program, which shares its columns as Arrow's C stream."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def test_arrow_table_gives_the_same_log() -> None:
+    assert_same_log(read_table(ArrowTable(pl.DataFrame(TABLE)), COLUMNS), read_table(TABLE, COLUMNS))
+
+
 def test_pandas_frame_gives_the_same_log() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE)

@@ -76,6 +76,8 @@ def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.D
         return table.collect()
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         table = _by_position(table, wanted)
+    elif hasattr(table, "__arrow_c_stream__"):  # Arrow tables, DuckDB and others
+        return pl.DataFrame(table)
     elif not isinstance(table, Mapping) and is_table(table):
         table = table_columns(table)
     if not isinstance(table, Mapping):

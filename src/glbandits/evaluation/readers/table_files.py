@@ -115,17 +115,27 @@ def scan_remote(address: str, format: str = "auto") -> pl.LazyFrame:  # noqa: A0
     Polars takes credentials from the environment, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL. An address that ends
     with "/" is a folder of Parquet files, whose names of folders become columns.
     """
+    with convert_polars_errors():
+        try:
+            table = _scan_address(address, format)
+            table.collect_schema()
+        except OSError as error:
+            reason = str(error).partition(": Error performing")[0]
+            raise InvalidInput(f"{address} could not be read: {reason}") from None
+        return table
+
+
+def _scan_address(address: str, format: str) -> pl.LazyFrame:  # noqa: A002
     path = address.partition("?")[0]
     is_csv, is_json = path.endswith((".csv", ".csv.gz", ".tsv")), path.endswith((".json", ".jsonl", ".ndjson"))
-    with convert_polars_errors():
-        if format == "csv" or (format == "auto" and is_csv):
-            header = pl.scan_csv(address, has_header=False, n_rows=1, separator="\x1f", quote_char=None).collect()
-            return pl.scan_csv(address, separator=separator_of(str(header.item())), infer_schema_length=None)
-        if format == "json-lines" or (format == "auto" and is_json):
-            return pl.scan_ndjson(address, infer_schema_length=None)
-        if format not in ("auto", "parquet"):
-            raise InvalidInput(f"{address} must be Parquet, CSV or JSON lines; got format {format!r}. Download it")
-        return pl.scan_parquet(address, hive_partitioning=True if path.endswith("/") else None)
+    if format == "csv" or (format == "auto" and is_csv):
+        header = pl.scan_csv(address, has_header=False, n_rows=1, separator="\x1f", quote_char=None).collect()
+        return pl.scan_csv(address, separator=separator_of(str(header.item())), infer_schema_length=None)
+    if format == "json-lines" or (format == "auto" and is_json):
+        return pl.scan_ndjson(address, infer_schema_length=None)
+    if format not in ("auto", "parquet"):
+        raise InvalidInput(f"{address} must be Parquet, CSV or JSON lines; got format {format!r}. Download it")
+    return pl.scan_parquet(address, hive_partitioning=True if path.endswith("/") else None)
 
 
 def open_remote(
