@@ -51,6 +51,6 @@ def test_link_of_arrays_is_kept_by_their_parts() -> None:
 
 def test_link_of_costs_of_minus_1_and_0_is_logistic(tmp_path: Path) -> None:
     for cost, link in ((0, "logistic"), (-2, "identity")):
-        lines = [EVENT, EVENT | {"_label_cost": cost}]
+        lines = [EVENT, EVENT | {"_label_cost": cost, "EventId": "other"}]
         (tmp_path / "log.dsjson").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
         assert link_of(open_log(tmp_path / "log.dsjson")) == link

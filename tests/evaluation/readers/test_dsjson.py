@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from glbandits import InvalidInput
 from glbandits.evaluation import DsjsonCounts, RowArms, open_log, read_dsjson
+from glbandits.evaluation.readers import dsjson
 from glbandits.features import Hashing
 
 EVENT: dict[str, Any] = {
@@ -40,9 +41,10 @@ SHORT = EVENT | {
 DANGLING = {"RewardValue": 1.0, "EnqueuedTimeUtc": "2019-08-13T20:40:28.788Z", "EventId": "f"}
 
 
-def written(folder: Path, *events: object) -> Path:
+def written(folder: Path, *events: dict[str, Any]) -> Path:
+    """A file with a line for each event, each with an id of its own."""
     path = folder / "log.dsjson"
-    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    path.write_text("".join(json.dumps(event | {"EventId": f"e{line}"}) + "\n" for line, event in enumerate(events)))
     return path
 
 
@@ -97,6 +99,39 @@ def test_rounded_probabilities_are_accepted(tmp_path: Path) -> None:
     (block,) = read_dsjson(written(tmp_path, EVENT | {"_label_probability": 0.800000012})).blocks()
     assert block.propensities is not None
     assert block.propensities.tolist() == [0.8]
+
+
+def test_decisions_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:
+    times = [f"2019-08-13T20:40:{second:02}.788Z" for second in (40, 10, 30, 20)]
+    path = written(tmp_path, *(EVENT | {"Timestamp": time, "_label_cost": -i} for i, time in enumerate(times)))
+    log = read_dsjson(path)
+    for size in (2, 100):
+        blocks = list(log.blocks(size, start=1))
+        assert [reward for block in blocks for reward in block.rewards] == [3.0, 2.0, 0.0]
+        assert sum(block.features().shape[0] for block in blocks) == 3
+    without = read_dsjson(written(tmp_path, EVENT, *({**EVENT, "_label_cost": -7, "Timestamp": None},)))
+    assert without.read().rewards.tolist() == [1.0, 7.0]
+
+
+def test_decision_with_two_lines_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, EVENT, SHORT, EVENT)
+    path.write_text(path.read_text().replace("e2", "e0"))
+    with pytest.raises(InvalidInput, match="each decision once, but 1 of 3 repeat an EventId"):
+        read_dsjson(path)
+
+
+def test_blocks_without_features_do_not_encode_the_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, encoded, encode = read_dsjson(written(tmp_path, EVENT, SHORT)), list[str](), dsjson._as_json
+
+    def listen(value: Any) -> str:
+        encoded.append(encode(value))
+        return encoded[-1]
+
+    monkeypatch.setattr(dsjson, "_as_json", listen)
+    (block,) = log.blocks(features=False)
+    assert block.rewards.tolist() == [1.0, 0.0]
+    assert encoded
+    assert not any("User" in text for text in encoded)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [

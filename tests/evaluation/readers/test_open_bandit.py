@@ -39,6 +39,12 @@ def test_folder_is_read(folder: Path) -> None:
     assert "user_feature_0=other" in log.feature_map.names
 
 
+def test_rows_are_in_the_order_of_their_times(folder: Path) -> None:
+    head, *rows = ROWS.splitlines()
+    (folder / "men.csv").write_text("\n".join([head, *reversed(rows)]))
+    assert read_open_bandit(folder).read().rewards.tolist() == [0.0, 1.0, 0.0]
+
+
 def test_single_position_can_be_selected(folder: Path) -> None:
     log = open_log(folder, position=1)
     assert len(log) == 2

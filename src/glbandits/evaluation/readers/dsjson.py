@@ -1,14 +1,18 @@
 """Read logs in Vowpal Wabbit's dsjson format, which has one JSON object per line."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import weakref
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
+import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
@@ -18,6 +22,7 @@ from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, inferred_link
 from glbandits.evaluation.readers.columns import Columns
 from glbandits.evaluation.readers.pair_features import HashedTexts
+from glbandits.evaluation.readers.row_order import ordered_rows
 from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.evaluation.readers.table_log import TableLog
 from glbandits.features import Hashing
@@ -25,17 +30,6 @@ from glbandits.maths.links import Link, find_link
 
 PROPENSITY_TOLERANCE = 1e-6
 """Absolute tolerance between two fields with the same propensity: some are rounded to single precision."""
-COLUMN_TYPES: dict[str, Any] = {
-    "line": pl.Int64,
-    "arm": pl.Int64,
-    "reward": pl.Float64,
-    "propensity": pl.Float64,
-    "probabilities": pl.List(pl.Float64),
-    "shared": pl.String,
-    "actions": pl.List(pl.String),
-}
-SCHEMA = pl.Schema(COLUMN_TYPES)
-"""The columns of the table of decisions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +63,8 @@ class _Event(msgspec.Struct, frozen=True):
     dropped: Probability = msgspec.field(name="pdrop", default=0.0)
     """The probability with which such a row was dropped from the log."""
     skip_learn: Any = msgspec.field(name="_skipLearn", default=False)
+    id: str | None = msgspec.field(name="EventId", default=None)
+    time: str | None = msgspec.field(name="Timestamp", default=None)
 
     @property
     def is_shown(self) -> bool:
@@ -100,6 +96,14 @@ class _Event(msgspec.Struct, frozen=True):
     def has_all_probabilities(self) -> bool:
         """Whether the line has the probability of each action."""
         return len(self.ranking) == len(self.probabilities) == len(self.actions)
+
+    @property
+    def probabilities_of_actions(self) -> list[float] | None:
+        """The probability of each action in the order of the actions; None if the line does not have all."""
+        if not self.has_all_probabilities:
+            return None
+        by_action = dict(zip(self.ranking, self.probabilities, strict=True))
+        return [by_action[action] for action in range(1, len(self.actions) + 1)]
 
     def check(self, link: Link) -> None:
         """Raise InvalidInput unless this is a valid decision for one slot."""
@@ -135,6 +139,23 @@ class _Event(msgspec.Struct, frozen=True):
 _decode_event = msgspec.json.Decoder(_Event).decode
 
 
+def _as_json(features: Any) -> str:
+    return msgspec.json.encode(features).decode()
+
+
+COLUMNS: dict[str, tuple[Any, Callable[[int, _Event], Any]]] = {
+    "line": (pl.Int64, lambda line, _: line),
+    "time": (pl.String, lambda _, event: event.time),
+    "arm": (pl.Int64, lambda _, event: event.chosen),
+    "reward": (pl.Float64, lambda _, event: event.reward),
+    "propensity": (pl.Float64, lambda _, event: event.propensity),
+    "probabilities": (pl.List(pl.Float64), lambda _, event: event.probabilities_of_actions),
+    "shared": (pl.String, lambda _, event: _as_json(event.shared)),
+    "actions": (pl.List(pl.String), lambda _, event: [_as_json(action) for action in event.actions]),
+}
+"""The columns of the table of decisions: their types, and their values from the number of a line and its event."""
+
+
 class DsjsonLog(TableLog):
     """A log in a dsjson file.
 
@@ -155,32 +176,21 @@ class _Decisions:
     """The decisions of a file as tables, for polars."""
 
     path: Path
-    has_probabilities: bool
 
     def __call__(
         self, names: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch: int | None
     ) -> Iterator[pl.DataFrame]:
+        needed = [] if predicate is None else predicate.meta.root_names()
+        wanted = {name: COLUMNS[name] for name in dict.fromkeys([*(names or COLUMNS), *needed])}
         events = ((line, event) for line, event in _events(self.path) if event.is_shown)
         while part := list(islice(events, min(batch or BLOCK, BLOCK if rows is None else rows))):
-            frame = pl.DataFrame([self._row(*each) for each in part], schema=SCHEMA, orient="row")
+            columns = [pl.Series(n, [value(*each) for each in part], kind) for n, (kind, value) in wanted.items()]
+            frame = pl.DataFrame(columns)
             frame = frame if predicate is None else frame.filter(predicate)
             yield frame if names is None else frame.select(names)
             rows = None if rows is None else rows - len(part)
             if rows == 0:
                 return
-
-    def _row(self, line: int, event: _Event) -> tuple[Any, ...]:
-        probabilities = None
-        if self.has_probabilities:
-            probabilities = [0.0] * len(event.actions)
-            for action, probability in zip(event.ranking, event.probabilities, strict=True):
-                probabilities[action - 1] = probability
-        shared, actions = _as_json(event.shared), [_as_json(action) for action in event.actions]
-        return line, event.chosen, event.reward, event.propensity, probabilities, shared, actions
-
-
-def _as_json(features: Any) -> str:
-    return msgspec.json.encode(features).decode()
 
 
 def read_dsjson(
@@ -192,7 +202,8 @@ def read_dsjson(
 ) -> DsjsonLog:
     """Read a log in Vowpal Wabbit's dsjson format. The features of actions are hashed.
 
-    The log may be larger than memory. Lines without a decision are counted (see `DsjsonLog.counts`) and skipped.
+    The log may be larger than memory. Lines without a decision are counted (see `DsjsonLog.counts`) and skipped. If all
+    decisions have a `Timestamp`, rows are in this order. An `EventId` with two decisions is refused.
 
     Args:
         path: a file with one JSON object per line.
@@ -207,19 +218,24 @@ def read_dsjson(
     hashing = Hashing() if hashing is None else hashing
     sparse = hashing.width > MAX_DENSE_FEATURES if sparse is None else bool(sparse)
     file = Path(path).absolute()
-    counts, max_arms, has_probabilities, binary = _first_pass(file, find_link(inferred_link(link, are_binary=False)))
-    columns = Columns(features="actions", probabilities="probabilities" if has_probabilities else None)
+    facts = _first_pass(file, find_link(inferred_link(link, are_binary=False)))
+    columns = Columns(features="actions", probabilities="probabilities" if facts.has_probabilities else None)
     layout = TableLayout(
         columns=columns,
-        link=inferred_link(link, are_binary=binary),
-        rows=counts.decisions,
-        max_arms=max_arms,
+        link=inferred_link(link, are_binary=facts.binary),
+        rows=facts.counts.decisions,
+        max_arms=facts.max_arms,
         pairs=HashedTexts(hashing, file.name),
         sparse=sparse,
     )
-    table = register_io_source(_Decisions(file, has_probabilities), schema=SCHEMA)
-    log = DsjsonLog(table, layout)
-    log.counts = counts
+    table = register_io_source(_Decisions(file), schema={name: kind for name, (kind, _) in COLUMNS.items()})
+    with ExitStack() as stack:
+        if not facts.in_order:
+            folder = stack.enter_context(TemporaryDirectory(prefix="glbandits-"))
+            table = ordered_rows(table, Columns(time="time"), Path(folder))
+        log = DsjsonLog(table, layout, random_access=not facts.in_order)
+        weakref.finalize(log, stack.pop_all().close)
+    log.counts = facts.counts
     return log
 
 
@@ -261,15 +277,24 @@ def _locate_errors(path: Path, line: int) -> Iterator[None]:
         raise InvalidInput(f"line {line} of {path.name}: {error}", field=error.field) from None
 
 
-def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool, bool]:
-    """Validate all lines.
+class _FileFacts(NamedTuple):
+    """What the first pass over a file finds."""
 
-    Return their counts, the largest number of actions, whether all decisions have all probabilities, and whether their
-    rewards are 0 and 1.
-    """
+    counts: DsjsonCounts
+    max_arms: int
+    has_probabilities: bool
+    """Whether all decisions have the probabilities of all actions."""
+    binary: bool
+    """Whether all rewards are 0 and 1."""
+    in_order: bool
+    """Whether the decisions are in the order of their times, or do not have them."""
+
+
+def _first_pass(path: Path, link: Link) -> _FileFacts:
+    """Validate all lines."""
     decisions = others = not_activated = max_arms = 0
-    complete, rewards = True, set[float]()
-    first_pdrop = None
+    complete, in_order, has_times, rewards, ids = True, True, True, set[float](), array("q")
+    first_pdrop, last_time = None, ""
     for line, event in _events(path):
         if not event.is_shown:
             not_activated += event.context is not None
@@ -284,11 +309,21 @@ def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool, bool]:
                 )
         first_pdrop, max_arms, decisions = event.dropped, max(max_arms, len(event.actions)), decisions + 1
         complete &= event.has_all_probabilities
+        has_times &= event.time is not None
+        in_order, last_time = in_order and (event.time or "") >= last_time, event.time or ""
+        if event.id is not None:
+            ids.append(hash(event.id))
         if len(rewards) < 3:
             rewards.add(event.reward)
     if not decisions:
         raise InvalidInput(
             f"{path} must have decisions; got {others} other lines and {not_activated} decisions that were not shown"
         )
+    repeated = len(ids) - len(np.unique(ids))
+    if repeated:
+        raise InvalidInput(
+            f"{path} must have each decision once, but {repeated:,} of {decisions:,} repeat an EventId. Copies count "
+            "as evidence: delete them"
+        )
     counts = DsjsonCounts(decisions=decisions, others=others, not_activated=not_activated)
-    return counts, max_arms, complete, rewards == {0.0, 1.0}
+    return _FileFacts(counts, max_arms, complete, rewards == {0.0, 1.0}, in_order or not has_times)

@@ -32,7 +32,7 @@ def read_open_bandit(
 
     The arms are all items of item_context.csv, with its features. The context has four user features, and the affinity
     of the user to each item if the file has it. The reward is the click. The propensity in the file is that of the item
-    given its position, so rows of all positions can be used together.
+    given its position, so rows of all positions can be used together. They are in the order of `timestamp`.
 
     Args:
         folder: for example open_bandit_dataset/random/men.
@@ -47,6 +47,7 @@ def read_open_bandit(
         context=USER,
         per_arm=(AFFINITY,),
         probabilities=None,
+        time="timestamp",
     )
     table, arms = scan_csv([rows], columns), pl.read_csv(items, infer_schema_length=None)
     names = table.collect_schema().names()

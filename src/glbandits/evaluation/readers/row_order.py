@@ -10,6 +10,8 @@ from glbandits.evaluation.readers.columns import Columns
 from glbandits.features.table_columns import check_present
 
 ROW_GROUP = 65_536
+OFFSET = r":.*(Z|[+-]\d\d:?\d\d)$"
+"""The end of a time with an offset from UTC. A time without one is in UTC."""
 
 
 def ordered_rows(table: pl.LazyFrame, columns: Columns, folder: Path) -> pl.LazyFrame:
@@ -52,10 +54,11 @@ def _as_time(table: pl.LazyFrame, name: str) -> pl.Expr:
     """The times as values that can be compared; null where they are none."""
     kind, column = table.collect_schema()[name], pl.col(name)
     if is_text(kind):
-        text = column.cast(pl.String).str.strip_chars().str.replace(r"(Z|[+-]00:?00)$", "")
+        text = column.cast(pl.String).str.strip_chars()
+        with_offset = pl.when(text.str.contains(OFFSET)).then(text).otherwise(text + "Z")
         return pl.coalesce(
-            text.str.to_datetime(strict=False, time_unit="us"),
-            text.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")),
+            with_offset.str.to_datetime(strict=False, time_unit="us", time_zone="UTC"),
+            text.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us", "UTC")),
         )
     if is_number(kind) or kind.is_temporal():
         return column.fill_nan(None) if kind.is_float() else column
