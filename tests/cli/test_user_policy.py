@@ -100,7 +100,7 @@ def test_module_and_class_name_a_user_policy(folder: Path) -> None:
     ("name", "message"),
     [
         ("nowhere:SgdGreedy", "there is no module 'nowhere'"),
-        ("mine:Missing", "or a class or function that makes agents (docs/write-a-policy.md); mine.Missing is None"),
+        ("mine:SgdGredy", "unknown name in mine.py 'SgdGredy'; did you mean 'SgdGreedy'?"),
         ("mine:LAYOUT", "must name a subclass of glbandits.Policy"),
         ("mine:SgdGreedy:stepp=1", "unknown setting of mine:SgdGreedy 'stepp'; did you mean 'step'"),
         ("mine:SgdGreedy:step=0", "step must be a finite number above 0; got 0"),

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -215,6 +215,8 @@ class Chooses(RidgeAgent):
 
 CLASS: Any = RidgeAgent
 OBJECT: Any = RidgeAgent(2)
+FUNCTION: Any = lambda dim: RidgeAgent(dim)  # noqa: E731
+FAILING: Any = lambda _block: 1 / 0  # noqa: E731
 
 
 @pytest.mark.parametrize(
@@ -227,12 +229,35 @@ OBJECT: Any = RidgeAgent(2)
         (lambda log: tune(FailsInLearn, log, grid={"noise": (0.1, 0.2)}, learn="all"), r"FailsInLearn failed in row 0"),
         (lambda log: tune(RidgeAgent, log), "RidgeAgent has no grid of settings to choose among. Give grid"),
         (lambda log: tune(RidgeAgent, log, grid={"nois": (1, 2)}), "unknown setting of RidgeAgent 'nois'; did"),
-        (lambda log: evaluate(log, CLASS), r"target must be .*an agent that has learned.*; got the class Ridge"),
+        (lambda log: evaluate(log, CLASS), r"target must be .*that has learned; got RidgeAgent.*Pass train"),
+        (lambda log: evaluate(log, FUNCTION), r"must be an agent that has learned; got lambda"),
+        (lambda log: evaluate(log, FAILING), r"target failed.*: ZeroDivisionError: .*, in line \d+ of"),
         (lambda log: play_log(OBJECT, log, 1), "an agent must be given as the class or function that makes it"),
     ],
 )  # fmt: skip
 def test_errors_name_the_agent_and_the_row(play: Callable[[LoggedData], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
+        play(two_arm_log())
+
+
+class LearnsInClass(RidgeAgent):
+    seen: ClassVar[list[float]] = []
+
+    def learn(self, _x: Any, reward: float) -> None:
+        self.seen.append(reward)
+
+
+@few
+@pytest.mark.parametrize(
+    "play",
+    [
+        lambda log: play_log(LearnsInClass, log, 1),
+        lambda log: train(log, LearnsInClass),
+        lambda log: tune(LearnsInClass, log, grid={"noise": (0.1, 0.2)}),
+    ],
+)
+def test_agents_that_learn_in_their_class_get_a_warning(play: Callable[[LoggedData], Any]) -> None:
+    with pytest.warns(UserWarning, match="LearnsInClass changed its class"):
         play(two_arm_log())
 
 

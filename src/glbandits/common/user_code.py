@@ -4,11 +4,12 @@ import sys
 import sysconfig
 import traceback
 from importlib import import_module
+from inspect import ismodule
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from glbandits.common.errors import InvalidInput, UnknownName
+from glbandits.common.errors import InvalidInput, UnknownName, lookup
 
 LIBRARY_FOLDERS = "site-packages", "dist-packages", str(Path(sysconfig.get_path("stdlib")))
 LONGEST_MESSAGE = 300
@@ -36,10 +37,10 @@ def _is_library(file: str) -> bool:
 
 
 def load_object(name: str) -> Any:
-    """Return the object given as `module:Name`; None if the module has no such name.
+    """Return the object given as `module:Name`.
 
     The module may be in the current folder or anywhere on Python's import path.
-    Raises UnknownName if there is no such module, and InvalidInput if it cannot be imported.
+    Raises UnknownName if there is no such module or name, and InvalidInput if the module cannot be imported.
     """
     module_name, _, object_name = name.partition(":")
     if str(Path.cwd()) not in sys.path:
@@ -55,4 +56,5 @@ def load_object(name: str) -> Any:
             f"importing the module {module_name!r} of {name!r} failed: {type(error).__name__}: {error}. "
             f"Run `python -c 'import {module_name}'` for the traceback"
         ) from error
-    return getattr(module, object_name, None)
+    known = {key: value for key, value in vars(module).items() if not key.startswith("_") and not ismodule(value)}
+    return lookup(f"name in {module_name}.py", object_name, known)

@@ -98,7 +98,7 @@ def test_own_function_returns_the_problem(folder: Path) -> None:
         ('kind = "MODULE:small"\nlink = "logit"', "unknown link 'logit'; did you mean 'logistic'"),
         ('kind = "MODULE:nothing"', "environment must be an instance of an environment.*; got None"),
         ('kind = "MODULE:number"', "needs a class or a function that returns an environment; MODULE.number is 3"),
-        ('kind = "MODULE:Drfit"', "MODULE.Drfit is None"),
+        ('kind = "MODULE:Drfit"', "unknown name in MODULE.py 'Drfit'; did you mean 'Drift'"),
         ('kind = "no_such_module:Drift"', "there is no module 'no_such_module'"),
         ("kind = 5", "unknown kind of environment 5"),
     ],

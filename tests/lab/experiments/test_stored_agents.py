@@ -138,7 +138,7 @@ def test_experiment_file_names_agents_with_settings_and_grid(folder: Path) -> No
     [
         ("[policy.settings]\nnose = 1", "'nose'; did you mean 'noise'"),
         ('[[policy]]\nkind = "mine:number"', "mine:number' must name a subclass of .*Policy, or a class or function"),
-        ('[[policy]]\nkind = "mine:Miine"', "mine.Miine is None"),
+        ('[[policy]]\nkind = "mine:Miine"', "unknown name in mine.py 'Miine'; did you mean 'Mine'"),
         ('[[policy]]\nkind = "mine:Path"', r"Path must have the methods choose\(arms, rng\) and learn"),
     ],
 )

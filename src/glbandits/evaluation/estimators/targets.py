@@ -9,13 +9,14 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats, Ints, set_validated
 from glbandits.common.errors import InvalidInput, lookup
+from glbandits.common.user_code import described_error
 from glbandits.evaluation.estimators.frozen_agent import FrozenAgent
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.logs.log_slice import of_part
 from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.features.kinds.categorical import normalised
-from glbandits.policies.agents import Agent, PlayingAgent, is_agent
+from glbandits.policies.agents import Agent, PlayingAgent, is_agent, learner_of
 from glbandits.policies.contract import Policy
 
 ARM_PREFIX, COLUMN_PREFIX = "arm:", "column:"
@@ -153,7 +154,11 @@ class ComputedTarget:
     function: Callable[[LoggedData], Floats]
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
-        return check_array("the probabilities of the target", self.function(block), 2)
+        try:
+            given = self.function(block)
+        except Exception as error:
+            raise InvalidInput(f"the target failed, a function of a block: {described_error(error)}") from error
+        return check_array("the probabilities of the target", given, 2)
 
 
 def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
@@ -171,6 +176,11 @@ def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
     if is_agent(target) and not isinstance(given, Policy):
         agent = cast(Agent, target)
         return FrozenAgent(PlayingAgent(agent, str(getattr(agent, "name", type(agent).__name__)), 0, rows="row"))
+    if not isinstance(given, Policy) and (learner := learner_of(given)) is not None:
+        raise InvalidInput(
+            f"{role} must be an agent that has learned; got {learner.name}, which makes agents. Pass train(log, "
+            f"{learner.name}), with a log of other decisions"
+        )
     if isinstance(target, Target) and not isinstance(given, Policy | LoggedData):  # these have probabilities too
         return target
     if isinstance(target, str):

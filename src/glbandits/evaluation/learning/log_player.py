@@ -25,7 +25,7 @@ from glbandits.evaluation.logs.logged_data import BLOCK, MAX_DENSE_FEATURES, Log
 from glbandits.evaluation.logs.reward_checks import check_rewards
 from glbandits.maths.links import Link, find_link
 from glbandits.policies import EpsilonGreedy, Policy
-from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent
+from glbandits.policies.agents import AgentFactory, PolicyLike, PolicyOrAgent, warn_if_agents_change
 from glbandits.policies.contract.decisions import check_has_scores
 from glbandits.policies.contract.policy_checks import check_can_run, check_is_policy
 from glbandits.policies.parsing import as_policy_or_agent, split_policy
@@ -68,13 +68,14 @@ def play_policies(
             return AgentLogPlayer(policy, log.dim, seed, settings)
         return PolicyPlayer(policy, log.dim, seed, settings, sparse=log.sparse, payoffs=payoffs, rows=length)
 
-    players = [[player_of(policy, seed) for seed in seeds] for policy in policies]
-    for block in log.blocks(size or block_rows(policies)):
-        rows = BlockArrays.from_block(block)
-        for player in (player for same_policy in players for player in same_policy):
-            player.play(rows)
-            if progress is not None:
-                progress(len(block))
+    with warn_if_agents_change(policies):
+        players = [[player_of(policy, seed) for seed in seeds] for policy in policies]
+        for block in log.blocks(size or block_rows(policies)):
+            rows = BlockArrays.from_block(block)
+            for player in (player for same_policy in players for player in same_policy):
+                player.play(rows)
+                if progress is not None:
+                    progress(len(block))
     return [[player.curve() for player in same_policy] for same_policy in players]
 
 

@@ -10,7 +10,15 @@ from glbandits.common.display.progress_lines import shown_progress
 from glbandits.evaluation.learning.log_player import block_rows, compiled_policies, form_for_log, policy_for_log
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.policies.agents import Agent, AgentFactory, PlayingAgent, PolicyLike, PolicyOrAgent, read_only_rows
+from glbandits.policies.agents import (
+    Agent,
+    AgentFactory,
+    PlayingAgent,
+    PolicyLike,
+    PolicyOrAgent,
+    read_only_rows,
+    warn_if_agents_change,
+)
 from glbandits.policies.contract import Policy
 
 
@@ -72,28 +80,29 @@ def train_all(
         progress: called with the number of rows learned so far, and of all rows, over all policies.
     """
     learners: dict[str, Bandit | PlayingAgent] = {}
-    for label, policy in policies.items():
-        if isinstance(policy, AgentFactory):
-            learners[label] = PlayingAgent(policy.new(log.dim), policy.name, seed, rows="row")
-            continue
-        form_for_log(policy, log)
-        learners[label] = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map)
-    done, rows, total = 0, 0, len(log) * len(policies)
-    for block in log.blocks(block_rows(policies.values())):
-        features = chosen_rows(block) if log.sparse else chosen_features(block)
-        for learner in learners.values():
-            if isinstance(learner, PlayingAgent):
-                _learn_rows(learner, features, block.rewards, rows, log.dim)
-            else:
-                learner.learn_batch(features, block.rewards)
-            done += len(block)
-            progress(done, total)
-        rows += len(block)
+    with warn_if_agents_change(list(policies.values())):
+        for label, policy in policies.items():
+            if isinstance(policy, AgentFactory):
+                learners[label] = PlayingAgent(policy.new(log.dim), policy.name, seed, rows="row")
+                continue
+            form_for_log(policy, log)
+            learners[label] = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map)
+        done, rows, total = 0, 0, len(log) * len(policies)
+        for block in log.blocks(block_rows(policies.values())):
+            features = chosen_rows(block) if log.sparse else chosen_features(block)
+            for learner in learners.values():
+                if isinstance(learner, PlayingAgent):
+                    _learn_rows(learner, features, block.rewards, rows, log.dim)
+                else:
+                    learner.learn_batch(features, block.rewards)
+                done += len(block)
+                progress(done, total)
+            rows += len(block)
     for policy in compiled_policies(policies.values()):
-        if rows < (needed := policy.random_start(log.dim)):
+        if len(log) < (needed := policy.random_start(log.dim)):
             warnings.warn(
-                f"{policy.name} still chooses at random: it has learned {rows:,} rewards and needs {needed:,} for its "
-                "first estimate. Set its block_length or warm_up to a smaller number, or use another policy",
+                f"{policy.name} still chooses at random: it has learned {len(log):,} rewards and needs {needed:,} for "
+                "its first estimate. Set its block_length or warm_up to a smaller number, or use another policy",
                 stacklevel=3,
             )
     return learners
