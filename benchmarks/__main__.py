@@ -1,4 +1,4 @@
-"""Run all benchmarks, or some: `python -m benchmarks run_time online`.
+"""Run all benchmarks, or some: `python -m benchmarks run_time online`. Options of a benchmark follow its name.
 
 `python -m benchmarks.regret` is a separate program, because it takes hours.
 """
@@ -6,6 +6,7 @@
 import os
 import sys
 from importlib import import_module
+from itertools import takewhile
 
 # One thread of BLAS and of polars, set before they are loaded. With a second BLAS thread NumPy would use two cores
 # against our one, and the thread spins after its work, which counts as CPU time of the next measurement.
@@ -34,13 +35,14 @@ NAMES = (
     "promotion",
     "guardrails",
     "verdict",
+    "verdicts",
     "sparse",
     "service",
     "production",
 )
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or NAMES:
+    for name in [*takewhile(lambda each: not each.startswith("-"), sys.argv[1:])] or NAMES:
         if name not in NAMES:
             sys.exit(f"unknown benchmark {name!r}. Known: {', '.join(NAMES)}")
         import_module(f"benchmarks.{name}").report()

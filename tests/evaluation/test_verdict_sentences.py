@@ -46,9 +46,9 @@ def compared(log: LoggedData, reference: str | None = None, **candidates: Candid
 def test_verdict_names_the_better_and_the_best_candidate(tmp_path: Path) -> None:
     comparison = compared(log_of([0.3, 0.1, 0.3, 0.7], 3000, 0), b="arm:b", d="arm:d")
     better, worse, best = comparison.verdict
-    assert better.startswith("Better than what runs today (the logging policy): d (gain +0.")
+    assert better.startswith("Better than the logging policy on these rows (all 3,000 rows): d (gain +0.")
     assert better.endswith("95% sure, however often you look.")
-    assert worse.startswith("Worse than what runs today (the logging policy): b (gain -0.1")
+    assert worse.startswith("Worse than the logging policy on these rows (all 3,000 rows): b (gain -0.1")
     assert best == "The best candidate is d, better than b; 95% sure, however often you look."
     page, record = write_evaluation_report(comparison, tmp_path, "")
     assert json.loads(record.read_text())["verdict"] == list(comparison.verdict)
@@ -73,7 +73,7 @@ def test_verdict_says_how_many_rows_are_missing() -> None:
     """The gain of 0.02 has about twice as wide an interval on each side: (2^2 - 1) as many rows are missing."""
     comparison = compared(log_of([0.3, 0.3, 0.3, 0.4], 600, 1), d="arm:d", b="arm:b")
     first, *rest = comparison.verdict
-    assert first == "No candidate is shown to be better than what runs today (the logging policy)."
+    assert first == "No candidate is shown to be better than the logging policy on these rows (all 600 rows)."
     gain = comparison.policies[0].evaluation.headline
     assert gain is not None
     assert gain.joint_gain.fixed_n is not None
@@ -130,7 +130,7 @@ def test_candidate_that_decides_like_the_log_is_equally_good() -> None:
     log = log_of([0.3] * 4, 2000, 4)
     same: Floats = np.tile(PROBABILITIES, (2000, 1))
     verdict = compared(log, same=same).verdict
-    assert verdict[1] == "same decides as what runs today (the logging policy) does."
+    assert verdict[1] == "same decides as the logging policy on these rows does."
 
 
 def test_gate_answers_what_is_better_than_today() -> None:
@@ -139,7 +139,7 @@ def test_gate_answers_what_is_better_than_today() -> None:
     comparison = compare_policies(log, {"b": "arm:b", "d": "arm:d"}, settings)
     assert comparison.promotion is not None
     assert comparison.verdict[0] == comparison.promotion.headline
-    assert not any("what runs today" in sentence for sentence in comparison.verdict)
+    assert not any("on these rows" in sentence for sentence in comparison.verdict)
 
 
 def test_sentence_quotes_the_interval_that_it_claims() -> None:

@@ -89,14 +89,16 @@ class EvaluatedPolicy:
     evaluation: Evaluation
     """Of the candidate after learning, on rows that it did not learn."""
     left_out_rows: int
-    """Number of rows of the log that the evaluation does not use: those that policies learned, or 0."""
+    """Number of rows of the log that the evaluation does not use: those that policies learned, and outdated ones."""
     learning_curve: LearningCurve | None
     """Reward while learning, over the whole log; None for a candidate that does not learn."""
+    outdated_rows: int = 0
+    """Those of `left_out_rows` that no policy learned: the log changed after them."""
 
     @property
     def learned_rows(self) -> int | None:
         """Number of rows that it learned before; None if it did not learn from this log."""
-        return None if self.learning_curve is None else self.left_out_rows
+        return None if self.learning_curve is None else self.left_out_rows - self.outdated_rows
 
     def learning_curve_note(self) -> str | None:
         """Return a warning if the learning curve rests on too few rows, else None."""
@@ -193,6 +195,8 @@ class PolicyComparison(Displayed):
             self.settings.level,
             gate="" if self.promotion is None else self.promotion.headline,
             unit=self.unit,
+            evaluated_rows={policy.label: self.describe_rows(policy.left_out_rows) for policy in self.policies},
+            since_change=frozenset(policy.label for policy in self.policies if policy.outdated_rows),
         )
 
     def describe_rows(self, left_out: int) -> str:

@@ -13,11 +13,14 @@ from glbandits.common.parallel import is_one_process
 from glbandits.evaluation.comparison_result import ComparisonProgress, ComparisonSettings, EvaluatedPolicy
 from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
+from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.learning.learning_curve import LearningCurve
 from glbandits.evaluation.learning.log_player import block_rows, check_duration, play_policies
 from glbandits.evaluation.learning.train import train_all
+from glbandits.evaluation.logs.checks.log_doubts import LEAST_ROWS
+from glbandits.evaluation.logs.doubts import DoubtKind
 from glbandits.evaluation.logs.log_slice import LogSlice, split, with_reward
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import promotion
@@ -170,14 +173,42 @@ class ComparisonSteps:
         return {label: Learned(curve, trained[label]) for label, [curve] in zip(learners, curves, strict=True)}
 
     def evaluate(self, labels: Sequence[str], workers: Workers) -> list[EvaluatedPolicy]:
-        """Evaluate candidates on the same rows, in one pass: saved models on all rows, others on the second part."""
-        settings, count = self.settings, len(self.candidates.by_label)
-        test_part = LogSlice(self.log, 0, len(self.log)) if self.parts is None else self.parts[1]
+        """Evaluate candidates on the same rows: saved models on all rows, others on the second part.
+
+        If the log changed, they are evaluated on the rows since its last change.
+        """
+        test_part: Log = LogSlice(self.log, 0, len(self.log)) if self.parts is None else self.parts[1]
         rows = self.log if isinstance(self.candidates.by_label[labels[0]], Bandit) else test_part
+        evaluations, outdated = self._evaluations(labels, rows, test_part, workers), 0
+        changes = [doubt for each in evaluations.values() for doubt in each.doubts if doubt.kind is DoubtKind.CHANGED]
+        since = max((doubt.since or 0 for doubt in changes), default=0)
+        if since and len(rows) - since >= LEAST_ROWS:
+            outdated, recent = since, LogSlice(rows, since, len(rows))
+            test_part = recent if rows is test_part else test_part
+            evaluations = self._evaluations(labels, recent, test_part, workers)
+            note = (
+                f"{changes[0].short}, so that only the rows since its last change are evaluated: {len(recent):,} of "
+                f"{len(rows):,}"
+            )
+            evaluations = {label: replace(each, notes=(*each.notes, note)) for label, each in evaluations.items()}
+        return [
+            EvaluatedPolicy(
+                label=label,
+                evaluation=evaluation,
+                left_out_rows=len(self.log) - len(rows) + outdated,
+                learning_curve=self.learned[label].curve if label in self.learned else None,
+                outdated_rows=outdated,
+            )
+            for label, evaluation in evaluations.items()
+        ]
+
+    def _evaluations(self, labels: Sequence[str], rows: Log, test_part: Log, workers: Workers) -> dict[str, Evaluation]:
+        """Evaluate candidates on these rows, in one pass."""
+        settings, count = self.settings, len(self.candidates.by_label)
         targets = {label: self._target(label, rows) for label in labels}
         title = f"evaluating {', '.join(labels)}"
         workers.report(title, 0, len(rows))
-        evaluations = evaluate(
+        return evaluate(
             rows,
             targets,
             settings.estimators,
@@ -192,15 +223,6 @@ class ComparisonSteps:
             engine=workers.engine,
             resume=workers.resume,
         )
-        return [
-            EvaluatedPolicy(
-                label=label,
-                evaluation=evaluation,
-                left_out_rows=len(self.log) - len(rows),
-                learning_curve=self.learned[label].curve if label in self.learned else None,
-            )
-            for label, evaluation in evaluations.items()
-        ]
 
     def _reference(self, targets: Mapping[str, Target], rows: Log, is_test_part: bool) -> Target | None:
         """The reference, if there are differences from it: not on rows that it has learned."""

@@ -219,7 +219,7 @@ class EvaluationWork:
                 begin_part(part)
         schema, headline = self.log.schema, self.headline
         sums = PartSums(
-            LogSums(self.payoff_range),
+            LogSums(self.payoff_range, schema, first),
             {
                 name: TargetSums(self.estimators, headline and headline(), self.seed, first, schema)
                 for name in self.targets

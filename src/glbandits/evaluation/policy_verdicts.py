@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from glbandits.common.display.text_format import join_words
@@ -81,6 +82,10 @@ class Compared(NamedTuple):
     """The decision of the promotion gate, which then compares the candidates with the logging policy."""
     unit: str = "reward"
     """What gains are differences of: "reward" or "payoff"."""
+    evaluated_rows: Mapping[str, str] = MappingProxyType({})
+    """Which rows each candidate was evaluated on, in words."""
+    since_change: frozenset[str] = frozenset()
+    """Candidates that were evaluated on the rows since a change, which the log itself told: so only at this n."""
 
     @property
     def gain(self) -> str:
@@ -126,7 +131,7 @@ def _against_log(compared: Compared) -> Iterator[PolicyVerdict]:
             kind=kind,
             candidate=label,
             estimate=gain,
-            always=sign != 0 and _sign(at_every_n(gain)) == sign,
+            always=sign != 0 and _sign(at_every_n(gain)) == sign and label not in compared.since_change,
             rows_needed=_rows_needed(compared, label, gain),
         )
 
@@ -157,7 +162,7 @@ def _best(compared: Compared) -> list[PolicyVerdict]:
 
     rivals = rivals_by(interval_of)
     if not rivals:
-        always = not rivals_by(at_every_n)
+        always = not rivals_by(at_every_n) and not compared.since_change
         return [PolicyVerdict(kind=VerdictKind.BEST, candidate=best, rivals=others, always=always)]
     if best != reference and rivals != (reference,):
         return [PolicyVerdict(kind=VerdictKind.HIGHEST, candidate=best, rivals=rivals)]

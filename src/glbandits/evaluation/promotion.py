@@ -13,10 +13,13 @@ that is worse than the running policy was on the compared rows. The gain of each
 The verdict is "promote" if a lower bound is above 0, "keep" if the upper bounds of all gains are at most `margin`, and
 "wait" otherwise (`_verdict`). All rows decide only if the recent rows agree: if their bound at `AGREEMENT` is on the
 same side. A candidate on which the log has not enough evidence has no gain.
+
+Doubts about the log (`logs.doubts`) make the gate wait. If they are only that the log changed, and the recent rows
+start about where the last change was found, or later, they alone decide.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import cast
 
@@ -29,6 +32,8 @@ from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.support import SupportSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.learning.train import train_all
+from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums
+from glbandits.evaluation.logs.doubts import Doubt, Withheld, reason_to_withhold
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.payoffs import payoff_range
@@ -47,6 +52,9 @@ SHARE_OF_ALL = 0.75
 AGREEMENT = 0.2
 """The probability that recent rows without a gain ever agree with a promotion, for each s. 0.05 costs up to 20 % more
 rows."""
+
+OUTDATED = 0.1
+"""The share of the recent rows that may be older than the last change of the log."""
 
 MIN_ROWS, MOST_ROWS = 100, 1e9
 """The number of compared rows from which on there is a forecast, and the largest number that it may name."""
@@ -104,15 +112,17 @@ def promotion(
     model = SequentialGlm(find_link(schema.link), log.dim, sparse=log.sparse)
     reader = RowReader(bounds, None, model, 0, payoff_bounds)
     compared = {name: _Comparison(schema, payoff_bounds, least_propensity) for name in candidates}
+    checks = LogDoubtSums(schema)
     for start, end in schedule.parts:
         targets |= _trained(LogSlice(log, 0, start), learners, seed)
         for block in LogSlice(log, start, end).blocks():
             rows = reader.read(block)
+            checks.add(block, block.payoffs)
             for name, target in targets.items() if start >= schedule.first else ():
                 compared[name].add(rows, _explored(target, rows, exploration), recent=start >= schedule.recent)
             if progress is not None:
                 progress(rows.first_row + len(rows), len(log))
-    return _result(compared, schedule, alpha=alpha, margin=margin, unit=schema.unit)
+    return _result(compared, schedule, checks.doubts(), alpha=alpha, margin=margin, unit=schema.unit)
 
 
 def _checked_reward_range(schema: LogSchema, given: tuple[float, float] | None) -> tuple[float, float]:
@@ -152,6 +162,8 @@ class _Schedule:
         index = max(1, (self.recent // FIRST_ROWS).bit_length() - 1)  # i, where the recent rows start at 512 * 2^i
         self.share_of_recent = (1.0 - SHARE_OF_ALL) / (index * (index + 1))
         """The share of alpha of the sequence over the recent rows."""
+        self.latest_change = self.recent + round(OUTDATED * (rows - self.recent))
+        """The last row after which the log may change, for the recent rows to decide."""
 
 
 def _trained(log: Log, learners: Mapping[str, PolicyOrAgent], seed: int) -> dict[str, Target]:
@@ -199,7 +211,13 @@ class _Comparison:
 
 
 def _result(
-    compared: Mapping[str, _Comparison], schedule: _Schedule, *, alpha: float, margin: float, unit: str
+    compared: Mapping[str, _Comparison],
+    schedule: _Schedule,
+    doubts: Sequence[Doubt],
+    *,
+    alpha: float,
+    margin: float,
+    unit: str,
 ) -> Promotion:
     if not schedule.parts:
         return Promotion(
@@ -218,7 +236,13 @@ def _result(
     of_all = {name: each.of_all(SHARE_OF_ALL * share) for name, each in known.items()}
     of_recent = {name: each.of_recent(share * schedule.share_of_recent) for name, each in known.items()}
     agreement = {name: each.of_recent(AGREEMENT) for name, each in known.items()}
-    verdict, gains, best = _verdict(of_all, of_recent, agreement, complete=not no_evidence, margin=margin)
+    since = max((doubt.since or 0 for doubt in doubts), default=0)
+    others = [doubt for doubt in doubts if doubt.since is None]
+    if reason_to_withhold(others, Withheld.ALL, Withheld.GAIN) or since > schedule.latest_change:
+        verdict, gains, best = (Verdict.WAIT, cast(Gains, of_all), None)
+    else:  # if the log changed, only the rows since then decide
+        whole = of_recent if since > schedule.first else of_all
+        verdict, gains, best = _verdict(whole, of_recent, agreement, complete=not no_evidence, margin=margin)
     return Promotion(
         verdict=verdict,
         candidate=best,
@@ -227,8 +251,9 @@ def _result(
         first_row=schedule.first if gains is of_all else schedule.recent,
         alpha=alpha,
         margin=margin,
-        rows_needed=schedule.first + _rows_needed(gains) if verdict is Verdict.WAIT else math.nan,
+        rows_needed=schedule.first + _rows_needed(gains) if verdict is Verdict.WAIT and not doubts else math.nan,
         unit=unit,
+        doubts=tuple(doubts),
     )
 
 

@@ -1,7 +1,7 @@
 """The result of the promotion gate: verdict, gains and their text."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -11,6 +11,7 @@ from glbandits.common.display.displayed import percent
 from glbandits.common.display.text_format import format_interval, format_value
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
 from glbandits.evaluation.estimators.support import NO_EVIDENCE
+from glbandits.evaluation.logs.doubts import Doubt, Withheld, reason_to_withhold
 
 Gains: TypeAlias = Mapping[str, AnytimeInterval]
 """Gain of each candidate over the running policy."""
@@ -47,13 +48,17 @@ class Promotion:
     unit: str = "reward"
     """What gains are differences of: "reward", or "payoff" if the log has values."""
 
+    doubts: tuple[Doubt, ...] = ()
+    """Doubts about the log. Unless all are about changes before the recent rows, the verdict is "wait"."""
+
     @property
     def headline(self) -> str:
         """The verdict as a sentence."""
+        until = _until(self.rows_needed)
         return {
             Verdict.PROMOTE: f"Promote {self.candidate}: it is better than the running policy.",
             Verdict.KEEP: f"Keep the running policy: no candidate is better by more than {self.margin:g}.",
-            Verdict.WAIT: f"Wait: the log does not have enough evidence yet{_until(self.rows_needed)}.",
+            Verdict.WAIT: f"Wait: {_why(self.doubts) or f'the log does not have enough evidence yet{until}'}.",
         }[self.verdict]
 
     @property
@@ -83,6 +88,10 @@ class Promotion:
 
     def _repr_html_(self) -> str:
         return replace(self.table(), notes=(self.headline, self.guarantee)).to_html()
+
+
+def _why(doubts: Sequence[Doubt]) -> str:
+    return reason_to_withhold(doubts, Withheld.ALL, Withheld.GAIN)
 
 
 def _until(rows: float) -> str:

@@ -18,7 +18,7 @@ from glbandits.evaluation.policy_verdicts import (
 
 MAX_MORE_ROWS = 1000
 """Times the rows of the log. A larger number of missing rows is not given."""
-TODAY = "what runs today (the logging policy)"
+LOGGING = "the logging policy on these rows"
 
 
 def verdict_sentences(compared: Compared) -> tuple[str, ...]:
@@ -49,16 +49,24 @@ def _against_today(compared: Compared, verdicts: Sequence[PolicyVerdict]) -> lis
         if found:
             always = all(each.always for each in found)
             texts = [f"{each.candidate} ({compared.gain} {_gain_text(each, always=always)})" for each in found]
-            sentences.append(f"{word} than {TODAY}: {join_words(texts)}; {_sure(compared, always=always)}.")
+            sentences.append(
+                f"{word} than {_logging(compared, found)}: {join_words(texts)}; {_sure(compared, always=always)}."
+            )
         elif verdicts and kind is VerdictKind.BETTER:
-            sentences.append(f"No candidate is shown to be better than {TODAY}.")
+            sentences.append(f"No candidate is shown to be better than {_logging(compared, verdicts)}.")
     for each in verdicts:
         if each.kind is VerdictKind.SAME:
-            sentences.append(f"{each.candidate} decides as {TODAY} does.")
+            sentences.append(f"{each.candidate} decides as {LOGGING} does.")
         elif each.kind is VerdictKind.OPEN:
             text = f"({compared.gain} {_gain_text(each)})"
             sentences.append(f"Whether {each.candidate} is better or worse is open {text}: {_missing(compared, each)}.")
     return sentences
+
+
+def _logging(compared: Compared, verdicts: Sequence[PolicyVerdict]) -> str:
+    """The logging policy, with the rows on which these candidates are compared with it."""
+    rows = {compared.evaluated_rows.get(each.candidate, "") for each in verdicts} - {""}
+    return f"{LOGGING} ({join_words(sorted(rows))})" if rows else LOGGING
 
 
 def _best_sentence(compared: Compared, verdict: PolicyVerdict) -> str:

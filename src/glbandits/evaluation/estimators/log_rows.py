@@ -10,8 +10,10 @@ import numpy as np
 from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.grouped_moments import GROUPS, ClusterNumbers, MomentSums
+from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.models.reward_models import CrossFitted, RewardModel
 from glbandits.maths.online_statistics.mergeable import ALL, LARGEST, SMALLEST, Mergeable, merged
 
@@ -133,9 +135,16 @@ class RewardRows:
 class LogSums(Mergeable):
     """What an evaluation keeps of the rows of a log, apart from targets."""
 
-    rules: ClassVar = {"payoffs": merged, "least": SMALLEST, "largest": LARGEST, "chose_uniformly": ALL}
+    rules: ClassVar = {
+        "payoffs": merged,
+        "doubts": merged,
+        "least": SMALLEST,
+        "largest": LARGEST,
+        "chose_uniformly": ALL,
+    }
 
-    def __init__(self, payoff_range: tuple[float, float]) -> None:
+    def __init__(self, payoff_range: tuple[float, float], schema: LogSchema, first_row: int) -> None:
+        self.doubts = LogDoubtSums(schema, first_row)
         self.payoff_range = payoff_range
         """Lowest and highest possible payoff."""
         self.payoffs = MomentSums(1)
@@ -155,6 +164,7 @@ class LogSums(Mergeable):
         block, payoffs = rows.block, rows.block.payoffs
         self.least, self.largest = min(self.least, float(payoffs.min())), max(self.largest, float(payoffs.max()))
         rows.add_to(self.payoffs, payoffs)
+        self.doubts.add(block, payoffs)
         deviations = np.abs(rows.propensities * block.arms.counts - 1.0)
         self.chose_uniformly &= bool((deviations <= UNIFORM_TOLERANCE).all())
 

@@ -16,6 +16,8 @@ from glbandits.evaluation.estimators.log_rows import LogRows, LogSums
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
 from glbandits.evaluation.estimators.targets import OfferedArmTarget, Target
+from glbandits.evaluation.logs.checks.changes import BLOCKS, last_change
+from glbandits.evaluation.logs.checks.log_doubts import LEAST_ROWS, change_doubts
 from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
@@ -39,7 +41,7 @@ class TargetSums(Mergeable):
     """
 
     rules: ClassVar = dict.fromkeys(
-        ("_headline", "_sums", "_running", "_weights", "_differences", "_support"), merged
+        ("_headline", "_sums", "_running", "_weights", "_differences", "_support", "_gains"), merged
     ) | added("_rows_without_arm")
 
     def __init__(
@@ -59,6 +61,7 @@ class TargetSums(Mergeable):
         self._sums = [MomentSums(width) for width in widths]
         self._running = [RunningSums(width, RUNNING_POINTS, first_row) for width in widths]
         self._weights, self._differences = MomentSums(1), MomentSums(2)
+        self._gains = RunningSums(1, BLOCKS, first_row)
         self._support = SupportSums(schema.max_arms if schema.same_arms else None)
         self._are_estimated, self._unit = schema.estimated, schema.unit
         self._rows_without_arm, self._draws_arms = 0, any(estimator.name == "matched" for estimator in estimators)
@@ -81,6 +84,7 @@ class TargetSums(Mergeable):
             predicted = rows.of_chosen(rows.predicted)
             self._headline.add(rows, probabilities, reference)
             rows.add_to(self._differences, expected - weights * predicted, weights)
+            self._gains.add((expected + weights * (block.payoffs - predicted) - block.payoffs)[np.newaxis])
         matched = self._draw_matches(probabilities, block.chosen) if self._draws_arms else np.zeros(len(block), bool)
         inputs = EstimatorInputs(weights, block.payoffs, matched, expected, predicted)
         for estimator, sums, running in zip(self._estimators, self._sums, self._running, strict=True):
@@ -141,8 +145,10 @@ class TargetSums(Mergeable):
                 fixed_n = headline.value.fixed_n.within(*log.payoff_range)
                 headline = replace(headline, value=replace(headline.value, fixed_n=fixed_n))
             reason = support.no_evidence_for(headline.value.value, headline.value.standard_error, log.possible_values)
+            doubts = [*log.doubts.doubts()]
             if not reason:
-                doubts = agreement_doubts(self._differences.moments(), headline, support)
+                doubts += self._change_of_gain(doubts, support.rows)
+                doubts += agreement_doubts(self._differences.moments(), headline, support)
         if headline is not None and reason:
             headline = headline.without_evidence(reason)
         return Evaluation(
@@ -162,6 +168,12 @@ class TargetSums(Mergeable):
             no_evidence=reason,
             unit=self._unit,
         )
+
+    def _change_of_gain(self, known: Sequence[Doubt], rows: int) -> list[Doubt]:
+        """The doubt that the gain over the logging policy changed, unless a doubt about all targets explains it."""
+        if known or rows < LEAST_ROWS:
+            return []
+        return change_doubts(last_change(self._gains), rows, "the gain over the logging policy")
 
     def _notes(self, target: Target, estimates: Sequence[Estimate], support: Support, logged: Moments) -> list[str]:
         notes = support.warnings()

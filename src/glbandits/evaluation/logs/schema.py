@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.features import Features
 from glbandits.maths.links import Link
 
@@ -41,6 +42,8 @@ class LogSchema:
     """Names of other systems whose arms the log has (`LoggedData.proposed`)."""
     other_rewards: Mapping[str, str | Link] = field(default_factory=dict)
     """The links of the other rewards of the rows (`LoggedData.other_rewards`), by their names."""
+    doubts: tuple[Doubt, ...] = ()
+    """Doubts that the reader of the log found."""
     content: tuple[tuple[str, int, int], ...] = ()
     """The files of the log with their sizes and times of change; empty if it is in memory or not on this machine."""
     first_row: int | None = 0

@@ -1,0 +1,1 @@
+"""Checks of the rows of a log. `LogDoubtSums` makes all of them in one pass."""

@@ -1,0 +1,135 @@
+"""LogDoubtSums: all checks of the rows of a log, in one pass over its blocks."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from glbandits.common.arrays import Floats, Ints
+from glbandits.evaluation.logs.arm_features import CrossedArms, RowArms
+from glbandits.evaluation.logs.checks.changes import BLOCKS, last_change
+from glbandits.evaluation.logs.checks.copies import CopySums, hash_rows
+from glbandits.evaluation.logs.checks.leaks import MAX_COLUMNS, ContextSums
+from glbandits.evaluation.logs.checks.order import OrderSums
+from glbandits.evaluation.logs.doubts import Doubt, DoubtKind, Withheld
+from glbandits.evaluation.logs.schema import LogSchema
+from glbandits.maths.online_statistics.mergeable import Mergeable, merged
+from glbandits.maths.online_statistics.running_sums import RunningSums
+
+LEAST_ROWS = 200
+"""Rows below which a log is not checked: too few to tell."""
+SHARES, MIXES = 16, 8
+"""Number of groups of arms whose shares are compared over the rows, and of mixtures of the context with the arm."""
+
+
+class LogDoubtSums(Mergeable):
+    """Accumulates what the checks need.
+
+    Args:
+        schema: of the log.
+        first_row: index of the first row that is added.
+    """
+
+    rules: ClassVar = dict.fromkeys(("order", "copies", "_running", "_context"), merged)
+
+    def __init__(self, schema: LogSchema, first_row: int = 0) -> None:
+        self._schema, self._first_row = schema, first_row
+        self.order, self.copies = OrderSums(), CopySums()
+        self._running: RunningSums | None = None
+        self._context: ContextSums | None = None
+
+    def add(self, block: Any, payoffs: Floats) -> None:
+        """Add the next rows, which are a `LoggedData`."""
+        if not len(block):
+            return
+        arms, context = _arms(block), _context(block)
+        propensities = np.ones(len(block)) if block.propensities is None else block.propensities
+        if self._running is None:
+            self._running = RunningSums(2 + SHARES + MIXES, BLOCKS, self._first_row)
+            self._context = ContextSums(context.shape[1], self._schema.max_arms if self._schema.same_arms else 0)
+        assert self._context is not None
+        self._running.add(_changing(payoffs, propensities, arms, context))
+        self.order.add(arms, payoffs, block.propensities)
+        clusters = [] if block.clusters is None else [block.clusters]
+        self.copies.add(hash_rows(arms, payoffs, propensities, context, *clusters))
+        if context.shape[1]:
+            self._context.usable &= _same_for_all_arms(block, self._context.usable)
+            self._context.add(context, block.chosen, payoffs, propensities)
+
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Return all doubts about the rows so far, and those that the reader of the log found."""
+        found, clustered = list(self._schema.doubts), self._schema.clusters
+        if self.order.rows < LEAST_ROWS or self._running is None or self._context is None:
+            return tuple(found)
+        found += self.order.doubts(clustered=clustered)
+        found += self.copies.doubts(clustered=clustered)
+        if self._schema.propensities:
+            found += self._context.doubts(self._name_of)
+        if not found:  # a log in a wrong order, or with a part copied, changes too
+            found += change_doubts(last_change(self._running), self.order.rows, "the logging policy or the rewards")
+        return tuple(found)
+
+    @property
+    def _name_of(self) -> Callable[[int], str]:
+        spans = getattr(getattr(self._schema.feature_map, "context", None), "spans", {})
+
+        def name_of(feature: int) -> str:
+            named = (name for name, (start, stop) in spans.items() if start <= feature < stop)
+            return next((f"column {name!r}" for name in named), f"feature {feature} of the context")
+
+        return name_of
+
+
+def change_doubts(since: int, rows: int, what: str) -> list[Doubt]:
+    """Return the doubt about a change; none if `since`, the first row after it, is 0."""
+    if not since:
+        return []
+    text = (
+        f"{what} changed over these {rows:,} rows, the last time before the last {rows - since:,}. Their mean is not "
+        "that of what runs today"
+    )
+    short = f"{what} changed over these rows"
+    return [Doubt(kind=DoubtKind.CHANGED, text=text, short=short, withholds=Withheld.GAIN, since=since)]
+
+
+def log_doubts(log: Any) -> tuple[Doubt, ...]:
+    """Return all doubts about a log, in one pass over its rows."""
+    sums = LogDoubtSums(log.schema)
+    for block in log.blocks():
+        sums.add(block, block.payoffs)
+    return sums.doubts()
+
+
+def _arms(block: Any) -> Ints:
+    """The chosen arms: their indices over the whole log, if they have names."""
+    named = block.row_arm_names
+    arms: Ints = block.chosen if named is None else named.indices[np.arange(len(block)), block.chosen]
+    return arms
+
+
+def _context(block: Any) -> Floats:
+    """Features of the context, (n, width), or those of the first arm of each row; none if arms are sparse."""
+    if isinstance(block.arms, CrossedArms):
+        return block.arms.contexts[:, :MAX_COLUMNS]
+    if isinstance(block.arms, RowArms):
+        return block.arms.arms[:, 0, :MAX_COLUMNS]
+    return np.zeros((len(block), 0))
+
+
+def _same_for_all_arms(block: Any, usable: Any) -> Any:
+    """Which features are the same for all arms of each row."""
+    if isinstance(block.arms, CrossedArms):
+        return usable
+    if not block.arms.same_arms:
+        return np.zeros_like(usable)
+    features = block.arms.arms[:, :, : len(usable)]
+    return (features == features[:, :1]).all(axis=(0, 1))
+
+
+def _changing(payoffs: Floats, propensities: Floats, arms: Ints, context: Floats) -> Floats:
+    """The columns whose means are compared over the rows: rewards, propensities, arms, and arms by context."""
+    shares = arms % SHARES == np.arange(SHARES)[:, np.newaxis]
+    rng = np.random.default_rng(0)
+    signs, signs_of_arms = rng.choice([-1.0, 1.0], (context.shape[1], MIXES)), rng.choice([-1.0, 1.0], (997, MIXES))
+    mixes = (context @ signs) * signs_of_arms[arms % 997]
+    return np.vstack([payoffs, np.log(propensities), shares, mixes.T])
