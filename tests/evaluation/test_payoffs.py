@@ -126,6 +126,18 @@ def test_bandit_chooses_by_payoff_and_learns_the_reward(small: Shop) -> None:
     np.testing.assert_array_equal(FrozenTarget(learned).probabilities(log[:20], 0), expected)
 
 
+def test_frozen_bandit_can_decide_without_exploration(small: Shop) -> None:
+    """It gives probability 1 to the arm that the bandit chooses by its estimate, with and without payoffs."""
+    learned, rows = train(small.log[:300], Optimist()), slice(0, 20)
+    features = small.log[rows].features()
+    greedy = FrozenTarget(learned, explore=False)
+    for log, payoffs in ((small.plain, {}), (small.log, {"values": PRICES, "costs": COSTS})):
+        chosen = learned.choose_batch(features, explore=False, **payoffs)
+        np.testing.assert_array_equal(greedy.probabilities(log[rows], 0), np.eye(features.shape[1])[chosen])
+    both = evaluate(small.log[300:], {"greedy": greedy, "explores": learned})
+    assert both["greedy"]["ips"].value != both["explores"]["ips"].value
+
+
 def test_frozen_bandit_uses_the_payoffs_of_each_row() -> None:
     """The arms are the same in all rows, and the values are not."""
     log = LoggedData(

@@ -13,6 +13,14 @@ from glbandits.common.errors import InvalidInput
 LINK_NAMES = "identity, logistic, probit or log"
 
 LevelOption: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
+ExploreOption: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--explore/--no-explore",
+        help="Try uncertain arms, as the policy does while it learns, or decide by the expected reward alone. Default: "
+        "explore, but decide does not with --payoffs or --top.",
+    ),
+]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 JobsOption: TypeAlias = Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")]
 EngineOption: TypeAlias = Annotated[

@@ -14,6 +14,7 @@ with needed_for("glbandits.evaluation", "lab"):
 
 from glbandits.evaluation.estimators.anytime import AnytimeInterval
 from glbandits.evaluation.estimators.estimator import Estimator, Interval
+from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.point_estimators import (
     ESTIMATORS,
@@ -78,6 +79,7 @@ __all__ = [
     "Estimator",
     "Evaluation",
     "FixedArms",
+    "FrozenTarget",
     "GlmReward",
     "Headline",
     "Interval",

@@ -51,6 +51,7 @@ class ComparisonSettings:
         reference: label of the candidate that all others are compared with; None takes the first.
         learn: which rows a policy learns while its learning curve is computed, as in `play_log`.
         exploration: the share of decisions that will be random, whichever policy or model runs.
+        explore: whether policies and models explore by their own rule when they decide; see `Bandit.choose`.
         gate: settings of the promotion gate; None skips it.
         seed: of all random numbers.
     """
@@ -63,6 +64,7 @@ class ComparisonSettings:
     reference: str | None = None
     learn: Learn = "matched"
     exploration: float = 0.0
+    explore: bool = True
     gate: GateSettings | None = None
     seed: int = 0
 

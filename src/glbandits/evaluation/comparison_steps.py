@@ -139,14 +139,18 @@ class ComparisonSteps:
 
     def _decide(self) -> Promotion:
         """Run the promotion gate."""
-        settings = self.settings
+        settings, explore = self.settings, self.settings.explore
         assert settings.gate is not None
         return promotion(
             self.log,
-            self.candidates.by_label,
+            {
+                label: frozen(each, explore=explore) if isinstance(each, Bandit) else each
+                for label, each in self.candidates.by_label.items()
+            },
             alpha=settings.gate.alpha,
             margin=settings.gate.margin,
             exploration=settings.exploration,
+            explore=explore,
             reward_range=settings.reward_range,
             seed=settings.seed,
             progress=lambda done, total: self.progress("promotion gate", done, total),
@@ -237,7 +241,7 @@ class ComparisonSteps:
         """The candidate, after it has learned, as a target for these rows."""
         candidate: Any = self.learned[label].bandit if label in self.learned else self.candidates.by_label[label]
         if isinstance(candidate, Bandit | PlayingAgent):
-            return frozen(candidate, self.settings.seed, self.settings.exploration)
+            return frozen(candidate, self.settings.seed, self.settings.exploration, explore=self.settings.explore)
         if isinstance(candidate, GivenTarget) and rows is not self.whole:
             candidate = candidate.of_part(rows, self.whole)
         target: Target = candidate

@@ -69,6 +69,7 @@ def promotion(
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
     exploration: float = 0.0,
+    explore: bool = True,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Promotion:
@@ -91,6 +92,7 @@ def promotion(
         least_propensity: lower bound on the probabilities of the logging policy; see `evaluate`.
         exploration: the share of decisions that will be random, whichever candidate runs. Without it, a candidate would
             seem better only because the running policy explores.
+        explore: whether policies that learn explore by their own rule when they decide; see `Bandit.choose`.
         seed: seed of the candidates.
         progress: called with the number of rows done, and of all rows.
     """
@@ -114,7 +116,7 @@ def promotion(
     compared = {name: _Comparison(schema, payoff_bounds, least_propensity) for name in candidates}
     checks = LogDoubtSums(schema)
     for start, end in schedule.parts:
-        targets |= _trained(LogSlice(log, 0, start), learners, seed)
+        targets |= _trained(LogSlice(log, 0, start), learners, seed, explore=explore)
         for block in LogSlice(log, start, end).blocks():
             rows = reader.read(block)
             checks.add(block, block.payoffs)
@@ -166,13 +168,13 @@ class _Schedule:
         """The last row after which the log may change, for the recent rows to decide."""
 
 
-def _trained(log: Log, learners: Mapping[str, PolicyOrAgent], seed: int) -> dict[str, Target]:
+def _trained(log: Log, learners: Mapping[str, PolicyOrAgent], seed: int, *, explore: bool) -> dict[str, Target]:
     """Return the targets that policies are after they have learned a log; none for a log without rows."""
     if not len(log):
         return {}
     # Each is trained alone: the size of the blocks that it learns would depend on the others.
     trained = (train_all(log, {name: each}, seed=seed, progress=lambda *_: None) for name, each in learners.items())
-    return {name: frozen(learner, seed) for each in trained for name, learner in each.items()}
+    return {name: frozen(learner, seed, explore=explore) for each in trained for name, learner in each.items()}
 
 
 def _explored(target: Target, rows: LogRows, exploration: float) -> Floats:

@@ -276,3 +276,20 @@ def test_time_orders_rows_and_ids_find_copies(folder: Path) -> None:
     assert run.returncode == 2
     assert "2 of 602 rows repeat an id" in run.stderr
     assert "Option: --id" in run.stderr
+
+
+def test_policies_are_judged_without_exploration(tmp_path: Path) -> None:
+    """A policy whose decisions are all random earns more by its estimate alone."""
+    rng = np.random.default_rng(2)
+    rows = [(arm, int(rng.random() < (0.1, 0.9)[arm == "b"])) for arm in rng.choice(["a", "b"], 600).tolist()]
+    lines = ["arm,reward,propensity", *(f"{arm},{reward},0.5" for arm, reward in rows)]
+    (tmp_path / "log.csv").write_text("\n".join(lines), encoding="utf-8")
+    command = ("evaluate", "log.csv", "--policy", "optimist:floor=1", "--estimator", "snips")
+    values = {}
+    for how in ("--explore", "--no-explore"):
+        run = glb(*command, how, folder=tmp_path)
+        assert run.returncode == 0, run.stderr
+        [record] = json.loads((tmp_path / "out" / "evaluate" / "evaluation.json").read_text())["policies"]
+        values[how] = record["estimates"][0]["value"]
+    assert values["--explore"] == pytest.approx(0.5, abs=0.1)
+    assert values["--no-explore"] == pytest.approx(0.9, abs=0.1)

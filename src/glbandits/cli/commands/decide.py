@@ -18,7 +18,7 @@ from glbandits.bandit import Bandit
 from glbandits.bandit.decisions import decide_block
 from glbandits.bandit.predictions import LARGEST_INTERVAL
 from glbandits.cli.candidates import ModelOption
-from glbandits.cli.common_options import LevelOption, SeedOption, prepare_file
+from glbandits.cli.common_options import ExploreOption, LevelOption, SeedOption, prepare_file
 from glbandits.cli.log_options import ArmTableOption, ContextOption, PayoffsOption, is_payoff_file, split_names
 from glbandits.cli.progress import work_bar
 from glbandits.common.atomic_files import atomic_path
@@ -57,14 +57,7 @@ def decide_command(
     arm_table: ArmTableOption = None,
     context: ContextOption = [],  # noqa: B006
     payoffs: PayoffsOption = None,
-    explore: Annotated[
-        bool | None,
-        typer.Option(
-            "--explore/--no-explore",
-            help="Try uncertain arms, as the policy does while it learns, or decide by the expected reward alone. "
-            "Default: explore, but not with --payoffs or --top.",
-        ),
-    ] = None,
+    explore: ExploreOption = None,
     level: LevelOption = DEFAULT_LEVEL,
     seed: SeedOption = 0,
 ) -> None:

@@ -18,6 +18,7 @@ from glbandits.cli.candidates import (
 )
 from glbandits.cli.common_options import (
     EngineOption,
+    ExploreOption,
     JobsOption,
     LevelOption,
     LoopOption,
@@ -126,6 +127,7 @@ def evaluate_command(
             help="The share of random decisions, whichever policy runs. Default: that of the service's loop, or 0."
         ),
     ] = None,
+    explore: ExploreOption = None,
     reward_range: Annotated[
         list[str],
         typer.Option(
@@ -172,6 +174,7 @@ def evaluate_command(
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),
         exploration=exploration or 0.0,
+        explore=explore is not False,
         gate=GateSettings(alpha=round(1.0 - level, 12), margin=margin) if promote_if_better else None,
         seed=seed,
     )

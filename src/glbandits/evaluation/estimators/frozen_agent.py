@@ -11,11 +11,19 @@ from glbandits.evaluation.logs.sparse_arms import arms_between, packed_arms
 from glbandits.policies.agents import PlayingAgent, read_only_rows
 
 
-def frozen(learner: Bandit | PlayingAgent, seed: int = 0, exploration: float = 0.0) -> "FrozenTarget | FrozenAgent":
+def frozen(
+    learner: Bandit | PlayingAgent, seed: int = 0, exploration: float = 0.0, *, explore: bool = True
+) -> "FrozenTarget | FrozenAgent":
     """Return a target that decides as this Bandit or agent does, and does not learn."""
     if isinstance(learner, PlayingAgent):
+        if not explore:
+            raise InvalidInput(
+                f"agent {learner.name} decides by its own rule, so it cannot be evaluated without exploration. Leave "
+                "it out, or use a policy",
+                field="explore",
+            )
         return FrozenAgent(learner, exploration)
-    return FrozenTarget(learner, seed, exploration)
+    return FrozenTarget(learner, seed, exploration, explore=explore)
 
 
 class FrozenAgent:

@@ -7,7 +7,8 @@ from numba import types
 
 from glbandits.bandit import Bandit
 from glbandits.bandit.entry_points import policy_recipe, work_of_rows
-from glbandits.common.arrays import Floats, Generator, Ints
+from glbandits.bandit.predictions import expected_rewards, score_means
+from glbandits.common.arrays import Bools, Floats, Generator, Ints
 from glbandits.common.errors import InvalidInput, check_float, check_int
 from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
@@ -18,8 +19,9 @@ from glbandits.evaluation.logs.payoffs import LogPayoffs, arms_argument, arms_of
 from glbandits.evaluation.logs.sparse_arms import packed_arms
 from glbandits.features import FeatureMap, Features
 from glbandits.maths.arm_rows import as_arms, as_payoff_arms
-from glbandits.maths.links import Link, link_reader, own_link
+from glbandits.maths.links import Link, find_link, link_reader, own_link
 from glbandits.maths.philox import generator
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.compiled_calls import checked_arm, checked_bool, policy_functions
 from glbandits.policies.contract.decisions import check_has_scores
@@ -34,17 +36,23 @@ class FrozenTarget:
     """A Bandit that does not learn during the evaluation.
 
     If its policy has no exact probabilities, one decision is drawn for each row and gets probability 1. Estimates
-    remain unbiased, but have more variance. `exploration` is the share of decisions that are uniformly random.
+    remain unbiased, but have more variance.
+
+    Args:
+        bandit: it is not changed.
+        seed: of drawn decisions.
+        exploration: the share of decisions that are uniformly random.
+        explore: as in `Bandit.choose`: False evaluates decisions by the point estimate alone.
     """
 
-    def __init__(self, bandit: Bandit, seed: int = 0, exploration: float = 0.0) -> None:
+    def __init__(self, bandit: Bandit, seed: int = 0, exploration: float = 0.0, *, explore: bool = True) -> None:
         self._exploration = check_float("exploration", exploration, at_least=0, at_most=1)
         policy = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._sparse, self._features = bandit.sparse, bandit.features
         self._seed = check_int("seed", seed, at_least=0)
         self.begin_part(0)
-        self._policy = policy
+        self._policy, self._explores = policy, explore
 
     def begin_part(self, part: int) -> None:
         """Draw the decisions of this part of a log by random numbers of its own."""
@@ -73,10 +81,23 @@ class FrozenTarget:
         (arms, starts), counts = packed_arms(block.arms), block.arms.counts
         # Exact probabilities of one row are those of all rows with the same arms and payoffs.
         same = isinstance(block.arms, FixedArms) and (payoffs is None or payoffs.are_same)
-        if same and self._fill(arms, payoffs, starts[:1], counts[:1], out[:1]):
+        if same and self._explores and self._fill(arms, payoffs, starts[:1], counts[:1], out[:1]):
             return np.repeat(out[:1], len(block), axis=0)
-        self._fill(arms, payoffs, starts, counts, out)
+        if self._explores:
+            self._fill(arms, payoffs, starts, counts, out)
+        else:
+            self._fill_best(SparseRows(*arms) if self._sparse else arms, payoffs, starts, block.arm_mask, out)
         return out
+
+    def _fill_best(self, arms: Any, payoffs: LogPayoffs | None, starts: Ints, arm_mask: Bools, out: Floats) -> None:
+        """Write probability 1 for the arm of each row that the bandit chooses without exploration."""
+        scores = score_means(self._policy, self._state, self._dim, arms)
+        if payoffs is not None:
+            scores = expected_rewards(find_link(self._policy.link), scores)
+        of_rows = scores[np.minimum(starts[:, np.newaxis] + np.arange(out.shape[1]), len(scores) - 1)]
+        if payoffs is not None:
+            of_rows = payoffs.values * of_rows - payoffs.costs
+        out[np.arange(len(out)), np.where(arm_mask, of_rows, -np.inf).argmax(axis=1)] = 1.0
 
     def _fill(self, arms: Any, payoffs: LogPayoffs | None, starts: Ints, counts: Ints, out: Floats) -> bool:
         """Write the probabilities of each row; return whether they are exact."""
