@@ -59,10 +59,10 @@ def test_a_failing_learner_is_logged_once(
 ) -> None:
     learn = Loop.learn
 
-    def fail(loop: Loop) -> int:
+    def fail(loop: Loop, seconds: float) -> int:
         if loop.name == "bad":
             raise OSError("the disk is full")
-        return learn(loop)
+        return learn(loop, seconds)
 
     for loop in service.loops.values():
         loop.configure(LoopConfig(width=2, model_update=0.0))

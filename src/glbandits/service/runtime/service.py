@@ -38,6 +38,8 @@ LEARNER_TICK = 0.05
 """Seconds between two checks of the learner which loops are due."""
 LOOPS_EVERY = 0.25
 """Seconds between two looks of a process for loops that another process has created or deleted."""
+LEARN_SECONDS = 0.2
+"""Seconds after which the update of a loop ends, so that other loops do not wait. The next tick continues."""
 LOOK_SECONDS = 5.0
 """Seconds between two looks for a configuration of another process: not every store has notifications."""
 
@@ -284,19 +286,37 @@ class Service:
 
     def _learn(self) -> None:
         updated, looked = (defaultdict[str, float](lambda: -math.inf) for _ in range(2))
+        idle, learned = dict[str, tuple[Loop, object]](), False
+        """Loops whose last update has left nothing to do, with the marks of the store before it."""
         while not self._stop.is_set():
             changed = self.store.wait_for_change(LEARNER_TICK)
             self._notice_lost_events()
+            if self.learns() != learned:
+                idle, learned = {}, not learned
+            now, marks = time.monotonic(), None
             for name, loop in self.loops.items():
-                now = time.monotonic()
                 # The present configuration counts: its interval may have become shorter since the last update.
-                is_due = changed or now >= updated[name] + loop.configuration.model_update
-                is_behind = loop.is_relearning or loop.guardrails.is_behind
-                if is_due or now >= looked[name] + LOOK_SECONDS or is_behind:
+                is_due = changed or loop.is_behind or now >= updated[name] + loop.configuration.model_update
+                if not (
+                    is_due or now >= looked[name] + LOOK_SECONDS or loop.is_relearning or loop.guardrails.is_behind
+                ):
+                    continue
+                marks = self._marks() if marks is None else marks
+                if name not in marks or idle.get(name) != (loop, marks[name]):
                     self._learn_loop(_activity(name), loop, is_due=is_due)
-                    looked[name] = time.monotonic()
+                    idle.pop(name, None)
+                    if loop.is_idle and is_due and name in marks and _activity(name) not in self._failures.failing:
+                        idle[name] = loop, marks[name]
+                looked[name] = time.monotonic()
                 if is_due:
-                    updated[name] = time.monotonic()
+                    updated[name] = looked[name]
+
+    def _marks(self) -> Mapping[str, object]:
+        """Return the marks of all loops; none if the store fails, so that all are updated."""
+        try:
+            return self.store.marks()
+        except StoreError:
+            return {}
 
     def _notice_lost_events(self) -> None:
         """Open all loops again if the store may have lost events that their models have learned."""
@@ -325,9 +345,9 @@ class Service:
         try:
             if is_due or activity in self._failures.failing or loop.has_newer_configuration():
                 if self.learns():
-                    loop.learn()
+                    loop.learn(LEARN_SECONDS)
                 else:
-                    loop.refresh()
+                    loop.refresh(LEARN_SECONDS)
             elif self.learns():
                 loop.look_at_guardrails()
             if loop.is_relearning and self.learns():

@@ -4,6 +4,7 @@ Every store must pass the tests in tests/service/storage/event_store/.
 """
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
@@ -295,6 +296,19 @@ class EventStore(LoopStore):
             activations=counts["activation"],
             metrics=counts["metric"],
         )
+
+    def marks(self) -> dict[str, frozenset[tuple[str, str, int]]]:
+        """Return for each loop what changes with every event, document and model of it, by one query for all loops."""
+        query = (
+            "SELECT loop_name, kind, status, count FROM event_counts UNION ALL"
+            " SELECT loop_name, kind, '', max(version) FROM documents GROUP BY loop_name, kind UNION ALL"
+            " SELECT loop_name, '', '', max(sequence) FROM models GROUP BY loop_name"
+        )
+        found = defaultdict[str, set[tuple[str, str, int]]](set)
+        with self._reading() as connection:
+            for loop_name, *mark in self._execute(connection, query):
+                found[loop_name].add(tuple(mark))
+        return {loop_name: frozenset(marks) for loop_name, marks in found.items()}
 
     def count_after(self, loop_name: str, sequence: int) -> int:
         """Return the number of decisions after a sequence number."""

@@ -91,7 +91,7 @@ def test_lasting_defects_are_found_in_any_batches(tmp_path: Path, monkeypatch: p
     rewards = np.random.default_rng(3).choice([0.0, 1.0, POISON, TRAP], size=40, p=[0.4, 0.4, 0.1, 0.1])
     loop, store = small_loop(tmp_path, clock := Clock())
     decide_and_reward(loop, store, clock, rewards.tolist())
-    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.BATCH", cut)
+    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.LEARNED_AT_ONCE", cut)
     loop.learn()
     bad = int(np.isin(rewards, [POISON, TRAP]).sum())
     assert loop.published.invalidating == bad
@@ -113,7 +113,7 @@ def test_replay_sets_aside_the_same_decisions(tmp_path: Path, monkeypatch: pytes
     rewards = np.random.default_rng(4).choice([0.0, 1.0, SICK, CURE], size=40, p=[0.3, 0.3, 0.2, 0.2])
     loop, store = small_loop(tmp_path, clock := Clock())
     decide_and_reward(loop, store, clock, rewards.tolist())
-    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.BATCH", cut)
+    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.LEARNED_AT_ONCE", cut)
     loop.learn()
     decide_and_reward(loop, store, clock, [1.0] * 3, first=2000)
     loop.learn()
@@ -121,7 +121,7 @@ def test_replay_sets_aside_the_same_decisions(tmp_path: Path, monkeypatch: pytes
     assert (result.sound, result.decisions, result.set_aside) == (True, 43, loop.published.invalidating)
     assert (loop.published.invalidating == (rewards == SICK).sum()) == (cut == 1)
     damage_all_models(store)
-    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.BATCH", 1000)
+    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.LEARNED_AT_ONCE", 1000)
     again = Loop("default", store, clock)
     again.learn()
     assert again.published.invalidating == loop.published.invalidating

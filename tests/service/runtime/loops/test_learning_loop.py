@@ -359,13 +359,13 @@ def test_retained_decisions_can_be_repeated_after_every_deletion(tmp_path: Path)
 
 def test_a_stop_ends_learning_and_deletion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_by, store = small_loop(tmp_path, clock := Clock())
-    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.BATCH", 10)
+    monkeypatch.setattr("glbandits.service.runtime.loops.learning_loop.LEARNED_AT_ONCE", 10)
     monkeypatch.setattr("glbandits.service.storage.loop_store.DELETED_AT_ONCE", 10)
     store.append_blocking([ask(made_by, f"e{number}", "noon") for number in range(40)])
     clock.wait(11)
     stop = threading.Event()
     loop = Loop("default", store, clock, stop=stop)
-    monkeypatch.setattr(loop, "_save_model", stop.set)
+    monkeypatch.setattr(loop.statistics, "add", lambda *_: stop.set())
     assert loop.learn() == 10
     assert loop.delete_log(clock()) == 0
     made_by.learn()

@@ -3,6 +3,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import astuple
@@ -17,7 +18,13 @@ from glbandits.service.domain.decision_totals import (
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Mode, Reward, SettledDecision
 from glbandits.service.runtime.loops.learning_loop import Loop
-from glbandits.service.runtime.loops.loop_statistics import LoopStatistics, Timeline, Window
+from glbandits.service.runtime.loops.loop_statistics import (
+    STATISTICS,
+    LoopStatistics,
+    SavedStatistics,
+    Timeline,
+    Window,
+)
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.helpers import decision
 from tests.service.runtime.loops.loop_helpers import Clock, ask, small_loop
@@ -193,10 +200,10 @@ class TestTimeline:
         assert len(timeline.view().points) == 12
 
 
-def played(loop: Loop, store: Any, clock: Clock, rounds: int) -> None:
+def played(loop: Loop, store: Any, clock: Clock, rounds: int, first: int = 0) -> None:
     """Decisions whose first action is right in a fifth of all cases, and another one in four fifths."""
     rng = np.random.default_rng(3)
-    for number in range(rounds):
+    for number in range(first, first + rounds):
         made = ask(loop, f"event-{number}", "noon")
         value = float(rng.random() < (0.2 if made.shown == 0 else 0.8))
         store.append_blocking(
@@ -263,12 +270,51 @@ def test_learning_comes_before_counting_history(tmp_path: Path, monkeypatch: pyt
 def test_counting_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     played(loop, store, clock, 60)
-    loop.close()
     monkeypatch.setattr("glbandits.service.runtime.loops.loop_statistics.MAX_HISTORY", 45)
     monkeypatch.setattr("glbandits.service.runtime.loops.loop_statistics.PAGE", 10)
     again = Loop("default", store, clock)
     again.learn()
     assert again.statistics.view(Window.ALL).total.decisions == 45
+
+
+def test_a_restart_reads_only_what_came_after_the_saved_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    played(loop, store, clock, 60)
+    loop.close()
+    killed = Loop("default", store, clock)
+    played(killed, store, clock, 20, first=60)  # they are learned, and not saved
+    monkeypatch.setattr("glbandits.service.runtime.loops.loop_statistics.PAGE", 10)
+    again, pages, search = Loop("default", store, clock), list[int](), store.search
+
+    def counted(*arguments: Any) -> Any:
+        found = search(*arguments)
+        pages.append(len(found))
+        return found
+
+    monkeypatch.setattr(store, "search", counted)
+    again.learn()
+    assert sum(pages) <= 30
+    for window in Window:
+        mine, other = again.statistics.view(window), killed.statistics.view(window)
+        assert (mine.width, mine.points.keys()) == (other.width, other.points.keys())
+        assert (mine.total.decisions, mine.total.actions) == (80, other.total.actions)
+        assert mine.total.r == pytest.approx(other.total.r)
+
+
+@pytest.mark.parametrize("body", [b"", b"\x93\x01\x02\x80", None])
+def test_statistics_that_cannot_be_used_are_counted_again(tmp_path: Path, body: bytes | None) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    played(loop, store, clock, 20)
+    loop.close()
+    if body is None:  # of a model that has learned more, before a database went back
+        saved = SavedStatistics(store.last_sequence("default") + 1, 1, {})
+        body = msgspec.msgpack.encode(saved)
+    store.save_document("default", STATISTICS, clock(), body)
+    again = Loop("default", store, clock)
+    again.learn()
+    assert again.statistics.view(Window.ALL).total.decisions == 20
 
 
 def test_counting_history_continues_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

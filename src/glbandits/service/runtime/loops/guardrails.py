@@ -103,6 +103,8 @@ class LoopGuardrails:
         """The saved state."""
         self.is_behind = False
         """Whether the last look has left units that can be counted, so that the next one should come soon."""
+        self.is_idle = False
+        """Whether the next look finds nothing as long as the log has no other units, and the settings stay."""
         self.refresh()
 
     @property
@@ -114,7 +116,7 @@ class LoopGuardrails:
         """Read the state that another process has saved. For processes that do not learn."""
         with self._lock:
             self._refresh()
-            self.is_behind = False
+            self.is_behind, self.is_idle = False, True
 
     def _refresh(self) -> None:
         if self._store.newest_version(self._name, GUARDRAILS) == self._version:
@@ -140,14 +142,16 @@ class LoopGuardrails:
         decision that the model has learned.
         """
         if configuration.control is None and not self._version:
+            self.is_idle = True
             return
         with self._lock:
             self._refresh()
             if configuration.control is None:
-                self.is_behind = False
+                self.is_behind, self.is_idle = False, True
                 return
             metrics = self._begun(configuration, assigned_since)
             self.is_behind = self._counter.count(metrics, self._clock(), learned_through)
+            self.is_idle = self._counter.has_counted_all
             self._save(self._checked(metrics, assigned_since))
 
     def _begun(self, configuration: LoopConfig, assigned_since: int) -> dict[str, MetricComparison]:

@@ -1,6 +1,7 @@
 """A loop: its decisions, its model, and learning from the log."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service.domain.decision_learning import LearningOutcome, learn_batch
 from glbandits.service.domain.decision_making import DecisionMaker, LoopTerms
-from glbandits.service.domain.errors import LeaseLost
+from glbandits.service.domain.errors import LeaseLost, StoreError
 from glbandits.service.domain.events import Decision, DecisionRequest, SettledDecision
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, fits
@@ -41,11 +42,13 @@ from glbandits.service.runtime.loops.model_replacement import (
     started,
 )
 from glbandits.service.runtime.loops.unreadable_models import UnreadableModels
-from glbandits.service.runtime.replay.relearning import BATCH
 from glbandits.service.storage.document_store import MAX_SEQUENCE
 from glbandits.service.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
+
+LEARNED_AT_ONCE = 250
+"""Decisions between two looks at the clock."""
 
 
 class Loop:
@@ -87,11 +90,18 @@ class Loop:
         """See `DocumentStore.history`. A loop is opened again when the store has another one."""
         self.created = self._documents.created
         """Differs if the loop is deleted and created again."""
+        self._compared: tuple[Bandit | None, LoopConfig | None, bool] = (None, None, True)
+        """A model, a configuration, and whether they fit."""
         self._read(None)
         self._maker = DecisionMaker(self.published)
         self.learned_at: int | None = None
         """Timestamp of the last update of the model; None if there was none since the start."""
-        self.statistics = LoopStatistics(store, name, self.published.learned_through)
+        self.statistics = LoopStatistics(store, name, self.published.learned_through, monotonic)
+        self.is_behind = False
+        """Whether the last update has left decisions that can be learned or counted, so that the next one should come
+        soon."""
+        self._learns, self._seen_through = False, 0
+        """Whether the last update was `learn`, and the last decision of the log then."""
 
     def _read(self, present: tuple[int, int] | None) -> bool:
         """Use the saved configuration, and the saved model if it is newer than `present`; return whether it is."""
@@ -122,12 +132,22 @@ class Loop:
         found = f"loop {self.name}: its guardrails have found something; GET /v1/loops/{self.name}/guardrails says what"
         return self._unreadable.warnings(self.published) + ([found] if has_found else [])
 
-    def refresh(self) -> None:
-        """Adopt a newer configuration, model or fallback that another process has saved."""
+    @property
+    def is_idle(self) -> bool:
+        """Whether another update does nothing as long as `EventStore.marks` of the loop stays the same."""
+        is_done = self.published.learned_through >= self._seen_through and not self.is_behind and not self.is_relearning
+        return is_done and self.guardrails.is_idle and not self.guardrails.is_behind
+
+    def refresh(self, seconds: float = math.inf) -> None:
+        """Adopt a newer configuration, model or fallback that another process has saved.
+
+        Ends soon after so many seconds, see `is_behind`.
+        """
         self.guardrails.refresh()
         with self._lock:
+            end, self._learns = self._monotonic() + seconds, False
             self._refresh()
-            self.statistics.count_history(self._clock())
+            self.is_behind = not self.statistics.count_history(self._clock(), end)
 
     def has_newer_configuration(self) -> bool:
         """Whether another process has saved a configuration since the last one was read. Reads no model."""
@@ -139,7 +159,8 @@ class Loop:
         if self._read((self.published.epoch, self.published.learned_through)):
             self.learned_at = self._clock()
         learned_through = self.published.learned_through
-        self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
+        self._seen_through = self._store.last_sequence(self.name)
+        self._watermarks.update(self._seen_through, learned_through, self.configuration.reward_wait)
         self.statistics.catch_up(learned_through, self._clock())
 
     def decide(self, request: DecisionRequest) -> Decision:
@@ -162,20 +183,28 @@ class Loop:
         terms = self._terms()
         return (terms if rule is None else terms._replace(unit_rule=rule)).hashed_unit(unit)
 
-    def learn(self) -> int:
-        """Learn every settled decision, save the model and look at the guardrails. Returns the number of decisions."""
+    def learn(self, seconds: float = math.inf) -> int:
+        """Learn settled decisions, save the model and look at the guardrails. Returns the number of decisions.
+
+        Ends soon after so many seconds, so that other loops do not wait, see `is_behind`.
+        """
         with self._lock:
+            end, learned, is_late, self._learns = self._monotonic() + seconds, 0, False, True
             self._refresh()
-            now, learned = self._clock(), 0
-            while not self._stop.is_set() and (batch := self._next_settled(now)):
+            now = self._clock()
+            while not (is_late or self._stop.is_set()) and (batch := self._next_settled(now)):
                 self._learn_batch(batch)
-                self.learned_at = now
                 learned += len(batch)
                 self.statistics.add(batch, now)
+                is_late = self._monotonic() >= end
+            if learned:
+                self.learned_at = now
                 self._save_model()  # for other processes and for the next start
                 self._unreadable.check_caught_up(self.published.learned_through)
             self.look_at_guardrails()
-            self.statistics.count_history(now)  # last, because it takes long after a start
+            self.is_behind = not self.statistics.count_history(now, end) or is_late
+            if learned and not self.is_behind:
+                self.statistics.save(now)
             return learned
 
     def look_at_guardrails(self) -> None:
@@ -194,8 +223,9 @@ class Loop:
         made_before = earliest if earliest > self._window_since else 0
         logged = self._watermarks.logged_for(self.configuration.reward_wait)
         after = self.published.learned_through
-        sealed_through = self._store.seal(self.name, after, now, BATCH, made_before=made_before, logged_through=logged)
-        batch = self._store.settled(self.name, after, now, BATCH) if sealed_through else []
+        limits = {"made_before": made_before, "logged_through": logged}
+        sealed_through = self._store.seal(self.name, after, now, LEARNED_AT_ONCE, **limits)
+        batch = self._store.settled(self.name, after, now, LEARNED_AT_ONCE) if sealed_through else []
         return [settled for settled in batch if settled.sequence <= sealed_through]
 
     def _learn_batch(self, batch: Sequence[SettledDecision]) -> None:
@@ -279,7 +309,11 @@ class Loop:
     @property
     def is_relearning(self) -> bool:
         """Whether another model is to replace the present one, which does not fit the configuration."""
-        return self.published.relearn_after is not None and not fits(self.published.bandit, self.configuration)
+        bandit, configuration = self.published.bandit, self.configuration
+        compared = self._compared
+        if compared[0] is not bandit or compared[1] is not configuration:  # the learner asks often
+            self._compared = compared = bandit, configuration, fits(bandit, configuration)
+        return self.published.relearn_after is not None and not compared[2]
 
     def relearning_progress(self) -> tuple[int, int] | None:
         """Return which decisions of how many the new model has learned, as sequence numbers; None without relearning.
@@ -431,3 +465,6 @@ class Loop:
         with self._lock, suppress(LeaseLost):  # then another process has the model
             if self.published.learned_through > self._saved_through:
                 self._save_model()
+        with self._lock, suppress(StoreError):
+            if self._learns and not self.is_behind:
+                self.statistics.save(self._clock(), every=0.0)

@@ -48,6 +48,8 @@ class UnitCounter:
         self._loop_name, self._store, self._monotonic, self._stop = loop_name, store, monotonic, stop
         self._watermarks: dict[float, LogWatermarks] = {}
         """By the length of the window."""
+        self.has_counted_all = False
+        """Whether the log had no more units at the last look."""
         self._scans: dict[int, Scan] = {}
         """By the sequence number after which units are read, so that an open window costs no query."""
 
@@ -73,6 +75,9 @@ class UnitCounter:
             if self._monotonic() > end:
                 break
         self._scans = {own.after: self._scans[own.after] for own in metrics.values() if own.after in self._scans}
+        self.has_counted_all = all(
+            scan is not None and scan.next is None for scan in (self._scans.get(own.after) for own in metrics.values())
+        )
         return bool(behind)
 
     def _note_time(self, metrics: Iterable[MetricComparison], last: int) -> None:
