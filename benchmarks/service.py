@@ -25,7 +25,7 @@ EVENTS = 200
 """Number of decisions that receive rewards."""
 BARE, JSON, GUARDED, RANK = "bare uvicorn reply", "decision, JSON", "decision, guarded loop", "Personalizer rank"
 WANTED = {JSON: 7.0}
-"""Limit of CPU per request relative to the bare reply, with SQLite, durability process and one process."""
+"""Limit of CPU per request relative to the bare reply, with SQLite and durability process."""
 GUARDED_LIMIT = 1.25
 """Limit of CPU of a decision with a unit in a loop with a control group and two metrics, relative to one without."""
 HOSTS, RANKER_CONNECTIONS = ("127.0.0.1", "127.0.0.2"), 64
@@ -54,30 +54,29 @@ class Measured(NamedTuple):
 
 
 def report() -> None:
-    """Print a table for each store and number of processes, then the rankers' throughput."""
-    for processes in (1, 2):
-        for durability in ("process", "power"):
-            with tempfile.TemporaryDirectory() as folder:
-                _compare(f"SQLite, durability {durability}", f"{folder}/events.db", durability, processes)
-        with postgres() as (store, pid):
-            _compare("PostgreSQL", store, "process", processes, pid)
+    """Print a table for each store, then the rankers' throughput."""
+    for durability in ("process", "power"):
+        with tempfile.TemporaryDirectory() as folder:
+            _compare(f"SQLite, durability {durability}", f"{folder}/events.db", durability)
+    with postgres() as (store, pid):
+        _compare("PostgreSQL", store, "process", pid)
     with postgres() as (store, pid):
         _report_rankers(store, pid)
 
 
-def _compare(title: str, store: str, durability: str, processes: int, database: int | None = None) -> None:
-    key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
+def _compare(title: str, store: str, durability: str, database: int | None = None) -> None:
+    key, turns = new_key(store), dict[str, list[Measured]]()
     options = [f"--store={store}", f"--loops={LOOPS}"]
     with (
-        running(*UVICORN, "benchmarks.service_baselines:bare", workers) as empty,
-        running(*UVICORN, "benchmarks.service_baselines:app", workers) as fastapi,
-        running(*GLB, *options, key=key, durability=durability, processes=processes) as ours,
+        running(*UVICORN, "benchmarks.service_baselines:bare") as empty,
+        running(*UVICORN, "benchmarks.service_baselines:app") as fastapi,
+        running(*GLB, *options, key=key, durability=durability) as ours,
     ):
         cases = cases_of(empty, fastapi, ours)
         for _ in range(TURNS + 1):
             for case in cases:
                 turns.setdefault(case.name, []).append(measure([case.server], case.requests, CONNECTIONS, database))
-    print(f"{title}, processes: {processes} ({CONNECTIONS} connections, {TURNS} turns)")
+    print(f"{title} ({CONNECTIONS} connections, {TURNS} turns)")
     print(f"  {'':30s}  CPU us  best / bare  median / bare  database us  requests/s  p50 ms  p99 ms")
     for name, measured in turns.items():
         best, ratios = (
@@ -89,7 +88,7 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
         print(f"  {name:30s}  {cpu}  {rest}", flush=True)
     ratios = [own.cpu / plain.cpu for own, plain in zip(turns[GUARDED][1:], turns[JSON][1:], strict=True)]
     print(f"  {GUARDED}: {np.median(ratios):.2f} of the CPU of {JSON} (median; limit {GUARDED_LIMIT})")
-    print(f"  limits for SQLite, durability process, 1 process: {WANTED}\n")
+    print(f"  limits for SQLite, durability process: {WANTED}\n")
 
 
 def measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:
@@ -154,7 +153,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
     guards = {"width": FEATURES, "rewardRange": [0, 1], "control": {"share": 0.1}, "metrics": metrics}
     for path, settings in (("/v1", {}), (dense, {"width": FEATURES}), (guarded, guards)):
         server.call("PATCH", f"{path}/configuration", settings | {"rewardWait": 1.0, "modelUpdate": 0.05})
-    time.sleep(2)  # all processes have the configuration
+    time.sleep(2)
     for i in range(EVENTS):
         server.call("POST", f"{rank}/rank", described[i % 64] | {"eventId": f"learned-{i}"})
         server.call("POST", f"{rank}/events/learned-{i}/reward", {"value": i % 2})
@@ -164,7 +163,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
     time.sleep(2)  # the decisions are learned
     for path in ("/v1", dense, guarded):
         server.call("PATCH", f"{path}/configuration", {"rewardWait": 3600.0, "modelUpdate": 1.0})
-    time.sleep(2)  # all processes have the configuration
+    time.sleep(2)
     for i in range(EVENTS):
         server.call("POST", f"{dense}/decide", {"eventId": f"event-{i}", "arms": vectors[i % 64]})
 

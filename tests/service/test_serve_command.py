@@ -48,9 +48,8 @@ def test_server_prints_the_reward_window_that_applies(tmp_path: Path) -> None:
         assert "accepted for 5 s, then learned. Loop default is in the store with this reward window" in server.printed
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
-def test_ctrl_c_says_that_everything_is_stored(tmp_path: Path, processes: str) -> None:
-    with running(tmp_path, processes=processes) as server:
+def test_ctrl_c_says_that_everything_is_stored(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
         assert server.ask("POST", "/personalizer/v1.0/rank", {"eventId": "kept", "actions": ACTIONS}).status == 201
         server.signal(signal.SIGINT)
         assert server.wait() == 0

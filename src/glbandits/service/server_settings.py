@@ -46,14 +46,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             description="Loops to create, with names of up to 64 letters, digits, dots, dashes and underscores.",
         ),
     ] = ("default",)
-    processes: Annotated[
-        int, Meta(ge=1, le=256, description="Processes that serve requests; one of them learns. Only 1 on Windows.")
-    ] = 1
-    queue: Annotated[int, Meta(ge=1, description="Events in the write queue of a process, at most; more get 503.")] = (
-        10_000
-    )
+    queue: Annotated[int, Meta(ge=1, description="Events in the write queue, at most; more get 503.")] = 10_000
     queue_bytes: Annotated[
-        int, Meta(ge=1, description="Bytes of the decisions in the write queue of a process, at most; more get 503.")
+        int, Meta(ge=1, description="Bytes of the decisions in the write queue, at most; more get 503.")
     ] = 256 * 1024 * 1024
     max_body: Annotated[int, Meta(ge=1024, description="Bytes of the body of a request, at most.")] = 256 * 1024
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision with named features, at most.")] = 50
@@ -62,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1000
     max_features: Annotated[int, Meta(ge=1, description="Numbers in the vector of an action, at most.")] = 10_000
     max_connections: Annotated[
-        int, Meta(ge=1, description="Open connections of a process, at most; more get 503 and are closed.")
+        int, Meta(ge=1, description="Open connections, at most; more get 503 and are closed.")
     ] = 1000
     reward_window: Annotated[
         str | float, Meta(description="The reward window of new loops: 5s, 10m, 2h, 1d, PT5M or a number of seconds.")
@@ -141,14 +136,6 @@ def read_settings(
     ]
     given += [("--" + name.replace("_", "-"), name, value) for name, value in (options or {}).items()]
     return Settings(**{name: _checked(source, name, value) for source, name, value in given})
-
-
-def as_environment(settings: Settings) -> dict[str, str]:
-    """Return environment variables from which `read_settings` reads the same settings."""
-    return {
-        PREFIX + name.upper(): ",".join(value) if isinstance(value, tuple) else str(value)
-        for name, value in msgspec.structs.asdict(settings).items()
-    }
 
 
 def _table(path: str | os.PathLike[str] | None) -> dict[str, Any]:

@@ -1,5 +1,4 @@
 import asyncio
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,17 +15,16 @@ from glbandits.service.runtime.metrics import ServiceMetrics
 from glbandits.service.runtime.service import Service
 from glbandits.service.storage.sqlite_store import SqliteStore
 
-PROCESS = ("process", str(os.getpid()))
 Figures = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def collected(service: Service) -> Figures:
-    """The samples, without the label `process`, as Prometheus' own client reads them."""
+    """The samples, as Prometheus' own client reads them."""
     registry = CollectorRegistry()
     registry.register(ServiceMetrics(service))
     families = text_string_to_metric_families(generate_latest(registry).decode())
     samples = [sample for family in families for sample in family.samples]
-    return {(one.name, frozenset(one.labels.items() - {PROCESS})): one.value for one in samples}
+    return {(one.name, frozenset(one.labels.items())): one.value for one in samples}
 
 
 def figure(read: Figures, name: str, **labels: str) -> float:

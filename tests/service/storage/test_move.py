@@ -1,5 +1,6 @@
 """Moving stores: SQLite to PostgreSQL, back, and to another file."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -125,8 +126,20 @@ def test_an_empty_store_is_not_moved(target: EventStore, tmp_path: Path) -> None
 def test_a_store_in_use_is_not_moved(source: EventStore, target: EventStore, tmp_path: Path) -> None:
     with closing(open_store(str(tmp_path / "events.sqlite"), durability="process")) as server:
         assert server.lease.keep()
-        with pytest.raises(InvalidInput, match="a server uses the store"):
-            move(source, target)
+        stop = threading.Event()
+
+        def beat() -> None:
+            while not stop.wait(0.1):
+                server.lease.keep()
+
+        learner = threading.Thread(target=beat)
+        learner.start()
+        try:
+            with pytest.raises(InvalidInput, match="a server uses the store"):
+                move(source, target)
+        finally:
+            stop.set()
+            learner.join()
 
 
 def test_the_command_moves_a_file_to_postgres(source: EventStore, postgres: PostgresServer, tmp_path: Path) -> None:

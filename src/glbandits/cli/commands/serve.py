@@ -21,7 +21,6 @@ from glbandits.service.runtime.logging_setup import set_up_logging
 from glbandits.service.server_settings import (
     DEFAULTS,
     Settings,
-    as_environment,
     description,
     read_settings,
 )
@@ -88,7 +87,6 @@ def run(settings: Settings) -> None:
         new_loop_start(settings)
         key = first_key(settings)
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
-        os.environ.update(as_environment(settings))  # each server process reads its settings from there
         lines = [] if key is not None else [no_key_line(settings.store)]
         lines += start_lines(settings)
         on_start = partial(print_start, address_of(listening), settings.loops[0], key, lines, example_request(settings))

@@ -1,7 +1,6 @@
 """`RequestLog`: the middleware that counts and logs requests."""
 
 import logging
-import os
 import re
 import time
 from functools import cache
@@ -29,17 +28,17 @@ class RequestLog:
     """
 
     def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
-        self._app, self._process = app, str(os.getpid())
+        self._app = app
         self._requests = Counter(
             "glb_requests",
             "Requests, by scope and status; 4xx and 5xx are errors.",
-            ("scope", "status", "process"),
+            ("scope", "status"),
             registry=registry,
         )
         self._seconds = Histogram(
             "glb_request_seconds",
             "Time from a request to its response, in seconds.",
-            ("scope", "process"),
+            ("scope",),
             registry=registry,
             buckets=BOUNDS,
         )
@@ -47,7 +46,7 @@ class RequestLog:
         self._metrics = cache(self._find_metrics)
 
     def _find_metrics(self, scope: str, status: int) -> tuple[Counter, Histogram]:
-        return self._requests.labels(scope, status, self._process), self._seconds.labels(scope, self._process)
+        return self._requests.labels(scope, status), self._seconds.labels(scope)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -19,6 +20,7 @@ from glbandits.service.runtime.maintenance import Maintenance
 from glbandits.service.runtime.service import Service, warm_up
 from glbandits.service.server_settings import Settings
 from glbandits.service.storage.api_keys import Keys
+from glbandits.service.storage.learner_lease import EXPIRY_SECONDS
 from glbandits.service.storage.open_store import open_store
 from glbandits.service.storage.time_limit import time_limit
 
@@ -99,10 +101,12 @@ class Site:
     def _check_store(self) -> None:
         """Check the store for damage.
 
-        This reads the whole store, so only the process that learns does it.
+        This reads the whole store, so only the server that learns does it. After a crash it learns some seconds later.
         """
-        if not self.service.store.lease.held:
-            return
+        until = time.monotonic() + 2 * EXPIRY_SECONDS
+        while not self.service.store.lease.held:
+            if time.monotonic() > until or self.stopping.wait(0.2):
+                return
         try:
             self.damage = self.service.store.check()
         except StoreError as error:
@@ -131,7 +135,7 @@ class Site:
         self._opened.push_async_callback(service.close)
         for loop in service.loops.values():
             warm_up(loop)
-        rate_limit = RateLimit(settings.rate_limit / settings.processes) if settings.rate_limit else None
+        rate_limit = RateLimit(settings.rate_limit) if settings.rate_limit else None
         self.service = service
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
 

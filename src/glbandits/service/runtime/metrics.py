@@ -1,10 +1,9 @@
 """Metrics of a server for Prometheus.
 
 Totals of events come from the store, which counts them in the transaction that writes them. So they are exact across
-restarts and processes. Metrics of one process have its process id as the label `process`.
+restarts and servers.
 """
 
-import os
 from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
@@ -28,7 +27,7 @@ class ServiceMetrics(Collector):
     """Collects the metrics of a service. `collect` reads the store, so it may block."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._process = service, str(os.getpid())
+        self._service = service
 
     def describe(self) -> list[Metric]:
         """Return nothing, so that registration does not read the store."""
@@ -37,9 +36,10 @@ class ServiceMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         yield from self._of_log()
-        info = GaugeMetricFamily("glb_info", "The version of glbandits.", labels=("version", "process"))
-        info.add_metric((__version__, self._process), 1)
+        info = GaugeMetricFamily("glb_info", "The version of glbandits.", labels=("version",))
+        info.add_metric((__version__,), 1)
         yield info
+        yield GaugeMetricFamily("glb_learner", "Whether this server learns.", value=self._service.learns())
         yield from self._of_models()
         yield from self._of_guardrails()
         yield from self._of_writer()
@@ -54,14 +54,12 @@ class ServiceMetrics(Collector):
             yield family
 
     def _of_models(self) -> Iterator[Metric]:
-        families = [
-            GaugeMetricFamily(name, meaning, labels=("loop", "process")) for name, meaning in MODEL_GAUGES.items()
-        ]
+        families = [GaugeMetricFamily(name, meaning, labels=("loop",)) for name, meaning in MODEL_GAUGES.items()]
         for name, loop in self._service.loops.items():
             model, outliers = loop.published, loop.published.bandit.outliers
             of_model = (model.epoch, model.learned_through, loop.learning_lag(), model.set_aside)
             for family, value in zip(families, (*of_model, outliers.rewards, outliers.values), strict=True):
-                family.add_metric((name, self._process), value)
+                family.add_metric((name,), value)
         yield from families
 
     def _of_guardrails(self) -> Iterator[Metric]:
@@ -78,17 +76,13 @@ class ServiceMetrics(Collector):
         yield from (alarm, fallback, units)
 
     def _of_writer(self) -> Iterator[Metric]:
-        service, counts, label = self._service, self._service.writer.counts, (self._process,)
-        depth = GaugeMetricFamily("glb_queue_depth", "Events that wait to be written.", labels=("process",))
-        depth.add_metric(label, service.writer.depth)
-        yield depth
+        service, counts = self._service, self._service.writer.counts
+        yield GaugeMetricFamily("glb_queue_depth", "Events that wait to be written.", value=service.writer.depth)
         for name, meaning, total in (
             ("glb_commit_seconds", "Duration of a commit, in seconds.", counts.seconds),
             ("glb_batch_size", "Events in a commit.", counts.events + counts.failed_events),
         ):
-            summary = SummaryMetricFamily(name, meaning, labels=("process",))
-            summary.add_metric(label, count_value=counts.batches, sum_value=total)
-            yield summary
+            yield SummaryMetricFamily(name, meaning, count_value=counts.batches, sum_value=total)
         retries = "Batches whose decisions were retried after a failure of the store."
         for name, meaning, value in (
             ("glb_write_errors", "Events that the store failed to write.", counts.failed_events),
@@ -96,6 +90,4 @@ class ServiceMetrics(Collector):
             ("glb_degraded", "Decisions returned before they were durable.", service.degraded),
             ("glb_learning_failures", "Failures of learning.", service.learning_failures),
         ):
-            counter = CounterMetricFamily(name, meaning, labels=("process",))
-            counter.add_metric(label, value)
-            yield counter
+            yield CounterMetricFamily(name, meaning, value=value)

@@ -1,17 +1,11 @@
-"""The learner's lease: of the processes of one store, the one that holds the lease learns."""
+"""The learner's lease: of the servers of one store, the one that holds the lease learns."""
 
-import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
 from glbandits.service.domain.errors import StoreError
-
-if sys.platform != "win32":
-    import fcntl
 
 BEAT_SECONDS = 1.0
 """Time between two beats of the learner."""
@@ -27,32 +21,21 @@ class LeaseStore(Protocol):
     def change_lease(self, present: tuple[int, int], new: tuple[int, int]) -> bool: ...  # noqa: D102
 
 
-class ProcessLock(Protocol):
-    """A lock that the system releases when the process that holds it ends in any way."""
-
-    def try_acquire(self) -> bool:
-        """Take the lock if it is free, and return whether this process holds it."""
-
-    def release(self) -> None:
-        """Release the lock."""
-
-
 class LearnerLease:
     """The right to learn, which is a row of the store: a term, and a beat.
 
-    The learner raises the beat every second. Another process takes over and raises the term if the learner's process
-    has ended, which a lock of the system shows at once, or if the beat has stopped, for example after SIGSTOP. Each
-    process measures by its own clock how long the beat has stood still. A learner that wakes up after another one has
-    taken over cannot write: `EventStore.save_model` and `seal` compare the term in their transaction.
+    The learner raises the beat every second. Another process takes over and raises the term if the learner has given
+    the lease back, or if the beat has stopped, because the process has ended or is paused. Each process measures by its
+    own clock how long the beat has stood still. A learner that wakes up after another one has taken over cannot write:
+    `EventStore.save_model` and `seal` compare the term in their transaction.
 
     Args:
         store: has the row.
-        lock: is held by the learner as long as its process lives.
         monotonic: seconds of a monotonic clock.
     """
 
-    def __init__(self, store: LeaseStore, lock: ProcessLock, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._lock, self._monotonic = store, lock, monotonic
+    def __init__(self, store: LeaseStore, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._monotonic = store, monotonic
         self.held = False
         """Whether this process learns, as far as it knows."""
         self.term: int | None = None
@@ -73,9 +56,7 @@ class LearnerLease:
         term, beat = row
         if self.held and term != self.term:
             self.held, self._lost_at = False, now
-            self._lock.release()
         elif self.held:
-            self._lock.try_acquire()  # again, if its session was lost
             if now - self._beat_at >= BEAT_SECONDS:
                 self._change(row, (term, beat + 1))
         elif now - self._lost_at >= EXPIRY_SECONDS and self._is_free(beat, now):
@@ -86,8 +67,7 @@ class LearnerLease:
         return self.held
 
     def _is_free(self, beat: int, now: float) -> bool:
-        is_stopped = beat == 0 or now - self._seen_at > EXPIRY_SECONDS  # 0: never held, or given back
-        return self._lock.try_acquire() or is_stopped
+        return beat == 0 or now - self._seen_at > EXPIRY_SECONDS  # 0: never held, or given back
 
     def _change(self, present: tuple[int, int], new: tuple[int, int]) -> bool:
         self._beat_at = self._monotonic()
@@ -101,36 +81,3 @@ class LearnerLease:
                 row = self._store.read_lease()
                 if row[0] == self.term:
                     self._store.change_lease(row, (row[0], 0))
-        self._lock.release()
-
-
-class FileLock:
-    """A `ProcessLock` on a file beside the store.
-
-    It is not on the file of the store, because closing another handle of that file would release the locks of SQLite.
-    Windows has no such locks: there a process that was killed is noticed by its beat.
-    """
-
-    def __init__(self, store: Path) -> None:
-        self._path = Path(f"{store}.learner")
-        self._file: int | None = None
-
-    def try_acquire(self) -> bool:
-        """See `ProcessLock.try_acquire`."""
-        if self._file is None and sys.platform != "win32":
-            file = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(file)
-                return False
-            os.truncate(file, 0)
-            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)  # for people who look for the process
-            self._file = file
-        return self._file is not None
-
-    def release(self) -> None:
-        """See `ProcessLock.release`."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None

@@ -1,5 +1,6 @@
 """Moves all data of a store to another one, for example from SQLite to PostgreSQL."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
@@ -11,6 +12,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import StoreError
 from glbandits.service.storage.api_keys import SERVICE, UNFINISHED_MOVE
 from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.learner_lease import EXPIRY_SECONDS
 from glbandits.service.storage.schema import LAST_SEQUENCE_KEY
 
 Row: TypeAlias = tuple[Any, ...]
@@ -84,9 +86,11 @@ def move(source: EventStore, target: EventStore, progress: Progress = lambda *_:
 
 def _check_unused(*stores: EventStore) -> None:
     """Raise InvalidInput if a server uses one of the stores. No server that starts later learns."""
-    kept = [store.lease.keep() for store in stores]
-    if not all(kept):
-        raise InvalidInput("a server uses the store to move, or the one to move to; stop all servers of both")
+    until = time.monotonic() + 2 * EXPIRY_SECONDS  # the server that learned may have died a moment ago
+    while not all(store.lease.keep() for store in stores):
+        if time.monotonic() > until:
+            raise InvalidInput("a server uses the store to move, or the one to move to; stop all servers of both")
+        time.sleep(0.2)
 
 
 def _copy(source: EventStore, target: EventStore, name: str, key: Sequence[str], progress: Progress) -> None:

@@ -1,7 +1,6 @@
-"""Connections to PostgreSQL: settings, pools, errors, and the lock of the learner."""
+"""Connections to PostgreSQL: settings, pools, errors."""
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,14 +10,10 @@ from psycopg_pool import ConnectionPool
 
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.errors import ReadTimeout, StoreError
-from glbandits.service.storage.postgres_schema import SCHEMA_ID, Connection
+from glbandits.service.storage.postgres_schema import Connection
 
 CONNECT_TIMEOUT = 3
 """Seconds, for connecting and for waiting for a connection of a pool, unless the address sets `connect_timeout`."""
-LEARNER_LOCK = 0x676C6232 << 32
-"""Advisory lock of the learner. The object id of the schema is added, because every store has its own learner."""
-RECONNECT_SECONDS = 1.0
-"""Time between two attempts to connect for the lock of the learner."""
 LIBPQ_DEFAULTS: dict[str, str | int] = {
     "connect_timeout": CONNECT_TIMEOUT,
     "keepalives_idle": 2,
@@ -141,36 +136,3 @@ def as_store_errors(what: str) -> Iterator[None]:
         raise ReadTimeout(f"{what}: {error}") from error
     except psycopg.Error as error:
         raise StoreError(f"{what}: {error}") from error
-
-
-class SessionLock:
-    """A `ProcessLock` as an advisory lock of a session, which the database releases when the session ends.
-
-    The session is opened again after it was lost.
-    """
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._connection: Connection | None = None
-        self._next_attempt = 0.0
-        self._held = False
-
-    def try_acquire(self) -> bool:
-        """See `ProcessLock.try_acquire`. False without a connection."""
-        if self._connection is None and time.monotonic() < self._next_attempt:
-            return False
-        self._next_attempt = time.monotonic() + RECONNECT_SECONDS
-        try:
-            self._connection = self._connection or connect(self._address)
-            # If the session holds the lock, only check that it is alive. Taking the lock again would count twice.
-            query = "true" if self._held else f"pg_try_advisory_lock({LEARNER_LOCK} + {SCHEMA_ID})"
-            self._held = self._connection.execute(f"SELECT {query}".encode()).fetchall() == [(True,)]
-        except psycopg.Error:
-            self.release()
-        return self._held
-
-    def release(self) -> None:
-        """See `ProcessLock.release`."""
-        if self._connection is not None:
-            self._connection.close()
-        self._connection, self._held = None, False

@@ -23,7 +23,6 @@ OLDEST_SERVER = 140000
 """`idle_session_timeout` and `client_connection_check_interval` need PostgreSQL 14."""
 CREATE_LOCK = 0x676C6231 << 32
 """Advisory lock of the process that creates tables."""
-SCHEMA_ID = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema())"
 TYPES = {"INTEGER": "bigint", "TEXT": 'text COLLATE "C"', "REAL": "double precision", "BLOB": "bytea"}
 ROOM_FOR_UPDATES = ("event_counts", "coordination")
 """Tables with rows that are updated often. Free space in the page lets PostgreSQL update a row in place."""

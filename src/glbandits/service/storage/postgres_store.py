@@ -19,7 +19,6 @@ from glbandits.service.storage import postgres_log
 from glbandits.service.storage.event_store import EventStore
 from glbandits.service.storage.learner_lease import LearnerLease
 from glbandits.service.storage.postgres_connections import (
-    SessionLock,
     as_store_errors,
     connect,
     display_name,
@@ -30,7 +29,7 @@ from glbandits.service.storage.postgres_schema import HISTORY, Connection, prepa
 from glbandits.service.storage.time_limit import time_left
 
 WRITERS, READERS = 2, 6
-"""Connections of a process at most, besides one for notifications and one for the learner lock."""
+"""Connections of a process at most, besides one for notifications."""
 OUTCOME_SECONDS = 8.0
 """Time to find out whether a batch was committed, if the connection was lost during the commit. It is longer than
 `idle_in_transaction_session_timeout`, after which the server ends the transaction of a connection that broke."""
@@ -71,7 +70,7 @@ class PostgresStore(EventStore):
         self._address = with_defaults(address)
         self._name = display_name(self._address)
         self._closed = False
-        self.lease = LearnerLease(self, SessionLock(self._address))
+        self.lease = LearnerLease(self)
         with as_store_errors(f"{self._name} could not be opened"), connect(self._address) as connection:
             prepare(connection, self._name)
         self._writers = open_pool(self._address, WRITERS)

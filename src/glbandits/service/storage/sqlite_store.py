@@ -17,7 +17,7 @@ from glbandits.service.domain.event_rules import check_events, size_of
 from glbandits.service.domain.events import Event, Receipt
 from glbandits.service.storage import sqlite_log
 from glbandits.service.storage.event_store import EventStore
-from glbandits.service.storage.learner_lease import FileLock, LearnerLease
+from glbandits.service.storage.learner_lease import LearnerLease
 from glbandits.service.storage.sqlite_schema import prepare, write_copy
 from glbandits.service.storage.time_limit import time_left
 
@@ -76,7 +76,7 @@ class SqliteStore(EventStore):
             self._writer = self._connect()
             self._file = self._present_file()
             """Device and inode of the open file."""
-            self.lease = LearnerLease(self, FileLock(self._path))
+            self.lease = LearnerLease(self)
             try:
                 prepare(self._writer, self._path)
                 _use_wal(self._writer)

@@ -65,6 +65,15 @@ class Running:
         finally:
             connection.close()
 
+    def metric(self, name: str, key: str | None = None) -> float:
+        """The value of a metric without labels, or its first one with them."""
+        lines = self.ask("GET", "/metrics", key=key).body.decode().splitlines()
+        return float(next(line for line in lines if line.startswith((f"{name} ", f"{name}{{"))).split()[-1])
+
+    def learns(self, key: str | None = None) -> bool:
+        """Whether this server learns."""
+        return self.metric("glb_learner", key) == 1.0
+
     def signal(self, number: int = signal.SIGTERM) -> None:
         """Send a signal."""
         self.process.send_signal(number)
@@ -109,7 +118,7 @@ def running(
 ) -> Iterator[Running]:
     """Run a server with its store at an address, or else in this folder. It is killed if it still runs at the end.
 
-    `settings` are those of the environment: `processes="2"` is GLB_SERVE_PROCESSES.
+    `settings` are those of the environment: `max_body="2000"` is GLB_SERVE_MAX_BODY.
 
     A server that compiles "now" keeps up with many clients. For few requests, "never" saves half a minute.
     """

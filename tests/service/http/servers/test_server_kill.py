@@ -73,7 +73,7 @@ class Killer:
         self._store, self._rankers, self._database = store, started, database
         self._random = random.Random(seed)
         self._addresses = [ranker.server.address for ranker in started]
-        key = first_key_of(started)
+        self._key = key = first_key_of(started)
         configure(started, key, CONFIGURATION)
         for ranker in started:
             wait_until(lambda: takes_width(ranker, key))  # noqa: B023
@@ -88,6 +88,7 @@ class Killer:
         with self._load:
             for number in range(times):
                 victims = victims or self._shuffled_victims()
+                wait_until(lambda: bool(self._learners()))  # otherwise nothing would ever be learned
                 time.sleep(self._random.uniform(0.0, LONGEST_LIFE))
                 victims.pop()()
                 self._wait_for_progress()
@@ -122,13 +123,10 @@ class Killer:
         self._kill_and_restart("ranker", [self._random.choice(self._rankers)])
 
     def _kill_learner(self) -> None:
-        wait_until(lambda: bool(self._learners()))
         self._kill_and_restart("learner", self._learners())
 
     def _learners(self) -> list[Ranker]:
-        assert self._database is not None
-        names = self._database.learners()
-        return [ranker for ranker in self._rankers if ranker.name in names]
+        return [ranker for ranker in self._rankers if ranker.server.learns(self._key)]
 
     def _kill_all(self) -> None:
         self._kill_and_restart("all rankers", self._rankers)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 SOON = 2.0
 """Seconds within which models and configurations reach the other ranker."""
-TAKEOVER = 5.0
+TAKEOVER = 10.0
 """Seconds within which the other ranker learns after the learner died."""
 NEVER = 3600.0
 """A time between two updates of the model at which nothing is polled during a test."""
@@ -28,8 +28,7 @@ NEVER = 3600.0
 class Pair:
     """Two rankers that were started at the same moment over an empty database."""
 
-    def __init__(self, database: PostgresServer, started: list[Ranker]) -> None:
-        self._database = database
+    def __init__(self, started: list[Ranker]) -> None:
         self.rankers, self.key = started, first_key_of(started)
 
     def ask(self, ranker: Ranker, method: str, path: str, body: Any = None) -> Reply:
@@ -53,15 +52,14 @@ class Pair:
         return learner, follower
 
     def _learner(self) -> list[Ranker]:
-        names = self._database.learners()
-        return [ranker for ranker in self.rankers if ranker.name in names]
+        return [ranker for ranker in self.rankers if ranker.server.learns(self.key)]
 
 
 @pytest.fixture(scope="module", name="pair")
 def pair_fixture(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("pair")
     with rankers(folder, postgres.new_address(), ["127.0.0.1", "127.0.0.2"]) as started:
-        yield Pair(postgres, started)
+        yield Pair(started)
 
 
 def test_an_event_ranked_by_both_at_once_is_one_decision(pair: Pair) -> None:

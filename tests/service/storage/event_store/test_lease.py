@@ -24,16 +24,6 @@ def other_fixture(opened: Callable[[], EventStore], store: EventStore) -> Iterat
         yield other
 
 
-class StoppedLock:
-    """The lock of a machine without locks, or one that a paused process holds."""
-
-    def try_acquire(self) -> bool:
-        return False
-
-    def release(self) -> None:
-        pass
-
-
 class Watch:
     """A clock that a test moves."""
 
@@ -46,10 +36,10 @@ class Watch:
 
 @pytest.fixture(name="watch")
 def watch_fixture(store: EventStore, other: EventStore) -> Watch:
-    """Sets the clock of two stores whose locks do not show whether the other process lives."""
+    """Sets the clock of two stores."""
     watch = Watch()
     for own in (store, other):
-        own.lease = LearnerLease(own, StoppedLock(), watch)
+        own.lease = LearnerLease(own, watch)
     return watch
 
 
@@ -133,10 +123,10 @@ def seconds_until_taken(store: EventStore) -> float:
     return time.monotonic() - began
 
 
-def test_a_killed_learner_is_replaced_at_once(store: EventStore, learner: "subprocess.Popen[str]") -> None:
+def test_a_killed_learner_is_replaced_soon(store: EventStore, learner: "subprocess.Popen[str]") -> None:
     assert not store.lease.keep()
     learner.kill()
-    assert seconds_until_taken(store) < EXPIRY_SECONDS
+    assert seconds_until_taken(store) < 2 * EXPIRY_SECONDS
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGSTOP")

@@ -62,15 +62,6 @@ class PostgresServer:
         with psycopg.connect(self.uri, autocommit=True) as connection:
             connection.execute(statement.encode())
 
-    def learners(self) -> list[str]:
-        """The `application_name` of each session that holds a learner lock."""
-        with psycopg.connect(self.uri) as connection:
-            rows = connection.execute(
-                "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
-                " WHERE locktype = 'advisory' AND granted"
-            )
-            return [name for (name,) in rows]
-
     def stop(self) -> None:
         """Stop in order, as for maintenance: connections are closed."""
         self._server.stop()

@@ -19,7 +19,7 @@ from glbandits.service.storage.open_store import open_store
 from glbandits.service.storage.postgres_connections import configure
 from glbandits.service.storage.postgres_log import LOCK
 from glbandits.service.storage.postgres_store import PostgresStore
-from tests.service.helpers import WAIT, activation, decision, reward, wait_until
+from tests.service.helpers import WAIT, activation, decision, reward
 from tests.service.storage.postgres.postgres_server import PostgresServer
 
 
@@ -189,12 +189,6 @@ def test_sessions_have_timeouts_and_wait_for_the_disk(postgres: PostgresServer) 
         "idle_in_transaction_session_timeout": "5000",
         "synchronous_commit": "on",
     }
-
-
-def test_a_lost_lock_is_taken_again(postgres: PostgresServer, store: PostgresStore) -> None:
-    assert store.lease.keep()
-    postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
-    wait_until(lambda: store.lease.keep() and bool(postgres.learners()))
 
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])

@@ -39,7 +39,7 @@ async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 
 
 
 def create_loop(site: Site, request: Request, sent: schemas.NewLoop) -> schemas.Status:  # noqa: ARG001
-    """Create a loop. When the response comes, all processes serve it."""
+    """Create a loop. When the response comes, all servers of the store serve it."""
     with names_as_sent():
         site.service.create_loop(sent.name, changed_configuration(site.service.first_configuration, sent.configuration))
     return _status(site, sent.name)
