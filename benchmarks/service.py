@@ -116,14 +116,12 @@ def cases_of(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
     _teach(ours, vectors, described)
     numbers, objects = [as_json({"arms": arms}) for arms in vectors], [as_json(question) for question in described]
     of_units = [as_json({"arms": arms, "unit": f"user-{UNIQUE.decode()}"}) for arms in vectors]
-    floats = [np.array(arms, "<f4").tobytes() for arms in vectors]
     rewards = [as_json({"eventId": f"event-{i}", "value": i % 2, "key": UNIQUE.decode()}) for i in range(EVENTS)]
-    decide, key, octets = "/loops/dense/v1/decide", ours.key, "application/octet-stream"
+    decide, key = "/loops/dense/v1/decide", ours.key
     return [
         Case(BARE, bare, [post("/", body) for body in numbers]),
         Case(JSON, ours, [post(decide, body, key) for body in numbers]),
         Case(GUARDED, ours, [post("/loops/guarded/v1/decide", body, key) for body in of_units]),
-        Case("decision, float32", ours, [post(f"{decide}?arms={ACTIONS}", body, key, octets) for body in floats]),
         Case(RANK, ours, [post("/personalizer/v1.0/rank", body, key) for body in objects]),
         Case("reward", ours, [post("/loops/dense/v1/reward", body, key) for body in rewards]),
         Case("FastAPI, JSON, NumPy", fastapi, [post("/decide", body) for body in numbers]),

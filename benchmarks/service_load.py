@@ -30,11 +30,11 @@ class Result(NamedTuple):
     p99: float
 
 
-def post(path: str, body: bytes, key: str = "", content_type: str = "application/json") -> bytes:
+def post(path: str, body: bytes, key: str = "") -> bytes:
     """Return the bytes of a POST request."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n"
-        f"content-type: {content_type}\r\ncontent-length: {len(body)}\r\n\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body
 

@@ -113,14 +113,6 @@ def test_client_reads_the_guardrails_and_resumes(live: Live) -> None:
             client.resume()
 
 
-def test_float32_arrays_give_the_same_decision(live: Live) -> None:
-    arms, event_id = np.array(ARMS), f"f {live.client_of.__name__}/ü"
-    with live.client() as client:
-        first = client.decide(arms.astype(np.float32), event_id=event_id, excluded=[2], deferred=True)
-        assert client.decide(arms, event_id=event_id, excluded=[2], deferred=True) == first
-        assert client.activate(event_id).status is EventStatus.ACCEPTED
-
-
 def test_client_ranks_and_sends_rewards_of_positions(live: Live) -> None:
     event_id = f"ranking {live.client_of.__name__}"
     with live.client() as client:

@@ -1,4 +1,4 @@
-"""Slates of multi-slot events: decided over HTTP, exported, evaluated."""
+"""Slates of rankings: decided over HTTP, exported, evaluated."""
 
 import random
 from contextlib import closing
@@ -9,7 +9,7 @@ import pytest
 from glbandits.evaluation import Columns, evaluate_slates, read_parquet
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
-from tests.service.http.personalizer.personalizer_site import PREVIEW, Site
+from tests.service.http.personalizer.personalizer_site import Site
 
 DISHES = ("pasta", "juice", "salad", "soup")
 EVENTS = 60
@@ -21,16 +21,12 @@ def log_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, rng = tmp_path_factory.mktemp("slates"), random.Random(3)
     with Site(folder) as site:
         for number in range(EVENTS):
-            slots = [{"id": name, "features": [{"size": name}], "baselineAction": "pasta"} for name in ("top", "side")]
-            actions = [{"id": dish, "features": [{"dish": dish}]} for dish in DISHES]
-            sent = {"actions": actions, "slots": slots, "eventId": f"e{number}"}
-            shown = site.ask("POST", f"{PREVIEW}/multislot/rank", sent).json()["slots"]
-            rewards = [
-                {"slotId": slot["id"], "value": float(rng.random() < 0.2 + 0.6 * (slot["rewardActionId"] == "soup"))}
-                for slot in shown
-            ]
-            path = f"{PREVIEW}/multislot/events/e{number}/reward"
-            assert site.ask("POST", path, {"reward": rewards}).status_code == 204
+            rows = [{"dish": dish} for dish in DISHES]
+            sent = {"rows": rows, "ids": DISHES, "k": 2, "eventId": f"e{number}"}
+            for position, dish in enumerate(site.ask("POST", "/v1/rank", sent).json()["ids"]):
+                value = float(rng.random() < 0.2 + 0.6 * (dish == "soup"))
+                reward = {"eventId": f"e{number}", "position": position, "value": value}
+                assert site.ask("POST", "/v1/reward", reward).status_code == 200
             if number % 20 == 19:
                 site.learn()
         site.learn()
@@ -44,7 +40,7 @@ def by_hand(folder: Path) -> dict[str, float]:
     with closing(SqliteStore(folder / "events.db")) as store:
         for number in range(EVENTS):
             weights, rewards = [], []
-            for slot, allowed in (("top", 4), ("side", 3)):
+            for slot, allowed in (("0", 4), ("1", 3)):
                 settled = store.decision("default", f"e{number}", slot)
                 assert settled is not None
                 weights.append(1.0 / allowed / settled.decision.probabilities[settled.decision.shown])

@@ -1,4 +1,4 @@
-"""The two official JavaScript SDKs, unmodified, against a real server on both stores. npm installs them."""
+"""The official JavaScript SDK of v1.0, unmodified, against a real server on both stores. npm installs it."""
 
 import json
 import shutil
@@ -63,24 +63,3 @@ def test_the_sdk_of_v1(scripts: Path, server: Running, loop: str) -> None:
     assert got["tooMuch"]["status"] == 400
     assert got["unknown"]["status"] == 404
     assert got["stranger"] == {"status": 401, "code": "BadRequest"}
-
-
-@pytest.mark.parametrize("prefix", ["", "/loops/shop"])
-def test_the_sdk_of_the_last_preview(scripts: Path, server: Running, prefix: str) -> None:
-    got = printed(scripts, "preview.cjs", server, prefix)
-    assert got["statuses"] == {
-        "rank": "201",
-        "multiSlotRank": "201",
-        "activate": "204",
-        "reward": "204",
-        "multiSlotReward": "204",
-        "multiSlotActivate": "204",
-        "unknown": "404",
-        "resetPolicy": "200",
-    }
-    assert got["ranked"]["eventId"] == "evt 1"
-    assert {one["id"] for one in got["ranked"]["ranking"]} == {"pasta", "juice"}
-    assert {slot["rewardActionId"] for slot in got["slotted"]["slots"]} == {"pasta", "juice"}
-    assert got["refused"] == {"unexpected": True, "code": "InvalidRankRequest", "header": "InvalidRankRequest"}
-    assert (got["wait"], got["policy"]) == ("PT5M", "optimist")
-    assert got["optimisation"] is False

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx2
 import msgspec
@@ -40,17 +40,10 @@ Content = TypeVar("Content")
 
 BUSY = (429, 503)
 """Statuses after which a retry of the request may succeed."""
-JSON, FLOATS = "application/json", "application/octet-stream"
-FLOAT32 = "<f4"
-"""NumPy's name of the numbers in a body of the type FLOATS."""
 PRINTABLE = re.compile("[!-~]+")
 """What a key consists of: other characters cannot be sent in a header."""
 LOST_PAUSE, BUSY_PAUSE, LONGEST_PAUSE = 0.1, 1.0, 10.0
 """Seconds between two attempts: without a response; without a Retry-After; at most."""
-
-
-QUERY_OPTIONS = {"event_id", "excluded", "deferred", "unit"}
-"""Options of a decision that can be sent with binary numbers."""
 
 
 class DecideOptions(TypedDict, total=False):
@@ -89,14 +82,17 @@ class Call(Generic[Content]):
     Args:
         path: the path below /v1 of the loop.
         response_type: the type of the response.
-        content: sent as JSON, or as binary numbers if it is bytes. None for a GET request.
+        content: sent as JSON; None for a request without a body.
+        method: of the request; by default GET without a body, else POST.
     """
 
-    def __init__(self, path: str, response_type: type[Content], content: msgspec.Struct | bytes | None = None) -> None:
+    def __init__(
+        self, path: str, response_type: type[Content], content: msgspec.Struct | None = None, method: str = ""
+    ) -> None:
         self.path, self.response_type = path, response_type
-        self.method = "GET" if content is None else "POST"
-        self.body = _json(content) if isinstance(content, msgspec.Struct) else content
-        self.headers = {} if content is None else {"Content-Type": FLOATS if self.body is content else JSON}
+        self.method = method or ("GET" if content is None else "POST")
+        self.body = None if content is None else _json(content)
+        self.headers = {} if content is None else {"Content-Type": "application/json"}
 
 
 class Pause(NamedTuple):
@@ -156,17 +152,6 @@ class Destination:
 
 def decide(arms: Arms, options: DecideOptions) -> Call[Decided]:
     """Return the call of `Client.decide`."""
-    array: Any = arms
-    given = {name for name, option in options.items() if option is not None}
-    if given <= QUERY_OPTIONS and getattr(array, "ndim", 0) == 2 and array.dtype.str == FLOAT32:
-        deferred, excluded = options.get("deferred", False), options.get("excluded", ())
-        query = {"arms": len(array), "eventId": options.get("event_id") or new_event_id()}
-        query |= {"deferred": str(deferred).lower()}
-        if excluded:
-            query["excluded"] = ",".join(map(str, excluded))
-        if (unit := options.get("unit")) is not None:
-            query["unit"] = _text("unit", unit)
-        return Call(f"/decide?{urlencode(query)}", Decided, array.tobytes())
     return Call("/decide", Decided, decide_request(arms, **options))
 
 
@@ -218,7 +203,7 @@ def guardrails() -> Call[Guardrails]:
 
 def resume() -> Call[Guardrails]:
     """Return the call of `Client.resume`."""
-    return Call("/guardrails/resume", Guardrails, b"")
+    return Call("/guardrails/resume", Guardrails, method="POST")
 
 
 def decide_request(

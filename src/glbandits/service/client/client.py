@@ -51,7 +51,6 @@ class Client:
 
         Args:
             arms: a list with a dict of named fields for each arm, or the features of the arms as numbers, (K, width).
-                A float32 array without ids and payoffs is sent as binary numbers, which is faster.
             context: named fields that all arms share, if `arms` is a list of dicts.
             event_id: the id of the decision, for its reward. None: the client creates one.
             ids: ids of the arms, for the log. None: the names of the arms, if the feature map of the loop has a column

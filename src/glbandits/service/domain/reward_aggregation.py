@@ -1,8 +1,6 @@
 """The reward of a settled decision: its rewards combined, or the default reward."""
 
 import math
-from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from statistics import median
 
 from glbandits.common.errors import MAX_ABS
@@ -48,22 +46,3 @@ def reward_of(settled: SettledDecision) -> float | None:
     """Return the reward that the model learns for a decision; None if it learns none."""
     reward = aggregated_reward(settled)
     return None if reward is None or not is_usable(reward) else reward
-
-
-def proposed_range(rewards: Sequence[float], default_reward: float) -> tuple[float, float] | None:
-    """Return a range with all rewards and the default reward, rounded outwards to one digit; None without rewards.
-
-    Returns None too if all of them are equal. Rewards that are too large to be learned do not count.
-
-    >>> proposed_range([3.2, 47.0], 0.0), proposed_range([-0.31], 0.0), proposed_range([], 0.0)
-    ((0.0, 50.0), (-0.4, 0.0), None)
-    """
-    values = [Decimal(repr(value)) for value in (*rewards, default_reward) if is_usable(value)]
-    lowest, highest = min(values), max(values)
-    if lowest == highest:
-        return None
-    return _rounded(lowest, ROUND_FLOOR), _rounded(highest, ROUND_CEILING)
-
-
-def _rounded(value: Decimal, rounding: str) -> float:
-    return float(value.quantize(Decimal(1).scaleb(value.adjusted()), rounding=rounding)) + 0.0  # not -0.0

@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from inspect import iscoroutinefunction
-from types import UnionType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.convertors import StringConvertor, register_url_convertor
@@ -51,7 +50,7 @@ class Endpoint(NamedTuple):
     for no content, or a `Response`. A coroutine function runs in the event loop, another function in a thread. The
     first line of its docstring is the summary in the OpenAPI document."""
     request: Any = None
-    """The type of the JSON body; bytes for any body; a union of the two; None for no body."""
+    """The type of the JSON body; bytes for any body; None for no body."""
     response: Any = None
     """The type of the JSON response; bytes for other content; None for no content."""
     status: int = 200
@@ -62,8 +61,6 @@ class Endpoint(NamedTuple):
     """The allowed query parameters. None: the query is not checked."""
     decoded: Any = None
     """The type that the handler gets, if it is not `request`."""
-    check: Callable[[Request], None] = lambda _: None
-    """Raises HttpError for a request that no handler of this API accepts."""
     error_format: Callable[[HttpError, Request, str], Response] = problem_response
     """Builds an error response from the error, the request and `error_code`."""
     per_loop: bool = True
@@ -105,8 +102,7 @@ class PathHandler:
             site.authenticator.authorize(request, endpoint.scope)
         if request.scope["query_string"] and endpoint.parameters is not None:
             _check_query(request, endpoint.parameters)
-        endpoint.check(request)
-        arguments = (site, request, *body.decode(await _read_body(request, headers, site.settings.max_body), headers))
+        arguments = (site, request, *body.decode(await _read_body(request, headers, site.settings.max_body)))
         if body.is_async:
             return _as_response(await endpoint.handler(*arguments), endpoint.status)
         run = site.read if endpoint.scope == READ and not endpoint.urgent else asyncio.to_thread
@@ -118,15 +114,14 @@ class _Body:
 
     def __init__(self, endpoint: Endpoint) -> None:
         body = endpoint.request
-        kinds = get_args(body) if isinstance(body, UnionType) else (body,)
-        self._may_be_bytes, self._may_be_json = bytes in kinds, kinds[0] not in (None, bytes)
-        self._decoder = msgspec.json.Decoder(endpoint.decoded or kinds[0]) if self._may_be_json else None
+        self._is_bytes = body is bytes
+        self._decoder = None if body in (None, bytes) else msgspec.json.Decoder(endpoint.decoded or body)
         self._must_be_empty = body is None and endpoint.method != "GET" and endpoint.parameters is not None
         self.is_async = iscoroutinefunction(endpoint.handler)
 
-    def decode(self, content: bytes, headers: Mapping[bytes, bytes]) -> tuple[Any, ...]:
+    def decode(self, content: bytes) -> tuple[Any, ...]:
         """Return the argument of the handler; no argument if the endpoint has no body."""
-        if self._may_be_bytes and (self._decoder is None or headers.get(b"content-type") == BYTES_TYPE.encode()):
+        if self._is_bytes:
             return (content,)
         if self._must_be_empty and content.strip() not in (b"", b"{}"):
             found = content[:40].decode(errors="replace")

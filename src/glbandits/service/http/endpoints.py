@@ -20,14 +20,10 @@ from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
 from glbandits.service.http.personalizer import config_schemas, rank_handlers, schemas
 from glbandits.service.http.personalizer.contract import (
-    ANY_PREVIEW,
-    ANY_VERSION,
     BAD_ACTIVATION,
-    BAD_POLICY,
     BAD_RANK,
     BAD_REWARD,
     BAD_SERVICE,
-    check_version,
     personalizer_response,
 )
 from glbandits.service.http.site import Site
@@ -40,13 +36,6 @@ from glbandits.service.http.v1 import (
 )
 from glbandits.service.http.v1 import schemas as v1
 
-FLOATS = (
-    Parameter("arms", "integer", "The number of arms in a float32 body. Required with such a body, and only then."),
-    Parameter("eventId", "string", "With a float32 body: as in the JSON body."),
-    Parameter("excluded", "string", "With a float32 body: indices of arms that must not be chosen, with commas."),
-    Parameter("deferred", "boolean", "With a float32 body: as in the JSON body."),
-    Parameter("unit", "string", "With a float32 body: as in the JSON body."),
-)
 PAGE = (
     Parameter("prefix", "string", "The beginning of the event ids."),
     Parameter(
@@ -59,7 +48,6 @@ PAGE = (
 FEATURES = (
     f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
 )
-DECIDE = v1.DecideRequest | bytes
 LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
@@ -68,7 +56,7 @@ LOOP, SENT = configuration_handlers.LoopConfiguration, dict[str, Any]
 LOGGED = f"/v1/events/{EVENT}"
 GUARDRAILS, RESUME = guardrail_handlers.guardrails, guardrail_handlers.resume
 V1 = (
-    Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
+    Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, v1.DecideRequest, v1.Decided),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
     Endpoint("POST", "/v1/metrics", REWARD, reward_handlers.metrics, v1.MetricsRequest, v1.MetricsReply),
     Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
@@ -93,35 +81,17 @@ V1 = (
     Endpoint("POST", "/v1/loops/{loop}/guardrails/resume", ADMIN, RESUME, None, Guardrails, per_loop=False),
 )
 
-SERVICE, POLICY = config_schemas.ServiceConfiguration, config_schemas.PolicyContract
-SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
-SLOTS_REWARD = schemas.MultiSlotRewardRequest
-EVENTS, SLOTS_EVENT = f"/events/{EVENT}", f"/multislot/events/{EVENT}"
-
-ALL_VERSIONS = (
-    Endpoint("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
-    Endpoint("POST", EVENTS + "/reward", REWARD, rank_handlers.reward, schemas.RewardRequest, None, 204, BAD_REWARD),
-    Endpoint("POST", EVENTS + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
-    Endpoint("GET", "/configurations/service", READ, config.get_service, None, SERVICE),
-    Endpoint("PUT", "/configurations/service", ADMIN, config.put_service, SERVICE, SERVICE, 200, BAD_SERVICE),
-    Endpoint("GET", "/configurations/policy", READ, config.get_policy, None, POLICY),
-    Endpoint("PUT", "/configurations/policy", ADMIN, config.put_policy, POLICY, POLICY, 200, BAD_POLICY),
-    Endpoint("DELETE", "/configurations/policy", ADMIN, config.delete_policy, None, POLICY),
-)
-PREVIEWS = (
-    Endpoint("POST", "/multislot/rank", RANK, rank_handlers.rank_slots, SLOTS_RANK, SLOTS_RANKED, 201, BAD_RANK),
-    Endpoint("POST", SLOTS_EVENT + "/reward", REWARD, rank_handlers.reward_slots, SLOTS_REWARD, None, 204, BAD_REWARD),
-    Endpoint("POST", SLOTS_EVENT + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
-)
+REWARDS, ACTIVATIONS = f"/events/{EVENT}/reward", f"/events/{EVENT}/activate"
+SERVICE = config_schemas.ServiceConfiguration
 PERSONALIZER = tuple(
-    endpoint._replace(
-        path=f"/personalizer{versions}{endpoint.path}",
-        parameters=None,
-        check=check_version,
-        error_format=personalizer_response,
+    endpoint._replace(path=f"/personalizer/v1.0{endpoint.path}", parameters=None, error_format=personalizer_response)
+    for endpoint in (
+        Endpoint("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
+        Endpoint("POST", REWARDS, REWARD, rank_handlers.reward, schemas.RewardRequest, None, 204, BAD_REWARD),
+        Endpoint("POST", ACTIVATIONS, RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
+        Endpoint("GET", "/configurations/service", READ, config.get_service, None, SERVICE),
+        Endpoint("PUT", "/configurations/service", ADMIN, config.put_service, SERVICE, SERVICE, 200, BAD_SERVICE),
     )
-    for versions, endpoints in ((ANY_VERSION, ALL_VERSIONS), (ANY_PREVIEW, PREVIEWS))
-    for endpoint in endpoints
 )
 FLAG_VERSION = (
     Parameter("flagConfigEtag", "string", "Ignored: every request gets the present values."),

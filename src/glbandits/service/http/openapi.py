@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from inspect import cleandoc
-from types import UnionType
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -16,15 +15,13 @@ from glbandits.common.version import __version__
 from glbandits.service.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.service.http.http_errors import Problem, problem_response
 
-VERSION, CONVERTOR = re.compile(r"\{version:\w+\}"), re.compile(r":\w+\}")
-DOCUMENTED_VERSION, DOCUMENTED_PREVIEW = "/v1.0", "/v1.1-preview.3"
-"""Of the versions of Personalizer's API, the ones in the document."""
+CONVERTOR = re.compile(r":\w+\}")
 JSON, BYTES, PROBLEM = "application/json", "application/octet-stream", "application/problem+json"
 REFERENCE = "#/components/schemas/{name}"
 ABOUT = (
     "Chooses actions and learns from their rewards. Paths under /v1 are the API of this service. Paths under "
-    "/personalizer are the API of Azure Personalizer: version v1.0, and calls that only the previews have. The other "
-    "versions have the same calls. Each of these paths also exists under /loops/{loop} for the loop of that name; "
+    "/personalizer are the API v1.0 of Azure Personalizer. Each of these paths also exists under /loops/{loop} for the "
+    "loop of that name; "
     "without this prefix it is for the loop `default`. Paths under /ofrep are OpenFeature's remote evaluation protocol."
 )
 
@@ -33,9 +30,7 @@ ABOUT = (
 def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
     """Return the document as JSON."""
     operations = list(_operations(endpoints))
-    types = [
-        kind for each in operations for kind in (*_types(each.request), *_types(each.response)) if kind is not bytes
-    ]
+    types = [kind for each in operations for kind in (each.request, each.response) if kind not in (None, bytes)]
     references, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
     _complete(components)
     schemas = dict(zip(map(repr, [*types, Problem]), references, strict=True))
@@ -73,17 +68,13 @@ def _complete(schema: Any) -> None:
 def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:
     """Yield endpoints with complete paths.
 
-    Endpoints of v1 come also with the prefix of a loop, those of Personalizer in one version.
+    Endpoints of v1 come also with the prefix of a loop.
     """
     for endpoint in endpoints:
-        if VERSION.search(endpoint.path):
-            version = DOCUMENTED_VERSION if "{version:personalizer}" in endpoint.path else DOCUMENTED_PREVIEW
-            yield endpoint._replace(path=CONVERTOR.sub("}", VERSION.sub(version, endpoint.path)))
-        else:
-            path = CONVERTOR.sub("}", endpoint.path)
-            yield endpoint._replace(path=path)
-            if endpoint.per_loop:
-                yield endpoint._replace(path=LOOP_PREFIX + path)
+        path = CONVERTOR.sub("}", endpoint.path)
+        yield endpoint._replace(path=path)
+        if endpoint.per_loop and not path.startswith("/personalizer"):
+            yield endpoint._replace(path=LOOP_PREFIX + path)
 
 
 def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
@@ -112,10 +103,6 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    parts = [(BYTES, {}) if part is bytes else (JSON, {"schema": schemas[repr(part)]}) for part in _types(kind)]
-    return {"content": dict(parts)} if parts else {}
-
-
-def _types(kind: Any) -> tuple[Any, ...]:
-    """Return the types of a body: several for a union, none for None."""
-    return get_args(kind) if isinstance(kind, UnionType) else () if kind is None else (kind,)
+    if kind is None:
+        return {}
+    return {"content": {BYTES: {}} if kind is bytes else {JSON: {"schema": schemas[repr(kind)]}}}

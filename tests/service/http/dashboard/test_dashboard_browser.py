@@ -242,7 +242,7 @@ def test_unlimited_rewards_need_limits(browser: Any, server: Running) -> None:
     visit(browser, f"{server.address}/loops/unlimited/dashboard")
     enter(browser, server.key)
     seen(browser, "return document.getElementById('headline').textContent === 'Reward limits are needed'")
-    proposal = "Set rewardRange in its configuration, for example to [0, 40], which fits the first rewards of the loop."
+    proposal = "Set rewardRange in its configuration, for example to [0, 1]."
     assert proposal in text(browser, "sentence")
     assert browser.execute_script("return document.getElementById('judgements').hidden")
 

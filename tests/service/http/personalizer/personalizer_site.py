@@ -6,23 +6,13 @@ from typing import Any
 from glbandits.service.domain.loop_config import LoopConfig
 from tests.service.http.served_site import ServedSite
 
-V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
+V1 = "/personalizer/v1.0"
 ACTIONS: list[dict[str, Any]] = [
     {"id": "pasta", "features": [{"taste": "salty", "spice": 2.5}, {"nutrition": {"calories": 400, "vegan": False}}]},
     {"id": "juice", "features": [{"taste": "sweet"}]},
     {"id": "salad", "features": [{"taste": "sour"}]},
 ]
 CONTEXT = [{"timeOfDay": "night"}, {"device": {"mobile": True}}]
-SLOTS: list[dict[str, Any]] = [
-    {"id": "top", "features": [{"size": "large"}], "baselineAction": "pasta"},
-    {"id": "side", "features": [{"size": "small"}], "excludedActions": ["juice"], "baselineAction": "pasta"},
-]
-SLOTS_RANK = f"{PREVIEW}/multislot/rank"
-
-
-def slots_body(**changed: Any) -> dict[str, Any]:
-    """The body of a rank request with two slots."""
-    return {"contextFeatures": CONTEXT, "actions": ACTIONS, "slots": SLOTS, "eventId": "e"} | changed
 
 
 class Site(ServedSite):

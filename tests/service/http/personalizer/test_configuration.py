@@ -8,7 +8,7 @@ from glbandits.service.domain.events import Aggregation
 from glbandits.service.domain.loop_config import LoopConfig
 from tests.service.http.personalizer.personalizer_site import V1, Site
 
-SERVICE, POLICY = f"{V1}/configurations/service", f"{V1}/configurations/policy"
+SERVICE = f"{V1}/configurations/service"
 VW = "--cb_explore_adf --epsilon 0.2 --power_t 0 -l 0.001 --cb_type mtr -q ::"
 
 
@@ -85,70 +85,5 @@ def test_invalid_configurations_are_refused(site: Site, sent: dict[str, Any], wa
     before = configuration(site)
     status, code, message = site.refusal("PUT", SERVICE, {"logRetentionDays": 30} | sent)
     assert (status, code) == (400, "InvalidServiceConfiguration")
-    assert wanted in message
-    assert configuration(site) == before
-
-
-def test_a_policy_is_put_and_reset(site: Site) -> None:
-    first = site.ask("GET", POLICY).json()
-    assert (first["name"], first["arguments"][:10]) == ("optimist", "optimist:{")
-    put = site.ask("PUT", POLICY, {"name": "mine", "arguments": "sgd-ts:draw=candidates,floor=0.1,link=logistic"})
-    assert put.status_code == 200
-    assert (configuration(site).policy, configuration(site).settings["floor"]) == ("sgd-ts", 0.1)
-    assert site.ask("GET", POLICY).json() == put.json()
-    assert site.rank()["modelVersion"].startswith("2.")
-    assert site.ask("DELETE", POLICY).json() == first
-    assert configuration(site) == LoopConfig(width=32)
-
-
-def test_another_policy_learns_the_log_first(site: Site) -> None:
-    site.rank(eventId="e")
-    site.ask("POST", f"{V1}/events/e/reward", {"value": 1})
-    site.learn()
-    sent = {"name": "mine", "arguments": "optimist:half_life=100"}
-    assert "learns the log" in site.ask("PUT", POLICY, sent).json()["relearning"]["sentence"]
-    assert site.ask("PUT", POLICY, sent | {"resetModel": True}).json().keys() == {"name", "arguments"}
-
-
-def test_a_read_policy_can_be_put(site: Site) -> None:
-    before, read = configuration(site), site.ask("GET", POLICY).json()
-    assert site.ask("PUT", POLICY, read).json() == read
-    assert configuration(site) == before
-
-
-@pytest.mark.parametrize(("arguments", "link"), [("optimist", "identity"), ("sgd-ts:link=logistic", "logistic")])
-def test_the_default_link_accepts_negative_rewards(site: Site, arguments: str, link: str) -> None:
-    site.ask("PUT", POLICY, {"name": "mine", "arguments": arguments})
-    assert configuration(site).settings["link"] == link
-
-
-def test_a_vowpal_wabbit_policy_changes_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    before = configuration(site)
-    reply = site.ask("PUT", POLICY, {"name": "app", "arguments": VW})
-    assert (reply.status_code, reply.json()) == (200, site.ask("GET", POLICY).json())
-    assert configuration(site) == before
-    assert "Loop default keeps its policy: the Vowpal Wabbit policy 'app' cannot be run" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "wanted"),
-    [
-        ("optimste", "unknown policy 'optimste'; did you mean 'optimist'"),
-        ("optimist:flor=1", "unknown setting of optimist 'flor'"),
-        ("optimist:{", "settings are written optimist:name=value,name=value; got '{'"),
-        ("optimist:floor=2", "floor must be a finite number at least 0 and at most 1"),
-        ("optimist:link=square", "unknown link"),
-        ("glm-tsl", "stores all past rewards"),
-        ("sgd-ts:draw=decision", "has no exact probabilities of actions"),
-        ("lin-ts", "has no exact probabilities of actions"),
-        ("", "unknown policy ''"),
-        ('optimist:{"a":' + "[" * 50_000 + "]" * 50_000 + "}", "settings are written optimist:name=value"),
-        ("optimist:floor=" + "[" * 50_000 + "]" * 50_000, "settings are written optimist:name=value"),
-    ],
-)
-def test_unusable_policies_are_refused(site: Site, arguments: str, wanted: str) -> None:
-    before = configuration(site)
-    status, code, message = site.refusal("PUT", POLICY, {"name": "mine", "arguments": arguments})
-    assert (status, code) == (400, "InvalidPolicyConfiguration")
     assert wanted in message
     assert configuration(site) == before

@@ -11,17 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.service.http.personalizer.personalizer_site import ACTIONS, CONTEXT, PREVIEW, V1, Site
+from tests.service.http.personalizer.personalizer_site import ACTIONS, CONTEXT, V1, Site
 
 WHOLE = {"contextFeatures": CONTEXT, "actions": ACTIONS, "excludedActions": ["juice"], "deferActivation": False}
-SLOTTED = {
-    "contextFeatures": CONTEXT,
-    "actions": ACTIONS,
-    "slots": [{"id": "top", "baselineAction": "pasta", "features": [{"size": 1}]}],
-}
 NEAR: dict[str, Any] = {
     "configurations/service": {"rewardWaitTime": "PT10M", "defaultReward": 0.0, "learningMode": "Online"},
-    "configurations/policy": {"name": "mine", "arguments": "optimist:floor=0.1"},
 }
 
 ODD: list[Any] = [
@@ -143,7 +137,7 @@ def test_any_event_id_in_a_path_gets_a_valid_response(site: Site, path: str) -> 
 def test_any_setting_gets_a_valid_response(site: Site, seed: int, path: str) -> None:
     rng = random.Random(seed)
     body = spoiled(encoded(changed(NEAR[path], rng)), rng)
-    assert site.ask("PUT", f"/loops/shop{PREVIEW}/{path}", body).status_code in (200, 400)
+    assert site.ask("PUT", f"/loops/shop{V1}/{path}", body).status_code in (200, 400)
 
 
 def fuzz(site: Site, requests: int, seed: int) -> Counter[tuple[str, int]]:
@@ -152,12 +146,12 @@ def fuzz(site: Site, requests: int, seed: int) -> Counter[tuple[str, int]]:
 
     async def send() -> None:
         for _ in range(requests):
-            kind = rng.choice(["rank", "rank", "multislot/rank", "events/known/reward"])
-            request_body: Any = {"value": 0.5} if kind.endswith("reward") else SLOTTED if "slot" in kind else WHOLE
+            kind = rng.choice(["rank", "rank", "events/known/reward"])
+            request_body: Any = {"value": 0.5} if kind.endswith("reward") else WHOLE
             for _ in range(rng.randrange(3)):
                 request_body = changed(request_body, rng)
             body = spoiled(encoded(request_body), rng)
-            status = (await site.ask_async("POST", f"{PREVIEW}/{kind}", body)).status_code
+            status = (await site.ask_async("POST", f"{V1}/{kind}", body)).status_code
             responses[kind, status] += 1
             if kind == "events/known/reward":
                 judge_reward(status, body)
@@ -170,7 +164,7 @@ def fuzz(site: Site, requests: int, seed: int) -> Counter[tuple[str, int]]:
 
 def test_nearly_valid_requests_get_a_valid_response(site: Site) -> None:
     responses = fuzz(site, 3_000, seed=1)
-    assert all(responses[kind, 400] > 100 for kind in ("rank", "multislot/rank", "events/known/reward"))
-    assert min(responses["rank", 201], responses["multislot/rank", 201], responses["events/known/reward", 204]) > 100
+    assert all(responses[kind, 400] > 100 for kind in ("rank", "events/known/reward"))
+    assert min(responses["rank", 201], responses["events/known/reward", 204]) > 100
     site.learn()  # all accepted events can be learned
     assert site.service.store.check() == []

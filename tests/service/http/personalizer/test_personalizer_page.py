@@ -1,4 +1,4 @@
-"""The requests, policies and errors of docs/personalizer.md. tests/service/sdk runs its SDKs."""
+"""The requests and errors of docs/personalizer.md. tests/service/sdk runs its SDKs."""
 
 import json
 import re
@@ -27,13 +27,6 @@ def test_requests_of_the_page_are_accepted(site: ServedSite) -> None:
         reply = site.ask(method, path, json.loads(body), headers={"Ocp-Apim-Subscription-Key": site.key})
         assert reply.status_code == 200, reply.text
         assert json.loads(body).items() <= reply.json().items()
-
-
-def test_policies_of_the_page_are_accepted(site: ServedSite) -> None:
-    (block,) = re.findall(r"```\n(optimist\n.*?)```", PAGE, re.DOTALL)
-    for policy in block.splitlines():
-        reply = site.ask("PUT", "/personalizer/v1.0/configurations/policy", {"name": "page", "arguments": policy})
-        assert reply.status_code == 200, reply.text
 
 
 def test_error_of_the_page_is_the_response(site: ServedSite) -> None:

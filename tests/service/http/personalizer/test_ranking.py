@@ -8,7 +8,7 @@ import pytest
 from glbandits.service.domain.events import EventStatus
 from glbandits.service.http.personalizer.rank_handlers import ranking_of
 from tests.service.helpers import decision
-from tests.service.http.personalizer.personalizer_site import ACTIONS, CONTEXT, PREVIEW, V1, Site
+from tests.service.http.personalizer.personalizer_site import ACTIONS, CONTEXT, V1, Site
 
 
 def test_rank_returns_the_action_and_all_probabilities(site: Site) -> None:
@@ -152,7 +152,7 @@ def test_late_and_repeated_rewards_are_counted(site: Site) -> None:
 
 
 def test_apprentice_mode_has_probability_1(site: Site) -> None:
-    put = site.ask("PUT", f"{PREVIEW}/configurations/service", {"learningMode": "Apprentice"})
+    put = site.ask("PUT", f"{V1}/configurations/service", {"learningMode": "Apprentice"})
     assert put.json()["learningMode"] == "Apprentice"
     for number in range(10):
         answer = site.rank(eventId=f"e{number}", excludedActions=["pasta"])
@@ -170,22 +170,3 @@ def test_the_prefix_selects_the_loop(site: Site) -> None:
     status, code, message = site.refusal("POST", f"/loops/none{V1}/rank", {"actions": ACTIONS})
     assert (status, code) == (404, "ResourceNotFound")
     assert message == "there is no loop 'none'; the loops are default, shop"
-
-
-@pytest.mark.parametrize("version", ["v1.0", "v1.1-preview.1", "v1.1-preview.2", "v1.1-preview.3"])
-def test_every_version_ranks(site: Site, version: str) -> None:
-    event = site.rank(f"/personalizer/{version}")["eventId"]
-    assert site.ask("POST", f"/personalizer/{version}/events/{event}/reward", {"value": 1}).status_code == 204
-
-
-def test_the_version_may_be_in_the_query(site: Site) -> None:
-    request_body = {"actions": ACTIONS, "eventId": "e"}
-    assert site.ask("POST", "/personalizer/rank?api-version=2022-09-01-preview", request_body).status_code == 201
-    path = "/loops/shop/personalizer/rank?api-version="
-    assert site.ask("POST", f"{path}2022-09-01-preview", request_body).status_code == 201
-    status, _, message = site.refusal("POST", f"{path}2031-01-01", request_body)
-    assert (status, message) == (
-        400,
-        "api-version should be one of 2022-09-01-preview, v1.1-preview.1, v1.1-preview.2, v1.1-preview.3, v1.0; "
-        "got '2031-01-01'",
-    )

@@ -41,11 +41,9 @@ class TestAdministration:
         assert (settings["link"], settings["half_life"], settings["floor"]) == ("identity", 500, 0.01)
 
     def test_an_event_with_slots_names_them(self, site: Site) -> None:
-        slots = [{"id": "top", "baselineAction": "a"}]
-        sent = {"eventId": "m", "actions": [{"id": "a", "features": [{"x": 1}]}], "slots": slots}
-        assert site.ask("POST", "/personalizer/v1.1-preview.3/multislot/rank", sent).status_code == 201
-        assert site.refusal("GET", "/v1/events/m")[1].endswith("add slot= with one of top")
-        assert site.ask("GET", "/v1/events/m?slot=top").status_code == 200
+        assert site.ask("POST", "/v1/rank", {"eventId": "m", "arms": [[1.0, 0.0]], "k": 1}).status_code == 200
+        assert site.refusal("GET", "/v1/events/m")[1].endswith("add slot= with one of 0")
+        assert site.ask("GET", "/v1/events/m?slot=0").status_code == 200
         site.decide(eventId="single")
         assert site.refusal("GET", "/v1/events/single?slot=0")[1].endswith("has no slots; leave out slot=")
 

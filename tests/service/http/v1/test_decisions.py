@@ -1,9 +1,8 @@
-"""Decisions, from JSON and from float32 bodies."""
+"""Decisions."""
 
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from glbandits.service.domain.events import Mode
@@ -95,46 +94,3 @@ class TestDecide:
             assert "may have 2 arms; got 3" in site.refusal("POST", "/v1/decide", {"arms": ARMS})[1]
             assert "1 to 1 features; got 2" in site.refusal("POST", "/v1/decide", {"arms": ARMS[:2]})[1]
             assert site.refusal("POST", "/v1/decide", {"arms": ARMS * 60})[0] == 413
-
-
-class TestFloats:
-    @staticmethod
-    def send(site: Site, numbers: Any, query: str) -> Any:
-        body = np.asarray(numbers, dtype="<f4").tobytes()
-        return site.ask("POST", f"/v1/decide?{query}", body, headers={"content-type": "application/octet-stream"})
-
-    def test_floats_and_json_give_the_same_decision(self, site: Site) -> None:
-        decided = self.send(site, ARMS, "arms=3&eventId=e%201&excluded=0&deferred=true").json()
-        record = site.ask("GET", "/v1/events/e%201").json()
-        assert (record["features"], record["excluded"], record["deferred"]) == (ARMS, [0], True)
-        again = site.decide(eventId="e 1", excluded=[0], deferred=True)
-        assert again == decided
-
-    @pytest.mark.parametrize("query", ["arms=3", "arms=%33", "&arms=3", "arms=3&", "arms=3&deferred=false"])
-    def test_equivalent_queries_are_accepted(self, site: Site, query: str) -> None:
-        decided = self.send(site, ARMS, query).json()
-        assert site.ask("GET", f"/v1/events/{decided['eventId']}").json()["features"] == ARMS
-
-    @pytest.mark.parametrize(
-        ("numbers", "query", "message"),
-        [
-            (ARMS, "", "arms, the number of arms, must be a whole number; got ''"),
-            (ARMS, "arms=0", "for each of the 0 arms"),
-            (ARMS, "arms=5", "numbers for each of the 5 arms; got 24 bytes"),
-            (ARMS, "arms=2", "an action must have 2 features, the width of the loop; got 3"),
-            ([], "arms=1", "got 0 bytes"),
-            ([[1, np.nan]], "arms=1", "got nan at [0, 1]"),
-            ([[-np.inf, 1]], "arms=1", "got -inf at [0, 0]"),
-            ([[1, 2], [3, np.nan]], "arms=2", "got nan at [1, 1]"),
-            (ARMS, f"arms={'1' * 19}", "arms, the number of arms, must be a whole number; got '1111"),
-            (ARMS, "arms=3&excluded=x", "excluded must be a whole number; got 'x'"),
-            (ARMS, "arms=3&excluded=7", "0 to 2; got 7"),
-            (ARMS, "arms=3&deferred=yes", "true or false; got 'yes'"),
-            (ARMS, "arms=3&eventId=", "1 to 256 characters; got 0"),
-            (ARMS, "arms=3&event=e", "unknown parameter 'event'"),
-        ],
-    )
-    def test_invalid_bodies_are_refused(self, site: Site, numbers: Any, query: str, message: str) -> None:
-        reply = self.send(site, numbers, query)
-        assert reply.status_code == 400
-        assert message in reply.json()["detail"]

@@ -13,7 +13,6 @@ from glbandits.service.http.v1 import loop_handlers
 from glbandits.service.storage import document_store
 from tests.service.helpers import fail_at
 from tests.service.http.personalizer import personalizer_site
-from tests.service.http.personalizer.personalizer_site import SLOTS_RANK, slots_body
 from tests.service.http.v1.v1_site import ARMS, Site
 
 
@@ -190,13 +189,14 @@ def test_json_features_have_the_names_of_the_request(tmp_path: Path) -> None:
 
 
 def test_every_slot_is_explained_by_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = {"eventId": "e", "rows": [{"taste": "salty"}, {"taste": "sweet"}], "k": 2}
     with personalizer_site.Site(tmp_path) as site:
         with monkeypatch.context() as patch:
-            fail_at("side", patch)
-            assert site.ask("POST", SLOTS_RANK, slots_body()).status_code == 400
+            fail_at("1", patch)
+            assert site.ask("POST", "/v1/rank", sent).status_code == 400
         site.rank(eventId="ee")  # begins with the id of the other event
         site.learn()
-        assert site.ask("POST", SLOTS_RANK, slots_body()).status_code == 201  # the first slot keeps its decision
+        assert site.ask("POST", "/v1/rank", sent).status_code == 200  # the first slot keeps its decision
         explained = explanation(site, "e")
         for _ in range(3):
             site.rank()
@@ -205,5 +205,5 @@ def test_every_slot_is_explained_by_its_own_model(tmp_path: Path, monkeypatch: p
     check_sums(explained)
     first, second = explained["slots"]
     assert explained["exact"]
-    assert (first["slot"], second["slot"]) == ("top", "side")
+    assert (first["slot"], second["slot"]) == ("0", "1")
     assert first["explainedBy"] == explained["modelVersion"] != second["explainedBy"]

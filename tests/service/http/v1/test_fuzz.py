@@ -70,9 +70,3 @@ def test_nearly_valid_requests_get_a_valid_response(site: Site, rows: Any, event
     else:
         assert reply.json()["arm"] not in excluded
         assert sum(reply.json()["probabilities"]) == pytest.approx(1)
-
-
-@given(st.binary(max_size=40), st.text(string.ascii_letters + string.digits + "&=%,", max_size=30), st.integers(-1, 6))
-@settings(max_examples=200, deadline=None)
-def test_any_floats_get_a_valid_response(site: Site, body: bytes, query: str, arms: int) -> None:
-    check(site, f"/v1/decide?arms={arms}&{query}", body, headers={"content-type": "application/octet-stream"})

@@ -9,7 +9,6 @@ from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.loops.guardrails import Fallback, GuardrailState
 from tests.service.http.personalizer import personalizer_site
-from tests.service.http.personalizer.personalizer_site import SLOTS_RANK, slots_body
 from tests.service.http.v1.v1_site import ARMS, Site
 
 pytestmark = pytest.mark.usefixtures("plain_python")
@@ -102,8 +101,14 @@ def test_personalizer_has_a_control_group_of_events(tmp_path: Path) -> None:
                 assert [each["probability"] for each in ranked["ranking"]] == [1.0, 0.0, 0.0]
         assert set(groups) == {"treatment", "control"}
         for number in range(10):
-            slots = site.ask("POST", SLOTS_RANK, slots_body(eventId=f"s{number}")).json()["slots"]
-            found = {record(site, f"s{number}", f"?slot={slot}")["group"] for slot in ("top", "side")}
+            sent = {
+                "rows": [{"taste": name} for name in ("salty", "sweet", "sour")],
+                "ids": ["pasta", "juice", "salad"],
+                "k": 2,
+                "eventId": f"s{number}",
+            }
+            ranked = site.ask("POST", "/v1/rank", sent).json()
+            found = {record(site, f"s{number}", f"?slot={slot}")["group"] for slot in (0, 1)}
             assert len(found) == 1
             if found == {"control"}:
-                assert slots[0]["rewardActionId"] == "pasta"
+                assert ranked["ids"][0] == "pasta"

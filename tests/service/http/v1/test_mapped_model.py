@@ -76,14 +76,8 @@ def test_rows_and_context_use_the_feature_map(site: ServedSite) -> None:
 def test_an_id_that_contradicts_the_arm_column_is_refused(site: ServedSite) -> None:
     message = "action 1 has the id 'shoe', but its field 'offer' names the arm 'hat'. Send the same name in both"
     actions = [{"id": "hat", "features": [{"offer": "hat"}]}, {"id": "shoe", "features": [{"offer": "hat"}]}]
-    slots = [{"id": "top", "baselineAction": "hat"}]
     for reply in (
         site.ask("POST", "/personalizer/v1.0/rank", {"contextFeatures": [{"age": 3}], "actions": actions}),
-        site.ask(
-            "POST",
-            "/personalizer/v1.1-preview.3/multislot/rank",
-            {"contextFeatures": [{"age": 3}], "actions": actions, "slots": slots},
-        ),
         site.ask("POST", "/v1/decide", {"rows": [{"age": 3}, {"age": 3, "offer": "hat"}], "ids": ["hat", "shoe"]}),
     ):
         assert reply.status_code == 400

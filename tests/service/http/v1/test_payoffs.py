@@ -10,7 +10,6 @@ import pytest
 from glbandits.evaluation import evaluate, read_export
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.runtime.replay.replay_verification import verify
-from tests.service.http.v1.test_decisions import TestFloats
 from tests.service.http.v1.v1_site import ARMS, Site
 
 VALUES, COSTS = [1.0, 2.0, 50.0], [0.0, 0.1, -0.2]
@@ -123,9 +122,3 @@ def test_invalid_payoffs_are_refused_and_not_stored(site: Site, payoffs: Any, me
     assert status == 400
     assert message in detail
     assert site.service.store.decision("default", "e") is None
-
-
-def test_float32_requests_have_no_payoffs(site: Site) -> None:
-    reply = TestFloats.send(site, ARMS, "arms=3&values=1,2,3")
-    assert reply.status_code == 400
-    assert "unknown parameter 'values'" in reply.json()["detail"]

@@ -19,7 +19,6 @@ from tests.service.http.v1 import v1_site
     [
         ("PATCH", "/v1/configuration", {"defaultReward": -1.0}),
         ("PUT", "/personalizer/v1.0/configurations/service", {"defaultReward": -1.0}),
-        ("PUT", "/personalizer/v1.0/configurations/policy", {"name": "p", "arguments": "optimist:floor=0.1"}),
     ],
 )
 def test_a_request_keeps_changes_of_another_process(

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from glbandits import Bandit
@@ -14,7 +13,6 @@ from tests.service.http.served_site import ServedSite
 
 WIDE = 2**24
 CONFIGURATION = LoopConfig(width=WIDE, reward_wait=10.0)
-BYTES = {"content-type": "application/octet-stream"}
 
 
 @pytest.fixture(name="site")
@@ -87,21 +85,6 @@ def test_vectors_need_the_width_of_the_loop(site: ServedSite) -> None:
     assert "an action must have 16777216 features, the width of the loop; got 2" in reply.text
     site.ask("PATCH", "/v1/configuration", {"width": 2, "sparse": True})
     assert site.ask("POST", "/v1/decide", {"arms": [[1.0, 0.0], [0.0, 1.0]]}).status_code == 200
-    body = np.array([1.0, 0.0, 0.5, 0.25], dtype="<f4").tobytes()
-    reply = site.ask("POST", "/v1/decide?arms=2", body, headers=BYTES)
-    assert reply.status_code == 200, reply.text
-
-
-def test_many_slots_are_ranked(site: ServedSite) -> None:
-    content = {
-        "eventId": "slots",
-        "contextFeatures": [{"user": "anna"}],
-        "actions": [{"id": name, "features": [{"topic": name}]} for name in ("a", "b", "c")],
-        "slots": [{"id": name, "baselineAction": "a" if name == "top" else "b"} for name in ("top", "side")],
-    }
-    reply = site.ask("POST", "/personalizer/v1.1-preview.3/multislot/rank", content)
-    assert reply.status_code == 201, reply.text
-    assert len({slot["rewardActionId"] for slot in reply.json()["slots"]}) == 2
 
 
 def test_warm_up_costs_nothing_for_the_width(site: ServedSite) -> None:

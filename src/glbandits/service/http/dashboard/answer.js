@@ -58,7 +58,7 @@ function sentence(statistics, status) {
   if (verdict === "apprentice") {
     return `The baseline is always shown. Its reward is ${estimate(statistics.reward)}, ${over}. The model would have shown the same action in ${percent(statistics.agreed / statistics.decisions)} of them.`;
   }
-  if (verdict === "unlimited") return `A verdict needs limits of the rewards, and this loop has none. Set rewardRange in its configuration, for example to ${limits(status) ?? "[0, 1]"}. Decisions from then on count.`;
+  if (verdict === "unlimited") return `A verdict needs limits of the rewards, and this loop has none. Set rewardRange in its configuration, for example to [0, 1]. Decisions from then on count.`;
   const baseline = statistics.baseline === null ? "a baseline that was never shown" : `${estimate(statistics.baseline)} of the baseline`;
   return `Reward ${estimate(statistics.reward)} against ${baseline}, ${over}.`;
 }
@@ -76,15 +76,11 @@ const roughly = (number) => (number < 100 ? number : 1 * number.toPrecision(2));
 
 const expected = ({ expectedAt }) => (expectedAt === null ? "" : `, about ${dayText(Date.parse(expectedAt))} at the present rate`);
 
-/** The range that the server proposes from the first rewards, with its source; null if it proposes none. */
-const limits = ({ proposedRewardRange: range }) => range && `[${range.join(", ")}], which fits the first rewards of the loop`;
-
 /** Other things to know. What the guardrails have found is shown elsewhere. */
 function remarks(statistics, status, guardrails) {
-  const { past, unlimited } = statistics, range = limits(status);
+  const { past, unlimited } = statistics;
   const texts = status.warnings.map((warning) => `${capital(warning)}.`).filter((text) => !text.endsWith(guardrails.sentence));
   if (status.relearning) texts.push(status.relearning.sentence);
-  if (range && leading(statistics).verdict !== "unlimited") texts.push(`Rewards of this loop have no limits. Set rewardRange, for example to ${range}.`);
   if (past.unsupported) texts.push(`In ${percent(past.unsupported / past.decisions)} of the decisions the baseline had probability 0, so its reward there is unknown. More exploration helps.`);
   if (unlimited && past.decisions) texts.push(`${decisions(unlimited)} had no reward limits and do not count.`);
   if (statistics.withValues) texts.push("The loop decides by payoff, value times reward minus cost. The verdicts and charts compare rewards, not payoffs.");

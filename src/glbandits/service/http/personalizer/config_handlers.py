@@ -1,30 +1,18 @@
-"""Handlers of the service configuration and the policy, in Personalizer's terms."""
-
-import json
-import logging
-from typing import Any
+"""Handlers of the service configuration, in Personalizer's terms."""
 
 import msgspec
 from starlette.requests import Request
 
-from glbandits.common.errors import InvalidInput, lookup
-from glbandits.policies import POLICIES
-from glbandits.policies.contract import settings_of
-from glbandits.policies.parsing import split_policy
+from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.durations import duration_text
 from glbandits.service.domain.events import as_datetime
 from glbandits.service.domain.loop_config import LoopConfig, check_setting
 from glbandits.service.http.endpoint import loop_name
-from glbandits.service.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
+from glbandits.service.http.personalizer.config_schemas import ServiceConfiguration
 from glbandits.service.http.site import Site
-from glbandits.service.http.v1.configuration_handlers import relearning_of
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import CONFIGURATION
 
-log = logging.getLogger(__name__)
-
-VW_ARGUMENT = "--"
-"""The beginning of a Vowpal Wabbit command line."""
 NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(ServiceConfiguration)}
 """Personalizer's names of the fields of `ServiceConfiguration`."""
 SHARED = [name for name in LoopConfig.__struct_fields__ if name in NAMES]
@@ -78,51 +66,3 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
     changed = {name: getattr(sent, name) for name in SHARED if getattr(sent, name) is not None}
     checked = {name: check_setting(name, value, NAMES[name]) for name, value in changed.items()}
     return msgspec.structs.replace(configuration, **checked)
-
-
-def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the name of a policy and all its settings. The link is the identity if the text gives none.
-
-    User-defined policies are refused, because a client must not have the server import a module.
-    """
-    name, settings = split_policy(text)
-    if "link" in settings_of(lookup("policy", name, POLICIES)()):
-        settings = {"link": "identity"} | settings
-    return name, settings_of(LoopConfig(policy=name, settings=settings, width=1).build_policy())
-
-
-def get_policy(site: Site, request: Request) -> PolicyContract:
-    """Return the policy of the loop."""
-    return _policy_contract(site.service.loop(loop_name(request)))
-
-
-def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
-    """Replace the policy of the loop. Its new model learns the log first.
-
-    A Vowpal Wabbit command line cannot be run, and changes nothing. The response is the policy that runs instead, so
-    that programs which send their old policy at every start still work.
-    """
-    loop = site.service.loop(loop_name(request))
-    if sent.arguments.lstrip().startswith(VW_ARGUMENT):
-        log.warning("Loop %s keeps its policy: the Vowpal Wabbit policy %r cannot be run.", loop.name, sent.name)
-        return _policy_contract(loop)
-    return _run_policy(loop, *parse_arguments(sent.arguments), sent.reset_model)
-
-
-def delete_policy(site: Site, request: Request) -> PolicyContract:
-    """Replace the policy of the loop by the default policy."""
-    default = LoopConfig()
-    return _run_policy(site.service.loop(loop_name(request)), default.policy, default.settings)
-
-
-def _run_policy(loop: Loop, policy: str, settings: dict[str, Any], reset_model: bool = False) -> PolicyContract:
-    loop.reconfigure(
-        lambda current: msgspec.structs.replace(current, policy=policy, settings=settings), reset_model=reset_model
-    )
-    return _policy_contract(loop)
-
-
-def _policy_contract(loop: Loop) -> PolicyContract:
-    """Return the policy of a loop as a text for `parse_arguments`."""
-    policy, settings = loop.configuration.policy, json.dumps(loop.configuration.settings)
-    return PolicyContract(policy, f"{policy}:{settings}", relearning=relearning_of(loop))

@@ -1,15 +1,14 @@
-"""Requests and responses about configurations and policies."""
+"""The service configuration as a request and as a response."""
 
 from datetime import datetime
 
 import msgspec
 
 from glbandits.service.domain.events import Aggregation, Mode
-from glbandits.service.http.v1.schemas import Relearning
 
 
 class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Settings of a loop, with all fields of v1.0 and of the previews.
+    """Settings of a loop, with the fields of v1.0, and those of previews for settings that loops have.
 
     In a request None means no change.
     """
@@ -28,17 +27,3 @@ class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="ca
     is_auto_optimization_enabled: bool | None = None
     model_retrain_days: int | None = None
     is_inference_explainability_enabled: bool | None = None
-
-
-class PolicyContract(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Learning settings: a name, and the policy with its settings, see `parse_arguments`.
-
-    Personalizer has no `resetModel` and no `relearning`.
-    """
-
-    name: str
-    arguments: str
-    reset_model: bool = False
-    """In a request, see `LoopConfiguration`."""
-    relearning: Relearning | None = None
-    """In a response: whether a new model learns the log."""

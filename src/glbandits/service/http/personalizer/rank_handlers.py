@@ -1,10 +1,5 @@
-"""Handlers of rank, reward and activate, for events with one slot and with several.
+"""Handlers of rank, reward and activate."""
 
-Each slot is a decision of its own, with its own reward. The features of the slot are added to the context, and actions
-of earlier slots are excluded.
-"""
-
-import asyncio
 from collections.abc import Sequence
 
 from starlette.requests import Request
@@ -14,24 +9,17 @@ from glbandits.service.domain.event_rules import new_event_id
 from glbandits.service.domain.events import Decision, DecisionRequest, EventStatus
 from glbandits.service.domain.request_features import (
     JSON,
-    RequestEncoder,
-    RequestHashing,
     check_arm_names,
     encode_json_request,
 )
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError
 from glbandits.service.http.personalizer.schemas import (
-    MultiSlotRankRequest,
-    MultiSlotRankResponse,
-    MultiSlotRewardRequest,
     RankableAction,
     RankedAction,
     RankRequest,
     RankResponse,
     RewardRequest,
-    SlotRequest,
-    SlotResponse,
     check_event,
     feature_objects,
     reward_refusal,
@@ -47,25 +35,9 @@ REWARD_RANGE = (-1.0, 1.0)
 async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
     """Choose one of several actions."""
     loop, event_id = _loop_of(site, request, sent.actions), sent.event_id or new_event_id()
-    decision, degraded = await site.service.decide(loop.name, _decision_request(sent, event_id, sent.excluded_actions))
+    decision, degraded = await site.service.decide(loop.name, _decision_request(sent, event_id))
     version = model_version(decision.epoch, decision.learned_through)
     return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
-
-
-async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -> MultiSlotRankResponse:
-    """Choose an action for each slot, in the order of the slots, see `Service.decide_slots`."""
-    loop = _loop_of(site, request, sent.actions)
-    _check_slots(sent, loop.published.encoder)
-    event_id = sent.event_id or new_event_id()
-    requests = [_decision_request(sent, event_id, slot.excluded_actions, slot) for slot in sent.slots]
-    results = await site.service.decide_slots(loop.name, requests)
-    first, shown = results[0].decision, [sent.actions[result.decision.shown].id for result in results]
-    return MultiSlotRankResponse(
-        [SlotResponse(slot.id, action) for slot, action in zip(sent.slots, shown, strict=True)],
-        event_id,
-        model_version(first.epoch, first.learned_through),
-        any(result.degraded for result in results),
-    )
 
 
 def _loop_of(site: Site, request: Request, actions: Sequence[RankableAction]) -> Loop:
@@ -77,28 +49,18 @@ def _loop_of(site: Site, request: Request, actions: Sequence[RankableAction]) ->
     return loop
 
 
-def _decision_request(
-    sent: RankRequest | MultiSlotRankRequest,
-    event_id: str,
-    excluded_ids: Sequence[str] | None,
-    slot: SlotRequest | None = None,
-) -> DecisionRequest:
-    """Return the decision request of an event or of a slot. Unknown excluded ids are ignored."""
+def _decision_request(sent: RankRequest, event_id: str) -> DecisionRequest:
+    """Return the decision request of an event. Unknown excluded ids are ignored."""
     ids = [action.id for action in sent.actions]
-    excluded = {ids.index(name) for name in excluded_ids or () if name in ids}
-    baseline = None if slot is None else ids.index(slot.baseline_action)
-    context = feature_objects(sent.context_features)
+    excluded = {ids.index(name) for name in sent.excluded_actions or () if name in ids}
     return DecisionRequest(
         event_id=event_id,
-        slot="" if slot is None else slot.id,
         request=encode_json_request(
-            context if slot is None else context + feature_objects(slot.features),
-            [feature_objects(action.features) for action in sent.actions],
+            feature_objects(sent.context_features), [feature_objects(action.features) for action in sent.actions]
         ),
         encoding=JSON,
         actions=tuple(ids),
         excluded=tuple(sorted(excluded)),
-        baseline=baseline,
         deferred=bool(sent.defer_activation),
         reward_range=REWARD_RANGE,
     )
@@ -114,32 +76,8 @@ async def reward(site: Site, request: Request, sent: RewardRequest) -> None:
     _check_known(event_id, await site.service.reward(loop_name(request), event_id, sent.value, refusal=refusal))
 
 
-async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardRequest) -> None:
-    """Store the rewards of slots.
-
-    If a reward is not between -1 and 1, none is stored. If a slot is unknown or its reward is outside the range of its
-    decision, the rewards of the others are stored all the same.
-    """
-    event_id, name = _event_of(request), loop_name(request)
-    refused = [reward for reward in sent.reward if reward_refusal(reward.value)]
-    rewards = refused or sent.reward  # refused ones are only counted
-    results = await asyncio.gather(
-        *(
-            site.service.reward(name, event_id, reward.value, slot=reward.slot_id, refusal=reward_refusal(reward.value))
-            for reward in rewards
-        ),
-        return_exceptions=True,
-    )
-    for reward, result in zip(rewards, results, strict=True):
-        if isinstance(result, InvalidInput):
-            raise InvalidInput(f"Slot {reward.slot_id!r}: {result}")
-        if isinstance(result, BaseException):
-            raise result
-        _check_known(f"{event_id} with slot {reward.slot_id}", result)
-
-
 async def activate(site: Site, request: Request) -> None:
-    """Activate a deferred event with one or several slots, so that it is learned."""
+    """Activate a deferred event, so that it is learned."""
     event_id = _event_of(request)
     _check_known(event_id, await site.service.activate(loop_name(request), event_id))
 
@@ -155,21 +93,6 @@ def _check_known(event: str, status: EventStatus) -> None:
         raise HttpError(
             404, "ResourceNotFound", f"there is no event {event!r}; send a rank request with this eventId first"
         )
-
-
-def _check_slots(sent: MultiSlotRankRequest, encoder: RequestEncoder) -> None:
-    """Raise InvalidInput if a later slot could not be decided. Called before the first one."""
-    everything = {action.id for action in sent.actions}
-    allowed = [everything.difference(slot.excluded_actions or ()) for slot in sent.slots]
-    for index, slot in enumerate(sent.slots):
-        earlier_slots = sum(not earlier.isdisjoint(allowed[index]) for earlier in allowed[:index])
-        if len(allowed[index]) <= earlier_slots:
-            raise InvalidInput(
-                f"Slot {slot.id!r} may be left without an action: it allows {len(allowed[index])}, and {earlier_slots} "
-                "earlier slots may take one of them. Send more actions, or exclude fewer."
-            )
-        if isinstance(encoder, RequestHashing):
-            encoder.hashing.rows(feature_objects(slot.features), [])
 
 
 def ranking_of(decision: Decision) -> list[RankedAction]:

@@ -1,4 +1,4 @@
-"""Requests and responses of rank, reward and activate, with one slot and with several."""
+"""Requests and responses of rank, reward and activate."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -61,72 +61,6 @@ class RewardRequest(msgspec.Struct, frozen=True):
     value: float
 
 
-class SlotRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A slot, for which one of the actions is chosen."""
-
-    id: str
-    baseline_action: str
-    features: Features = None
-    excluded_actions: list[str] | None = None
-
-
-class MultiSlotRankRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A request to choose actions for several slots, each action for one slot at most."""
-
-    actions: list[RankableAction]
-    slots: list[SlotRequest]
-    context_features: Features = None
-    event_id: str | None = None
-    defer_activation: bool | None = None
-
-    def __post_init__(self) -> None:
-        check_event(self.event_id)
-        check_actions(self.actions)
-        if not 1 <= len(self.slots) <= len(self.actions):
-            raise InvalidInput(
-                f"Slot count should be between 1 and the number of actions, {len(self.actions)}; got {len(self.slots)}."
-            )
-        check_ids("Slot", [slot.id for slot in self.slots])
-        known = {action.id for action in self.actions}
-        for slot in self.slots:
-            if slot.baseline_action not in known:
-                raise InvalidInput(f"The baselineAction of slot {slot.id!r} should be the id of one of the actions.")
-
-
-class SlotResponse(msgspec.Struct, frozen=True, rename="camel"):
-    """The action to show in a slot."""
-
-    id: str
-    reward_action_id: str
-
-
-class MultiSlotRankResponse(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The actions to show in all slots."""
-
-    slots: list[SlotResponse]
-    event_id: str
-    model_version: str
-    degraded: bool = False
-
-
-class SlotReward(msgspec.Struct, frozen=True, rename="camel"):
-    """A reward of a slot."""
-
-    slot_id: str
-    value: float
-
-
-class MultiSlotRewardRequest(msgspec.Struct, frozen=True):
-    """Rewards of an event with several slots."""
-
-    reward: list[SlotReward]
-
-    def __post_init__(self) -> None:
-        if not self.reward:
-            raise InvalidInput("Reward should have at least one slot.")
-        check_ids("Slot", [reward.slot_id for reward in self.reward])
-
-
 def check_event(event_id: str | None) -> None:
     """Raise InvalidInput unless an event id is valid or None."""
     if event_id is not None and not event_id.strip():
@@ -147,22 +81,22 @@ def reward_refusal(value: float) -> str:
 
 def check_actions(actions: Sequence[RankableAction]) -> None:
     """Raise InvalidInput unless the actions have valid ids, and each has a feature."""
-    check_ids("Action", [action.id for action in actions])
+    _check_ids([action.id for action in actions])
     for action in actions:
         if all(value is None for part in feature_objects(action.features) for value in part.values()):
             raise InvalidInput("Every action should have at least one non-null action feature.")
 
 
-def check_ids(what: str, ids: Sequence[str]) -> None:
+def _check_ids(ids: Sequence[str]) -> None:
     """Raise InvalidInput unless ids are not empty, not too long, and unique."""
     if not all(map(str.strip, ids)):
-        raise InvalidInput(f"{what} ids must not be empty.")
+        raise InvalidInput("Action ids must not be empty.")
     longest = max(map(len, ids), default=0)
     if longest > LONGEST_ID:
-        raise InvalidInput(f"{what} ids should have at most {LONGEST_ID} characters; got {longest}.")
+        raise InvalidInput(f"Action ids should have at most {LONGEST_ID} characters; got {longest}.")
     if len(set(ids)) < len(ids):
         twice = next(name for index, name in enumerate(ids) if name in ids[:index])
-        raise InvalidInput(f"{what} ids must be unique; {twice[:40]!r} was sent twice.")
+        raise InvalidInput(f"Action ids must be unique; {twice[:40]!r} was sent twice.")
 
 
 def feature_objects(features: Features) -> list[Any]:

@@ -1,7 +1,6 @@
 """Handlers of decisions and rankings among vectors of numbers or rows of named fields.
 
-The body is JSON, or float32 numbers for a decision without payoffs. JSON is checked strictly: unknown fields and
-numbers as text are refused.
+JSON is checked strictly: unknown fields and numbers as text are refused.
 """
 
 import math
@@ -9,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from struct import Struct
 
-import numpy as np
 from msgspec.structs import replace
 from starlette.requests import Request
 
@@ -34,17 +32,11 @@ from glbandits.service.runtime.decision_writer import DecisionResult
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.server_settings import Settings
 
-FLOAT32 = np.dtype("<f4")
 
-
-async def decide(site: Site, request: Request, sent: DecideRequest | bytes) -> Decided:
-    """Choose an arm. The body is JSON or float32 numbers."""
+async def decide(site: Site, request: Request, sent: DecideRequest) -> Decided:
+    """Choose an arm."""
     loop = site.service.loop(loop_name(request))
-    if isinstance(sent, bytes):
-        parsed = _floats_request(sent, request.query_params, site.settings)
-    else:
-        parsed = decision_request(site, loop, sent)
-    return decided(await site.service.decide(loop.name, parsed))
+    return decided(await site.service.decide(loop.name, decision_request(site, loop, sent)))
 
 
 async def rank(site: Site, request: Request, sent: RankingRequest) -> Ranked:
@@ -141,32 +133,6 @@ def _ids(sent: DecideRequest, count: int) -> tuple[str, ...]:
     if sent.ids is not None and len(set(ids)) < count:
         raise InvalidInput("ids must be unique; two arms have the same id")
     return ids
-
-
-def _floats_request(body: bytes, parameters: Mapping[str, str], settings: Settings) -> DecisionRequest:
-    """Return the decision request of a body of little-endian float32 numbers."""
-    count = parse_integer(parameters.get("arms", ""), "arms, the number of arms,")
-    if count < 1 or not body or len(body) % (4 * count):
-        raise InvalidInput(
-            f"the body must have as many float32 numbers for each of the {count} arms; got {len(body)} bytes"
-        )
-    _check_size(count, len(body) // (4 * count), settings)
-    deferred = parameters.get("deferred", "false")
-    for name in ("eventId", "unit"):
-        if not 1 <= len(parameters.get(name, "-")) <= LONGEST_ID:
-            raise InvalidInput(f"{name} must have 1 to {LONGEST_ID} characters; got {len(parameters[name])}")
-    if deferred not in ("true", "false"):
-        raise InvalidInput(f"deferred must be true or false; got {deferred[:40]!r}")
-    listed = parameters.get("excluded", "")
-    excluded = [parse_integer(part, "excluded") for part in listed.split(",")] if listed else []
-    numbers = np.frombuffer(body, FLOAT32).astype(np.float64)
-    sent = DecideRequest(
-        event_id=parameters.get("eventId"),
-        excluded=excluded,
-        deferred=deferred == "true",
-        unit=parameters.get("unit"),
-    )
-    return _request(numbers.tobytes(), DENSE, _indices(count), sent)
 
 
 def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideRequest) -> DecisionRequest:

@@ -68,7 +68,6 @@ def _status(site: Site, name: str) -> schemas.Status:
         learned_to=model.learned_through,
         learning_failed=site.service.learning_failed,
         warnings=loop.warnings(),
-        proposed_reward_range=loop.proposed_reward_range(),
         queue=site.service.writer.depth,
         first_at=None if summary.first_at is None else as_datetime(summary.first_at),
         last_at=None if summary.last_at is None else as_datetime(summary.last_at),

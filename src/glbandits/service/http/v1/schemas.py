@@ -337,8 +337,6 @@ class Status(ApiStruct, frozen=True, kw_only=True):
     """The errors with which learning fails at the moment; None if it works."""
     warnings: list[str]
     """Problems of the model that do not stop decisions, such as a saved model that cannot be loaded."""
-    proposed_reward_range: tuple[float, float] | None
-    """A `rewardRange` for the configuration, from the first rewards. None if the loop has limits or no rewards."""
     queue: int
     """Events of all loops in the write queue of the process."""
     first_at: datetime | None

@@ -20,7 +20,6 @@ from glbandits.service.domain.events import Decision, DecisionRequest, SettledDe
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, fits
 from glbandits.service.domain.request_features import encoder_of
-from glbandits.service.domain.reward_aggregation import proposed_range
 from glbandits.service.runtime.loops.guardrails import LoopGuardrails
 from glbandits.service.runtime.loops.learning_log import log_outliers, log_set_aside
 from glbandits.service.runtime.loops.log_deletion import base_of_kept
@@ -254,15 +253,6 @@ class Loop:
             body = msgspec.json.encode(Invalidating(self.published.epoch, tuple(sequences)))
             self._store.save_document(self.name, INVALIDATING, self._clock(), body)
             self._invalidating = self._invalidating.union(sequences)  # for a retry of the batch
-
-    def proposed_reward_range(self) -> tuple[float, float] | None:
-        """Return a range for the configuration, from the first rewards; None if the loop needs none or has no rewards.
-
-        Reads the store until the first rewards have come.
-        """
-        if self.configuration.reward_limits() is not None:
-            return None
-        return proposed_range(self.statistics.first_rewards(self._clock()), self.configuration.default_reward)
 
     def learning_lag(self) -> float:
         """Return for how many seconds the oldest settled decision has not been learned; 0 if all are learned.

@@ -31,8 +31,6 @@ MAX_HISTORY, PAGE = 20_000, 500
 MAX_POINTS, MIN_POINTS, MIN_SAMPLE_SIZE = 100, 12, 20
 """A view has at most `MAX_POINTS` buckets. Above `MIN_POINTS` buckets are joined until the mean effective sample size
 of the baseline in a bucket is `MIN_SAMPLE_SIZE`: with less, the estimates of the baseline would be noise."""
-FIRST_DECISIONS, FIRST_REWARDS = 1000, 100
-"""Settled decisions, and rewards of them, from which a range of rewards is proposed, at most."""
 MINUTE = 60 * SECOND
 END_OF_TIME = 2**62
 """A timestamp at which the reward windows of all decisions have closed."""
@@ -164,21 +162,11 @@ class LoopStatistics:
         self._first: int | None = None
         """Sequence number of the oldest decision that was counted."""
         self._timelines = _empty_timelines()
-        self._first_rewards, self._has_first_rewards = list[float](), False
 
     def view(self, window: Window) -> View:
         """Return the statistics of a window."""
         with self._lock:
             return self._timelines[window].view()
-
-    def first_rewards(self, now: int) -> list[float]:
-        """Return the first rewards of decisions without a range. Reads the store until there are enough."""
-        if not self._has_first_rewards:
-            batch = self._store.settled(self._loop_name, 0, now, FIRST_DECISIONS)
-            unlimited = (settled.rewards for settled in batch if settled.decision.reward_range is None)
-            self._first_rewards = [value for rewards in unlimited for _, value in rewards][:FIRST_REWARDS]
-            self._has_first_rewards = len(self._first_rewards) == FIRST_REWARDS or len(batch) == FIRST_DECISIONS
-        return self._first_rewards
 
     def add(self, batch: Sequence[SettledDecision], now: int) -> None:
         """Count decisions that the model has just learned.

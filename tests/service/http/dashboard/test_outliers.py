@@ -1,4 +1,4 @@
-"""Outliers, warnings and the proposed range of rewards: status, statistics, metrics and the log."""
+"""Outliers and warnings: status, statistics, metrics and the log."""
 
 import logging
 from collections.abc import Iterator
@@ -12,8 +12,6 @@ from glbandits.common.arrays import Floats
 from glbandits.features import FeatureMap
 from glbandits.policies import Optimist
 from glbandits.policies.contract import Outliers
-from glbandits.service.domain.loop_config import LoopConfig
-from glbandits.service.domain.reward_aggregation import proposed_range
 from tests.service.http.v1.v1_site import Site
 
 
@@ -83,55 +81,6 @@ def test_outliers_have_the_names_of_the_feature_map(
         assert site.ask("POST", "/v1/decide", {"rows": rows}).status_code == 200
     site.learn()
     assert [message.partition("The first: ")[2] for message in caplog.messages] == ["weight."]
-
-
-@pytest.mark.parametrize(
-    ("rewards", "default", "expected"),
-    [
-        ([0.2, 0.9], 0.0, (0.0, 0.9)),
-        ([3.2, 101.0], 0.0, (0.0, 200.0)),
-        ([-7.0, -0.001], 0.5, (-7.0, 0.5)),
-        ([0.3], 0.3, None),
-        ([], 0.0, None),
-        ([1.7e308], 0.0, None),
-        ([1e50, -1e-300], -0.0, (-1e-300, 1e50)),
-    ],
-)
-def test_proposals_are_rounded_outwards(
-    rewards: list[float], default: float, expected: tuple[float, float] | None
-) -> None:
-    proposed = proposed_range(rewards, default)
-    assert proposed == expected
-    if proposed is not None:
-        LoopConfig(reward_range=proposed, default_reward=default)
-
-
-def test_a_range_is_proposed_from_the_first_rewards(site: Site) -> None:
-    def proposed() -> list[float] | None:
-        found: list[float] | None = site.ask("GET", "/v1/status").json()["proposedRewardRange"]
-        return found
-
-    assert proposed() is None
-    reward(site, 3.5, 47.0)
-    assert proposed() == [0.0, 50.0]
-    reward(site, *[5.0] * 98)
-    assert proposed() == [0.0, 50.0]
-    reward(site, 1e9)
-    assert proposed() == [0.0, 50.0]  # from the first 100 rewards
-    site.configure(reward_range=(0.0, 50.0))
-    assert proposed() is None
-
-
-def test_rewards_with_limits_propose_nothing(site: Site) -> None:
-    actions = [{"id": name, "features": [{"topic": name}]} for name in ("news", "sports")]
-    ranked = site.ask("POST", "/personalizer/v1.0/rank", {"eventId": "e", "actions": actions})
-    assert ranked.status_code == 201
-    site.ask("POST", "/personalizer/v1.0/events/e/reward", {"value": 1.0})
-    site.learn()
-    assert site.ask("GET", "/v1/status").json()["proposedRewardRange"] is None
-    site.configure(settings={"link": "logistic"})
-    reward(site, 1.0)
-    assert site.ask("GET", "/v1/status").json()["proposedRewardRange"] is None
 
 
 def test_warnings_of_a_loop_are_in_its_status_and_in_readyz(site: Site) -> None:
