@@ -1,22 +1,26 @@
 """PolicyComparison: the result of `compare_policies`, and its settings."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import polars as pl
+
 from glbandits.common.display.data_table import DataTable
-from glbandits.common.display.displayed import Displayed
+from glbandits.common.display.displayed import Displayed, percent
 from glbandits.common.errors import InvalidInput, check_float, check_int
-from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
+from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.results import Evaluation
-from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
+from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, NO_EVIDENCE
 from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.evaluation.policy_verdicts import Compared, PolicyVerdict, policy_verdicts
 from glbandits.evaluation.promotion_result import Promotion
 from glbandits.evaluation.verdict_sentences import verdict_sentences
 
+LOG = "the log itself"
 CURVE_POINTS = 500
 """Points of a learning curve: more than a screen shows."""
 OTHER_ROWS = "the reference learned some of the rows; choose a saved model as the reference"
@@ -200,6 +204,43 @@ class PolicyComparison(Displayed):
             evaluated_rows={policy.label: self.describe_rows(policy.left_out_rows) for policy in self.policies},
             since_change=frozenset(policy.label for policy in self.policies if policy.outdated_rows),
         )
+
+    def plot(self, styles: Mapping[str, Any] | None = None) -> Any:
+        """Return an Altair chart of each estimate with its interval, by policy. The dotted line is the mean of the log.
+
+        `styles` are those of `common.display.charts.styles_in_order`, to use the same colours in several charts.
+        """
+        from glbandits.common.display.charts import IntervalRow, finish, intervals_chart, styles_in_order
+        from glbandits.common.display.palette import GREY
+
+        parts = self.evaluation_by_left_out_rows
+        rows = [
+            IntervalRow(
+                LOG, "mean" if len(parts) == 1 else self.describe_rows(left_out), part.logged, *part.logged_interval
+            )
+            for left_out, part in parts.items()
+        ]
+        for policy in self.policies:
+            for row in policy.evaluation.rows():
+                why = NO_EVIDENCE if math.isnan(row.value) else "no interval" if row.interval is None else ""
+                name = f"{row.name}: {why}" if why else row.name
+                rows.append(IntervalRow(policy.label, name, row.value, *(row.interval or UNKNOWN_INTERVAL)))
+        styles = styles_in_order(policy.label for policy in self.policies) if styles is None else styles
+        colours = {LOG: GREY} | {label: style.colour for label, style in styles.items()}
+        title, references = f"mean {self.unit} of a decision", [part.logged for part in parts.values()]
+        chart = intervals_chart(rows, title, references=references, colours=colours)
+        return finish(chart, f"M{title[1:]}", f"{percent(self.settings.level)} intervals")
+
+    def to_frame(self) -> pl.DataFrame:
+        """All estimates as a data frame, with the columns of `Evaluation.to_frame`, policy and, if named, reward."""
+        frames = []
+        for comparison in (self, *self.other_rewards):
+            for policy in comparison.policies:
+                frame = policy.evaluation.to_frame().insert_column(0, pl.lit(policy.label).alias("policy"))
+                if comparison.reward is not None:
+                    frame = frame.insert_column(0, pl.lit(comparison.reward).alias("reward"))
+                frames.append(frame)
+        return pl.concat(frames)
 
     def describe_rows(self, left_out: int) -> str:
         """Return a description of the rows of an evaluation that leaves out this number of rows."""

@@ -6,6 +6,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from glbandits.common.display.charts import SeriesStyles, chart_script, styles_in_order
@@ -16,7 +17,6 @@ from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_p
 from glbandits.evaluation.report import write_evaluation_report
 from glbandits.evaluation.report.charts import (
     arms_chart,
-    forest_chart,
     learning_chart,
     running_chart,
     weights_chart,
@@ -95,7 +95,7 @@ def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path
 
 
 def test_forest_chart_has_every_estimate_once() -> None:
-    rows = iter(chart_rows(forest_chart(small_comparison(), styles()), "row"))
+    rows = iter(chart_rows(small_comparison().plot(), "row"))
     assert next(rows)["label"] == "the log itself"
     assert len([next(rows), next(rows)]) == 2  # the rows that learners are evaluated on, and all rows
     for policy in small_comparison().policies:
@@ -113,6 +113,19 @@ def test_forest_chart_has_every_estimate_once() -> None:
     assert list(rows) == []
 
 
+def test_frame_has_every_estimate_once() -> None:
+    comparison = small_comparison()
+    frame = comparison.to_frame()
+    assert frame.columns == ["policy", "estimate", "value", "standard_error", "low", "high"]
+    assert frame.select("policy", "estimate").is_unique().all()
+    for policy in comparison.policies:
+        own = frame.filter(pl.col("policy") == policy.label).drop("policy")
+        assert own.equals(policy.evaluation.to_frame())
+        assert own["value"][: len(policy.evaluation.rows())].to_list() == [
+            row.value for row in policy.evaluation.rows()
+        ]
+
+
 def test_estimates_without_an_interval_are_marked() -> None:
     comparison = small_comparison()
     policy = comparison.policies[0]
@@ -120,7 +133,7 @@ def test_estimates_without_an_interval_are_marked() -> None:
     assert headline is not None
     unknown = replace(headline, value=replace(headline.value, anytime=None, no_anytime="needs a reward range"))
     evaluation = replace(policy.evaluation, headline=unknown)
-    chart = forest_chart(replace(comparison, policies=(replace(policy, evaluation=evaluation),)), styles())
+    chart = replace(comparison, policies=(replace(policy, evaluation=evaluation),)).plot()
     (row,) = [row for row in chart_rows(chart, "row") if row["label"] == "dr, at every n: no interval"]
     assert row["low"] is None
 

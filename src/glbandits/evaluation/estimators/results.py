@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from scipy.special import ndtri
 
 from glbandits.common.arrays import Floats, Ints
@@ -131,6 +132,19 @@ class Evaluation:
 
     def _notes(self) -> list[str]:
         return [f"{self.support.rows} rows, {self.support.in_full()}", *(f"Note: {note}" for note in self.notes)]
+
+    def to_frame(self) -> pl.DataFrame:
+        """All estimates as a data frame: estimate, value, standard_error, low and high. Unknown numbers are null.
+
+        With a reward model the gain over the logging policy follows, and the difference from the reference.
+        """
+        rows, headline = self.rows(), self.headline
+        if headline is not None and not self.no_evidence:
+            rows += rows_of_both_intervals("gain", headline.gain)
+            rows += [] if headline.difference is None else rows_of_both_intervals("difference", headline.difference)
+        records = [(row.name, row.value, row.standard_error, *(row.interval or UNKNOWN_INTERVAL)) for row in rows]
+        names = {"estimate": pl.String} | dict.fromkeys(("value", "standard_error", "low", "high"), pl.Float64)
+        return pl.DataFrame(records, names, orient="row").fill_nan(None)
 
     def plot(self) -> Any:
         """Return an Altair chart of all estimates with their intervals; the dotted line is the mean of the log."""

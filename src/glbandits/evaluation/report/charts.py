@@ -1,6 +1,5 @@
 """The charts of the evaluation page: estimates, weights, arms, and curves over rows."""
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -14,12 +13,10 @@ from glbandits.common.display.charts import (
     TICKS,
     WIDTH,
     Curve,
-    IntervalRow,
     SeriesStyles,
     curves_chart,
     finish,
     inline,
-    intervals_chart,
     rounded,
     series_encodings,
 )
@@ -27,35 +24,13 @@ from glbandits.common.display.displayed import percent
 from glbandits.common.display.palette import GREY
 from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import PolicyComparison
-from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL
-from glbandits.evaluation.estimators.support import NO_EVIDENCE, WEIGHT_EDGES
+from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.learning.learning_curve import LearningCurve
 
 SHOWN_ARMS = 24
 """Arms that a chart shows."""
 IGNORED_START = 20
 """The vertical axis ignores the first 1/20 of the rows, where a running mean is noisy."""
-LOG = "the log itself"
-
-
-def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
-    """Return each estimate with its interval: a block of rows for the log and each policy."""
-    parts = comparison.evaluation_by_left_out_rows
-    rows = [
-        IntervalRow(
-            LOG, "mean" if len(parts) == 1 else comparison.describe_rows(left_out), part.logged, *part.logged_interval
-        )
-        for left_out, part in parts.items()
-    ]
-    for policy in comparison.policies:
-        for row in policy.evaluation.rows():
-            why = NO_EVIDENCE if math.isnan(row.value) else "no interval" if row.interval is None else ""
-            name = f"{row.name}: {why}" if why else row.name
-            rows.append(IntervalRow(policy.label, name, row.value, *(row.interval or UNKNOWN_INTERVAL)))
-    colours = {LOG: GREY} | {label: style.colour for label, style in styles.items()}
-    references = [part.logged for part in parts.values()]
-    chart = intervals_chart(rows, f"mean {comparison.unit} of a decision", references=references, colours=colours)
-    return finish(chart, f"Mean {comparison.unit} of a decision", f"{percent(comparison.settings.level)} intervals")
 
 
 def weights_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:

@@ -91,7 +91,7 @@ def _estimates(comparison: PolicyComparison, styles: SeriesStyles, figure: str =
         "intervals cover random error only, not the problems that the notes below name. The dotted line is the mean "
         f"{comparison.unit} in the log."
     )
-    chart = _figure(charts.forest_chart(comparison, styles), figure)
+    chart = _figure(comparison.plot(styles), figure)
     return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison).to_html()])
 
 
