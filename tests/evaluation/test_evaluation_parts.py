@@ -138,7 +138,14 @@ def test_interrupted_evaluation_continues(path: Path, tmp_path: Path, monkeypatc
     assert finished[0] == "0.pickle"
     assert "models.pickle" in finished
     assert "3.pickle" not in finished
-    again, read = open_log(path, COLUMNS, link="logistic"), list[int]()
+    again, read, starts = open_log(path, COLUMNS, link="logistic"), list[int](), list[int]()
+    whole_blocks = type(again).blocks
+
+    def blocks(each: Any, size: int, *, start: int = 0, **options: Any) -> Any:
+        starts.append(start)
+        return whole_blocks(each, size, start=start, **options)
+
+    monkeypatch.setattr(type(again), "blocks", blocks)
     part = evaluation_parts.EvaluationWork._sums
 
     def count(work: Any, index: int, *arguments: Any) -> Any:
@@ -148,6 +155,7 @@ def test_interrupted_evaluation_continues(path: Path, tmp_path: Path, monkeypatc
     monkeypatch.setattr(evaluation_parts.EvaluationWork, "_sums", count)
     assert numbers(evaluate(again, TARGETS, resume=folder, progress=lambda *_: None)) == numbers(expected)
     assert read == [index for index in range(4) if f"{index}.pickle" not in finished]
+    assert starts == [3 * SIZE * read[0]]
     table().with_columns(reward=1 - pl.col("reward")).write_parquet(path)
     changed = evaluate(open_log(path, COLUMNS, link="logistic"), TARGETS, resume=folder, progress=lambda *_: None)
     assert changed["a"].logged == pytest.approx(1.0 - expected["a"].logged)

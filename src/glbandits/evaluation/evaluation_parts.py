@@ -162,16 +162,18 @@ class EvaluationWork:
         sequential: SequentialModel | None = None
         if self.has_sequence and self.sequence is None:
             sequential = SequentialGlm(find_link(self.log.schema.link), self.log.dim, sparse=True)
-        blocks = blocks_by_part(self.log, self.size, self.bounds)
+        if sequential is not None:  # it learns all rows
+            finished = None
+        first = 0
+        while finished is not None and first < len(self.bounds) and (known := finished.read(first)) is not None:
+            report.add(self.bounds[first][1] - self.bounds[first][0])
+            first += 1
+            yield known
+        blocks = blocks_by_part(self.log, self.size, self.bounds, first)
         for part, group in groupby(blocks, key=itemgetter(0)):
-            sums = None if finished is None or sequential is not None else finished.read(part)
-            if sums is not None:
-                for _, block in group:
-                    report.add(len(block))
-            else:
-                sums = self._sums(part, (block for _, block in group), sequential, report.add)
-                if finished is not None and sequential is None:
-                    finished.write(part, sums)
+            sums = self._sums(part, (block for _, block in group), sequential, report.add)
+            if finished is not None:
+                finished.write(part, sums)
             yield sums
 
     def _in_workers(

@@ -118,10 +118,17 @@ class SelectedRows(StreamedLog):
         return values[self.mask]
 
 
-def blocks_by_part(log: Log, size: int, bounds: Sequence[tuple[int, int]]) -> Iterator[tuple[int, LoggedData]]:
-    """Yield all blocks in one pass, each with the index of its part; blocks end where parts do."""
-    part, row = 0, 0
-    for block in log.blocks(size):
+def blocks_by_part(
+    log: Log, size: int, bounds: Sequence[tuple[int, int]], first: int = 0
+) -> Iterator[tuple[int, LoggedData]]:
+    """Yield the blocks from the part `first` on in one pass, each with the index of its part.
+
+    Blocks end where parts do.
+    """
+    if first == len(bounds):
+        return
+    part, row = first, bounds[first][0]
+    for block in log.blocks(size, start=row):
         done = 0
         while done < len(block):
             stop = min(len(block), bounds[part][1] - row + done)
