@@ -14,6 +14,7 @@ from glbandits.service.domain.events import DecisionRequest, Event, EventStatus,
 from glbandits.service.domain.request_features import DENSE
 from glbandits.service.runtime.decision_writer import DecisionResult
 from glbandits.service.runtime.service import DEFAULT_LOOP, Service
+from glbandits.service.storage.event_store import ALL_REWARDS, RewardPage
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.helpers import run
 
@@ -39,10 +40,10 @@ class Holding(SqliteStore):
             raise
         return await super().append(events)
 
-    def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
+    def decisions_of(self, loop: str, event_id: str, page: RewardPage = ALL_REWARDS) -> list[LoggedDecision]:
         if not self.readable:
             raise StoreError("the disk is gone")
-        return super().decision(loop, event_id, slot)
+        return super().decisions_of(loop, event_id, page)
 
 
 class World:

@@ -49,7 +49,10 @@ FEATURES = (
     f"Features listed for each action, {loop_handlers.FEATURES} by default, at most {loop_handlers.MAX_FEATURES}."
 )
 LIMIT = (Parameter("limit", "integer", FEATURES),)
-SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
+SLOT = (
+    Parameter("slot", "string", "The slot, for an event with several slots."),
+    Parameter("rewardsAfter", "integer", "Only later rewards: `rewardsAfter` of the previous response."),
+)
 WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
 LOOP, SENT = configuration_handlers.LoopConfiguration, dict[str, Any]

@@ -14,7 +14,7 @@ from glbandits.service.domain.loop_config import SECOND
 from glbandits.service.domain.sticky_units import repeat_of
 from glbandits.service.runtime.batch_writer import BatchWriter, WriterState
 from glbandits.service.runtime.sticky_draws import StickyDraws
-from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.event_store import NO_REWARDS, EventStore
 
 DECISION_TIMEOUT = 0.25
 """Seconds that a decision waits for its commit. After that it is returned as degraded, and still written."""
@@ -123,7 +123,7 @@ class DecisionWriter:
 
     def _logged(self, decision: Decision) -> LoggedDecision | None:
         """Return the logged decision of this name; of an event with other slots, any of its decisions."""
-        logged = self._store.decisions_of(decision.loop, decision.event_id)
+        logged = self._store.decisions_of(decision.loop, decision.event_id, NO_REWARDS)
         same = (each for each in logged if each.decision.slot == decision.slot)
         return next(same, logged[0] if logged and opens_event(decision) else None)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from glbandits.service.domain.events import Decision, LoggedDecision
 from glbandits.service.domain.sticky_units import can_repeat
-from glbandits.service.storage.event_store import EventStore
+from glbandits.service.storage.event_store import NO_REWARDS, EventStore
 
 LOOKED_BACK = 10, 100
 """Decisions of a unit that are searched for a draw, beside those of the same event; more if there is none in few."""
@@ -57,7 +57,7 @@ class StickyDraws:
         # A draw that was repeated and is not among these decisions is older than all of them.
         older = {each.decision.repeats for each in newest if names.issuperset(each.decision.actions)}
         older -= {"", *(each.decision.event_id for each in newest)}
-        found = [draw for name in older if (draw := self._store.decision(decision.loop, name, slot))]
+        found = [draw for name in older if (draw := self._store.decision(decision.loop, name, slot, NO_REWARDS))]
         newest += sorted(found, key=lambda draw: -draw.sequence)
         return next((each.decision for each in newest if can_repeat(each.decision, decision, sticky_for)), None)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -25,7 +25,7 @@ from glbandits.service.domain.events import (
     SettledDecision,
     UnitStart,
 )
-from glbandits.service.storage.document_store import MAX_SEQUENCE
+from glbandits.service.storage.document_store import MAX_SEQUENCE, Rows
 from glbandits.service.storage.loop_store import LoopStore, marks
 from glbandits.service.storage.schema import IS_REPEATED, SELECT_LAST_SEQUENCE
 
@@ -33,6 +33,17 @@ READ_AT_ONCE = 1_000
 """Decisions that one statement reads."""
 encode_body = msgspec.msgpack.Encoder().encode
 decode_body = msgspec.msgpack.Decoder(Decision).decode
+
+
+class RewardPage(NamedTuple):
+    """Which rewards and numbers of metrics of each decision are read: a decision may have very many."""
+
+    after: int = 0
+    """The sequence number after which they are read."""
+    limit: int = MAX_SEQUENCE
+
+
+ALL_REWARDS, NO_REWARDS = RewardPage(), RewardPage(limit=0)
 
 
 class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +172,9 @@ class EventStore(LoopStore):
             sealable = self._sealable(connection, loop_name, after, now, limit, 0, 0)
             return [logged.settled() for logged in self._look_up(connection, sealable)]
 
-    def _look_up(self, connection: Any, sequences: Sequence[int]) -> list[LoggedDecision]:
+    def _look_up(
+        self, connection: Any, sequences: Sequence[int], page: RewardPage = ALL_REWARDS
+    ) -> list[LoggedDecision]:
         """Return the decisions with these sequence numbers, in this order."""
         body_of: dict[int, bytes] = {}
         activated_at: dict[int, int] = {}
@@ -172,11 +185,8 @@ class EventStore(LoopStore):
             body_of.update(self._execute(connection, decisions, *part))
             activations = f"SELECT decision, received_at FROM activations WHERE late = 0 AND decision IN {marks(part)}"
             activated_at.update(self._execute(connection, activations, *part))
-            rewards = (
-                "SELECT decision, sequence, received_at, value, key, late, metric FROM rewards"
-                f" WHERE decision IN {marks(part)} ORDER BY decision, sequence"
-            )
-            for decision, group in groupby(self._execute(connection, rewards, *part), key=itemgetter(0)):
+            found = () if page == NO_REWARDS else self._rewards(connection, part, page)
+            for decision, group in groupby(found, key=itemgetter(0)):
                 rewards_of[decision] = tuple(
                     LoggedReward(sequence, timestamp, value, key, bool(late), metric)
                     for _, sequence, timestamp, value, key, late, metric in group
@@ -187,13 +197,29 @@ class EventStore(LoopStore):
             if own in body_of
         ]
 
-    def decision(self, loop_name: str, event_id: str, slot: str = "") -> LoggedDecision | None:
-        """Return the decision of this name, with its rewards."""
-        return next((logged for logged in self.decisions_of(loop_name, event_id) if logged.decision.slot == slot), None)
+    def _rewards(self, connection: Any, decisions: Sequence[int], page: RewardPage) -> Rows:
+        """Return the rewards and numbers of metrics of decisions, by decision and in the order of the log."""
+        columns = "decision, sequence, received_at, value, key, late, metric"
+        of_decisions = f"FROM rewards WHERE decision IN {marks(decisions)}"
+        if page == ALL_REWARDS:
+            query = f"SELECT {columns} {of_decisions} ORDER BY decision, sequence"
+            return self._execute(connection, query, *decisions)
+        query = (
+            f"SELECT {columns} FROM (SELECT {columns}, row_number() OVER (PARTITION BY decision ORDER BY sequence)"
+            f" AS number {of_decisions} AND sequence > %s) AS r WHERE number <= %s ORDER BY decision, sequence"
+        )
+        return self._execute(connection, query, *decisions, page.after, page.limit)
 
-    def decisions_of(self, loop_name: str, event_id: str) -> list[LoggedDecision]:
+    def decision(
+        self, loop_name: str, event_id: str, slot: str = "", page: RewardPage = ALL_REWARDS
+    ) -> LoggedDecision | None:
+        """Return the decision of this name, with its rewards."""
+        decisions = self.decisions_of(loop_name, event_id, page)
+        return next((logged for logged in decisions if logged.decision.slot == slot), None)
+
+    def decisions_of(self, loop_name: str, event_id: str, page: RewardPage = ALL_REWARDS) -> list[LoggedDecision]:
         """Return all decisions of an event, one for each slot, in the order of the log."""
-        return self.look_up(self._sequences(loop_name, "event_id = %s ORDER BY +sequence", event_id))
+        return self.look_up(self._sequences(loop_name, "event_id = %s ORDER BY +sequence", event_id), page)
 
     def search(self, loop_name: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
         """Return decisions whose event_id begins with the prefix, the newest first.
@@ -212,10 +238,10 @@ class EventStore(LoopStore):
         names = "event_id BETWEEN %s AND %s AND +sequence < %s ORDER BY +sequence DESC LIMIT %s"
         return self._sequences(loop_name, names, prefix, prefix + chr(0x10FFFF), end, limit)
 
-    def look_up(self, sequences: Sequence[int]) -> list[LoggedDecision]:
+    def look_up(self, sequences: Sequence[int], page: RewardPage = ALL_REWARDS) -> list[LoggedDecision]:
         """Return the decisions with these sequence numbers, in this order. Those that were deleted are left out."""
         with self._reading() as connection:
-            return self._look_up(connection, sequences)
+            return self._look_up(connection, sequences, page)
 
     def _sequences(self, loop_name: str, condition: str, *parameters: object) -> list[int]:
         # Conditions on ids sort by +sequence, because for sequence the database would use that index and read all rows.
@@ -266,7 +292,7 @@ class EventStore(LoopStore):
                 yield unit_of[logged.sequence], logged
 
     def latest_of_unit(self, loop_name: str, unit: str, limit: int) -> list[LoggedDecision]:
-        """Return the newest decisions of a unit, the newest first, at most `limit`. `unit` is its hash.
+        """Return the newest decisions of a unit without rewards, the newest first, at most `limit`. `unit` is its hash.
 
         Decisions that are units of their own (`Decision.alone`) are not among them.
         """
@@ -275,7 +301,8 @@ class EventStore(LoopStore):
             find = "SELECT first FROM units WHERE loop_name = %s AND unit = %s"
             for (first,) in list(self._execute(connection, find, loop_name, unit)):
                 rows = self._execute(connection, later, first, check_int("limit", limit, at_least=1))
-                return self._look_up(connection, [*(sequence for (sequence,) in rows), first][:limit])
+                sequences = [*(sequence for (sequence,) in rows), first][:limit]
+                return self._look_up(connection, sequences, NO_REWARDS)
         return []
 
     def summary(self, loop_name: str) -> LogSummary:

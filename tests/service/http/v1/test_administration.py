@@ -113,7 +113,10 @@ class TestAdministration:
             ({"metrics": {"ms": {"range": [0, 1], "good": "up"}}}, "Known: higher, lower"),
             ({"metrics": {"ms": {"range": [0, 1], "Margin": 0.1}}}, "did you mean 'margin'"),
             ({"metrics": {"ms": {}}}, "metric 'ms' is invalid: Object missing required field `range`"),
-            ({"metrics": {"ms": {"range": [5, 10]}}}, "must be in its range, [5.0, 10.0]; got 0. Set default to"),
+            (
+                {"metrics": {"ms": {"range": [5, 10], "combine": "sum"}}},
+                "must be in its range, [5.0, 10.0]; got 0. Set default to",
+            ),
             ({"metrics": {"ms": {"range": [0, 1], "window": 0}}}, "window of metric 'ms' must be at least 1 s"),
             ({"metrics": {" ": {"range": [0, 1]}}}, "printable characters, not only spaces; got ' '"),
             ({"retentionDays": 1, "stickyFor": "2d"}, "stickyFor must be at most retentionDays"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 
 from glbandits.service.domain.errors import ReadTimeout
+from glbandits.service.domain.events import Event
 from glbandits.service.http import site as site_module
+from glbandits.service.http.v1 import loop_handlers
+from tests.service.helpers import metric
 from tests.service.http.v1.v1_site import ARMS, Site
 
 pytestmark = pytest.mark.usefixtures("plain_python")
@@ -71,3 +75,42 @@ def test_a_page_reads_the_ids_once(site: Site, monkeypatch: pytest.MonkeyPatch) 
     names = [event["eventId"] for page in (first, second) for event in page["events"]]
     assert names == [f"e{number:02}" for number in reversed(range(60))]
     assert (len(scans), second["before"]) == (2, None)
+
+
+def write_metrics(site: Site, count: int) -> None:
+    """Write numbers of the event `e`."""
+    now = site.service.clock()
+    numbers: list[Event] = [metric("e", "ms", 1.0, now, loop="default", key=str(number)) for number in range(count)]
+    site.service.store.append_blocking(numbers)
+
+
+def test_rewards_of_an_event_come_in_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_handlers, "MOST_REWARDS", 10)
+    site.decide(eventId="e")
+    write_metrics(site, 25)
+    keys, sizes = list[str](), list[int]()
+    after: Any = ""
+    while after is not None:
+        page = site.ask("GET", f"/v1/events/e{after and f'?rewardsAfter={after}'}").json()
+        keys += [reward["key"] for reward in page["rewards"]]
+        sizes.append(len(page["rewards"]))
+        after = page["rewardsAfter"]
+    assert (keys, sizes) == ([str(number) for number in range(25)], [10, 10, 5])
+    (listed,) = site.ask("GET", "/v1/events").json()["events"]
+    assert (len(listed["rewards"]), listed["rewardsAfter"]) == (10, listed["rewards"][-1]["number"])
+    assert site.refusal("GET", "/v1/events/e?rewardsAfter=x")[0] == 400
+
+
+def test_reading_an_event_with_many_metrics_needs_little_memory(site: Site) -> None:
+    site.decide(eventId="e")
+    write_metrics(site, 20_000)
+    for path in ("/v1/events/e", "/v1/events?limit=5"):
+        tracemalloc.start()
+        assert site.ask("GET", path).status_code == 200
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < 4e6
+    tracemalloc.start()
+    site.decide(eventId="e")  # it is repeated
+    assert tracemalloc.get_traced_memory()[1] < 4e6
+    tracemalloc.stop()

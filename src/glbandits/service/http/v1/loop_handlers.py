@@ -22,6 +22,7 @@ from glbandits.service.http.v1.decision_handlers import (
     unknown_event,
 )
 from glbandits.service.runtime.replay.relearning import model_that_decided
+from glbandits.service.storage.event_store import NO_REWARDS, RewardPage
 
 PAGE, LARGEST_PAGE = 50, 500
 """Events in a page by default, and at most."""
@@ -30,7 +31,9 @@ FEATURES, MAX_FEATURES = 20, 200
 MAX_RELEARNED = 10_000
 """Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
 FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
-"""Bytes of features after which a page is full, and events that are read before its size is checked."""
+"""Bytes of features and rewards after which a page is full, and events that are read before its size is checked."""
+MOST_REWARDS, REWARD_BYTES = 1000, 150
+"""Rewards and numbers of metrics that an event is sent with, and the size of one."""
 
 
 async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
@@ -77,11 +80,14 @@ def _status(site: Site, name: str) -> schemas.Status:
 
 
 def event(site: Site, request: Request) -> schemas.EventRecord:
-    """Return a decision with its rewards and its activation."""
+    """Return a decision with its rewards and its activation, at most `MOST_REWARDS` rewards at a time."""
     loop, event_id = site.service.loop(loop_name(request)), request.path_params["event"]
-    logged = site.service.store.decision(loop.name, event_id, request.query_params.get("slot", ""))
+    store, parameters = site.service.store, request.query_params
+    after = parse_integer(parameters["rewardsAfter"], "rewardsAfter") if "rewardsAfter" in parameters else 0
+    page = RewardPage(after, MOST_REWARDS + 1)
+    logged = store.decision(loop.name, event_id, parameters.get("slot", ""), page)
     if logged is None:
-        slots = [other.decision.slot for other in site.service.store.decisions_of(loop.name, event_id)]
+        slots = [other.decision.slot for other in store.decisions_of(loop.name, event_id, NO_REWARDS)]
         if not slots:
             raise unknown_event(event_id)
         if slots == [""]:
@@ -101,9 +107,9 @@ def events(site: Site, request: Request) -> schemas.EventPage:
     store, page, size, read = site.service.store, list[schemas.EventRecord](), 0, 0
     found = store.find(loop.name, parameters.get("prefix", ""), limit, before)  # once, because it may read many ids
     while read < len(found) and size < FULL_PAGE:
-        decisions = store.look_up(found[read : read + EVENTS_PER_READ])
+        decisions = store.look_up(found[read : read + EVENTS_PER_READ], RewardPage(limit=MOST_REWARDS + 1))
         page += map(record_of, decisions)
-        size += sum(len(logged.decision.request) for logged in decisions)
+        size += sum(len(logged.decision.request) + REWARD_BYTES * len(logged.rewards) for logged in decisions)
         read += EVENTS_PER_READ
     is_last = len(found) < limit and read >= len(found)
     return schemas.EventPage(events=page, before=None if is_last else found[min(read, len(found)) - 1])
@@ -116,7 +122,7 @@ async def model(site: Site, request: Request) -> Response:
 
 
 def record_of(logged: LoggedDecision) -> schemas.EventRecord:
-    """Return a logged decision as it is sent."""
+    """Return a logged decision as it is sent. Of more than `MOST_REWARDS` rewards the last ones are left out."""
     decision = logged.decision
     same = {name: getattr(decision, name) for name in schemas.EventRecord.__struct_fields__ if hasattr(decision, name)}
     rewards = [
@@ -128,7 +134,7 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
             key=reward.key,
             late=reward.late,
         )
-        for reward in logged.rewards
+        for reward in logged.rewards[:MOST_REWARDS]
     ]
     request, is_dense = decision.request, decision.encoding == DENSE
     return schemas.EventRecord(
@@ -138,6 +144,7 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
         model_version=model_version(decision.epoch, decision.learned_through),
         activated_at=None if logged.activated_at is None else as_datetime(logged.activated_at),
         rewards=rewards,
+        rewards_after=rewards[-1].number if len(logged.rewards) > MOST_REWARDS else None,
         wait=decision.reward_window / SECOND,
         features=np.frombuffer(request).reshape(len(decision.actions), -1).tolist()
         if is_dense
@@ -158,7 +165,7 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
     """
     limit, store = page_limit(request.query_params, FEATURES, MAX_FEATURES), site.service.store
     loop, event_id = site.service.loop(loop_name(request)), request.path_params["event"]
-    decisions = [logged.decision for logged in store.decisions_of(loop.name, event_id)]
+    decisions = [logged.decision for logged in store.decisions_of(loop.name, event_id, NO_REWARDS)]
     if not decisions:
         raise unknown_event(event_id)
     published, slots = loop.published, []

@@ -243,6 +243,8 @@ class EventRecord(ApiStruct, frozen=True, kw_only=True):
     repeats: str
     activated_at: datetime | None
     rewards: list[EventReward]
+    rewards_after: int | None
+    """The parameter `rewardsAfter` for the next rewards; null if these are the last ones."""
     wait: float
     """The reward window in seconds."""
     default_reward: float
