@@ -14,11 +14,12 @@ import numpy as np
 
 from benchmarks.regret.candidates import SUBJECT, default_policy, policy_entry
 from benchmarks.regret.environments import OneHotArms
-from glbandits import POLICIES, InvalidInput, Optimist
+from glbandits import InvalidInput, Optimist
 from glbandits.common.arrays import Floats
 from glbandits.lab import ClassificationTable, Environment, Noise, Synthetic, simulate
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.lab.simulation.simulate import prepare
+from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy
 
 HONEST, RANDOM, ONE_ARM, EARLY = "honest", "random", "one arm", "early"

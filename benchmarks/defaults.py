@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from glbandits import POLICIES
 from glbandits.lab import Synthetic, simulate
+from glbandits.policies import POLICIES
 from glbandits.policies.contract import settings_of
 from glbandits.policies.parsing import parse_policy
 

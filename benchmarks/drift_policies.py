@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.drift import REPORTING, ratio_text
-from glbandits import DomdGlb, GlbOmd, Optimist
+from glbandits import Optimist
 from glbandits.lab import Environment, simulate
+from glbandits.policies import DomdGlb, GlbOmd
 from glbandits.policies.algorithms.domd_glb import REWARDS_PER_DIMENSION
 from glbandits.policies.contract import Policy
 

@@ -4,10 +4,11 @@ import numpy as np
 
 from benchmarks.numpy_sgd_ts import NumpySgdTs
 from benchmarks.timing import best_seconds
-from glbandits import LINKS, SgdTs
+from glbandits import SgdTs
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic
 from glbandits.lab.simulation.play_recipes import play_entry
+from glbandits.maths.links import LINKS
 from glbandits.maths.philox import generator
 
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from benchmarks.growth import print_growth
 from benchmarks.regret.vowpal import vowpal_module
-from glbandits import Bandit, EpsilonGreedy, LaplaceTs, Optimist, Policy, SparseRows
+from glbandits import Bandit, EpsilonGreedy, Optimist, Policy, SparseRows
 from glbandits.common.arrays import Floats
 from glbandits.lab.environments.sparse_hashed import CONTEXT_SHARE, Vocabulary
+from glbandits.policies import LaplaceTs
 
 ARMS, NONZEROS, NAMES = 20, 50, 5000
 HORIZON = 100_000

@@ -156,5 +156,11 @@ def test_public_names_are_in_the_api_reference_with_a_docstring(package: str) ->
             assert re.search(rf"py:data:: \S*\b{name}$", API, re.MULTILINE), f"{package}.{name} is not in docs/api"
 
 
+def test_names_at_the_top_level_are_few_and_can_be_imported() -> None:
+    names = importlib.import_module("glbandits").__all__
+    assert {"Agent", "Bandit", "Optimist", "Policy", "SgdTs", "check_policy"} < set(names)
+    assert len(names) <= 23
+
+
 def test_every_public_package_has_a_page() -> None:
     assert {"glbandits", "glbandits.evaluation", "glbandits.features", "glbandits.policies"} <= set(PACKAGES)

@@ -20,9 +20,10 @@ from benchmarks.regret.storage import read_keys, read_results
 from benchmarks.regret.summary import is_better, overview, record_against
 from benchmarks.regret.timing import _LimitExceeded, _TimedEnvironment
 
-from glbandits import POLICIES, InvalidInput
+from glbandits import InvalidInput
 from glbandits.common.errors import GlbanditsError
 from glbandits.lab.environments import ClassificationTable, Environment, Synthetic
+from glbandits.policies import POLICIES
 from glbandits.policies.agents import settings_values
 
 SIMULATION = Synthetic(dim=6, arms=100)

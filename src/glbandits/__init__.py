@@ -27,24 +27,27 @@ if TYPE_CHECKING:
     from glbandits.common.errors import ModelFileError as ModelFileError
     from glbandits.common.errors import UnknownName as UnknownName
     from glbandits.features import FeatureMap as FeatureMap
-    from glbandits.maths.links import LINKS as LINKS
     from glbandits.maths.links import Link as Link
     from glbandits.maths.sparse_rows import SparseRows as SparseRows
     from glbandits.maths.sparse_rows import as_sparse_rows as as_sparse_rows
-    from glbandits.policies import *  # noqa: F403
+    from glbandits.policies import EpsilonGreedy as EpsilonGreedy
+    from glbandits.policies import LinUcb as LinUcb
+    from glbandits.policies import Optimist as Optimist
+    from glbandits.policies import Policy as Policy
+    from glbandits.policies import SgdTs as SgdTs
+    from glbandits.policies import Uniform as Uniform
     from glbandits.policies.agents import Agent as Agent
-    from glbandits.policies.contract import Coefficients as Coefficients
-    from glbandits.policies.contract import Outliers as Outliers
     from glbandits.policies.contract import OutlierWarning as OutlierWarning
 else:
     _NAMES = {
         "bandit": ["Bandit", "Budget", "Prediction", "Ranking", "check_policy"],
         "common.errors": ["GlbanditsError", "InvalidInput", "MissingExtra", "ModelFileError", "UnknownName"],
         "features": ["FeatureMap"],
-        "maths.links": ["LINKS", "Link"],
+        "maths.links": ["Link"],
         "maths.sparse_rows": ["SparseRows", "as_sparse_rows"],
+        "policies": ["EpsilonGreedy", "LinUcb", "Optimist", "Policy", "SgdTs", "Uniform"],
         "policies.agents": ["Agent"],
-        "policies.contract": ["Coefficients", "OutlierWarning", "Outliers"],
+        "policies.contract": ["OutlierWarning"],
     }
 
     def __getattr__(name: str) -> Any:
@@ -53,8 +56,7 @@ else:
         Importing NumPy, SciPy and Numba takes a second, and `glb` prints its first line before that.
         """
         if name == "__all__" or not name.startswith("_"):
-            policies = {"policies": import_module("glbandits.policies").__all__}  # a new policy is listed only there
-            names = {each: module for module, listed in (_NAMES | policies).items() for each in listed}
+            names = {each: module for module, listed in _NAMES.items() for each in listed}
             globals().update({each: getattr(import_module(f"glbandits.{home}"), each) for each, home in names.items()})
             globals()["__all__"] = ["__version__", *names]
             if name in globals():

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, InvalidInput, LaplaceTs, Link, Optimist, SgdTs, Uniform
+from glbandits import Bandit, InvalidInput, Link, Optimist, SgdTs, Uniform
+from glbandits.policies import LaplaceTs
 from tests.maths.link_support import cauchit_link
 
 ARMS = np.array([[0.5, -0.25], [0.0, 1.0], [-1.0, 0.5]])

@@ -9,9 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from glbandits import Bandit, GlbanditsError, LaplaceTs, ModelFileError, Optimist, SgdTs
+from glbandits import Bandit, GlbanditsError, ModelFileError, Optimist, SgdTs
 from glbandits.bandit.model_file import FORMAT_VERSION
 from glbandits.common.arrays import Floats
+from glbandits.policies import LaplaceTs
 from glbandits.policies.contract import Policy
 from tests.bandit.model_files import forged, header_of, with_header
 from tests.maths.link_support import cauchit_link

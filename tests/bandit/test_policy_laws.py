@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from glbandits import InvalidInput, LaplaceTs, LinUcb, Policy, check_policy
+from glbandits import InvalidInput, LinUcb, Policy, check_policy
 from glbandits.common.arrays import Floats
 from glbandits.maths.matrix_products import best_arm
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.vectors import add_scaled, dot, point_mass
+from glbandits.policies import LaplaceTs
 from glbandits.policies.contract import AnyLink, Grid, Positive, Probability, StateLayout, jittable
 
 LAYOUT = StateLayout()

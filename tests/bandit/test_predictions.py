@@ -4,19 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from glbandits import (
-    Bandit,
-    FeatureMap,
-    InvalidInput,
-    LaplaceTs,
-    LinTs,
-    Optimist,
-    Policy,
-    SparseRows,
-    as_sparse_rows,
-)
+from glbandits import Bandit, FeatureMap, InvalidInput, Optimist, Policy, SparseRows, as_sparse_rows
 from glbandits.common.arrays import Floats
 from glbandits.maths.links import find_link
+from glbandits.policies import LaplaceTs, LinTs
 
 ARMS = np.array([[1.0, 0.5, -1.0], [0.0, 0.0, 0.0], [-2.0, 1.0, 0.3]])
 THETA = np.array([1.0, -0.5, 0.3])

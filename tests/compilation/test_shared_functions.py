@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from glbandits import Link, SgdTs, UcbGlm
+from glbandits import Link, SgdTs
 from glbandits.bandit.entry_points import learn_recipe
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
@@ -24,6 +24,7 @@ from glbandits.compilation.numba_support import READ_VECTOR, VECTOR, jittable
 from glbandits.compilation.recipe import needs
 from glbandits.compilation.shared_functions import shared
 from glbandits.maths.links import LINKS, LinkFunctions
+from glbandits.policies import UcbGlm
 
 
 @pytest.fixture(autouse=True)

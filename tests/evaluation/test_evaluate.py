@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from glbandits import Bandit, InvalidInput, LaplaceTs, Optimist, UnknownName
+from glbandits import Bandit, InvalidInput, Optimist, UnknownName
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import (
     ESTIMATORS,
@@ -18,6 +18,7 @@ from glbandits.evaluation import (
     evaluate,
 )
 from glbandits.evaluation.estimators.grouped_moments import GROUPS
+from glbandits.policies import LaplaceTs
 from tests.evaluation.simulated_logs import World, logged, make_world, small_log
 
 ALL = [name for name, each in ESTIMATORS.items() if name != "matched"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, InvalidInput, Optimist, SupCbGlm
+from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log, promotion, train, tune
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.learning.log_player import play_policies
@@ -14,6 +14,7 @@ from glbandits.evaluation.learning.players import PlaySettings
 from glbandits.evaluation.logs.payoffs import payoff_range
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, compare_policies
 from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table
+from glbandits.policies import SupCbGlm
 from tests.evaluation.shop_log import COSTS, LOGGED, NAMES, PRICES, Shop, shop
 
 TARGETS = {"dear": "arm:40", "cheap": "arm:5", "mixed": np.array([0.1, 0.2, 0.3, 0.4])}

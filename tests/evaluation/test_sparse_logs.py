@@ -3,16 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import (
-    Bandit,
-    EpsilonGreedy,
-    InvalidInput,
-    LaplaceTs,
-    LinUcb,
-    Optimist,
-    Policy,
-    Uniform,
-)
+from glbandits import Bandit, EpsilonGreedy, InvalidInput, LinUcb, Optimist, Policy, Uniform
 from glbandits.evaluation import (
     SklearnReward,
     SparseArms,
@@ -22,6 +13,7 @@ from glbandits.evaluation import (
     promotion,
     train,
 )
+from glbandits.policies import LaplaceTs
 from tests.evaluation.sparse_data import DIM, dense_and_sparse
 
 pytestmark = pytest.mark.filterwarnings("ignore:the effective sample size of")

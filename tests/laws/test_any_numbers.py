@@ -11,30 +11,25 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
 
-from glbandits import (
+from glbandits import Bandit, EpsilonGreedy, LinUcb, Optimist, Policy, SgdTs
+from glbandits.bandit.policy_laws import play_any_numbers
+from glbandits.bandit.policy_trials import ANY_NUMBERS, Subject
+from glbandits.common.arrays import Floats
+from glbandits.maths.links import find_link
+from glbandits.policies import (
     POLICIES,
-    Bandit,
     DomdGlb,
-    EpsilonGreedy,
     GlbOmd,
     GlmFpl,
     Gloc,
     GlocTs,
     LaplaceTs,
-    LinUcb,
     LinUcbDisjoint,
     OnlineLaplace,
-    Optimist,
-    Policy,
     RsGlincb,
-    SgdTs,
     SupCbGlm,
     UcbGlm,
 )
-from glbandits.bandit.policy_laws import play_any_numbers
-from glbandits.bandit.policy_trials import ANY_NUMBERS, Subject
-from glbandits.common.arrays import Floats
-from glbandits.maths.links import find_link
 from glbandits.policies.algorithms.lin_ucb_disjoint import blocks_at
 from glbandits.policies.algorithms.supcb_glm import STAGE, stage_size, stages_at
 from glbandits.policies.contract import settings_of

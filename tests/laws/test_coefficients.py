@@ -7,9 +7,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from glbandits import POLICIES, Bandit, Coefficients, InvalidInput, Optimist, Policy
+from glbandits import Bandit, InvalidInput, Optimist, Policy
 from glbandits.maths.links import find_link
-from glbandits.policies.contract import settings_of
+from glbandits.policies import POLICIES
+from glbandits.policies.contract import Coefficients, settings_of
 from tests.laws.test_every_policy import VARIANTS, named
 
 TRUTH = np.array([1.5, -1.0, 0.5])

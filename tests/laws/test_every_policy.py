@@ -9,22 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import (
-    POLICIES,
-    Bandit,
-    EpsilonGreedy,
-    GlbOmd,
-    GlmUcb,
-    InvalidInput,
-    LinUcbDisjoint,
-    OfuglbE,
-    OnlineLaplace,
-    Optimist,
-    PgTs,
-    Policy,
-    SgdTs,
-    SupCbGlm,
-)
+from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist, Policy, SgdTs
 from glbandits.bandit.law_check import law_name
 from glbandits.bandit.policy_laws import (
     LAWS,
@@ -37,6 +22,7 @@ from glbandits.lab import Synthetic, simulate
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
+from glbandits.policies import POLICIES, GlbOmd, GlmUcb, LinUcbDisjoint, OfuglbE, OnlineLaplace, PgTs, SupCbGlm
 from glbandits.policies.contract import settings_of
 
 HORIZON = 64

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import (
-    Bandit,
-    EpsilonGreedy,
+from glbandits import Bandit, EpsilonGreedy, LinUcb, Policy
+from glbandits.lab import Synthetic, simulate
+from glbandits.policies import (
     Evill,
     GlbOmd,
     GlmFp,
@@ -17,14 +17,11 @@ from glbandits import (
     Greedy,
     LaplaceTs,
     LinTs,
-    LinUcb,
     LinUcbDisjoint,
     OfuglbE,
     OnlineLaplace,
-    Policy,
     UcbGlm,
 )
-from glbandits.lab import Synthetic, simulate
 
 LINEAR = Synthetic(dim=3, arms=8, link="identity")
 

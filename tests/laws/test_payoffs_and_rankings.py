@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from glbandits import POLICIES, Bandit, InvalidInput, Optimist, Policy
+from glbandits import Bandit, InvalidInput, Optimist, Policy
 from glbandits.bandit.policy_trials import Subject, any_rounds
 from glbandits.maths.links import find_link
+from glbandits.policies import POLICIES
 from tests.laws.test_every_policy import VARIANTS
 
 WITHOUT_SCORES = ("rs-glincb", "supcb-glm", "supcb-glm in many stages")

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from glbandits import POLICIES, Bandit, InvalidInput, Policy
+from glbandits import Bandit, InvalidInput, Policy
 from glbandits.maths.links import find_link
+from glbandits.policies import POLICIES
 from tests.laws.test_coefficients import coefficients_of, learned
 from tests.laws.test_every_policy import VARIANTS, named
 

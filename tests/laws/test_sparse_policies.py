@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from glbandits import (
-    POLICIES,
     Bandit,
     EpsilonGreedy,
     InvalidInput,
-    LaplaceTs,
     ModelFileError,
     Optimist,
     Policy,
@@ -29,6 +27,7 @@ from glbandits.lab.environments.noise import NOISES
 from glbandits.lab.simulation.play_recipes import play_recipe
 from glbandits.maths.links import own_link
 from glbandits.maths.philox import generator
+from glbandits.policies import POLICIES, LaplaceTs
 from glbandits.policies.contract import settings_of
 from glbandits.policies.sparse_forms import sparse_form
 from tests.laws.test_every_policy import every_law, named

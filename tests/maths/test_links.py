@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import types
 
-from glbandits import LINKS, Bandit, InvalidInput, LaplaceTs, Link, Uniform, UnknownName
+from glbandits import Bandit, InvalidInput, Link, Uniform, UnknownName
 from glbandits.common.arrays import Floats
 from glbandits.compilation.machine_code import compile_cached
 from glbandits.compilation.numba_support import READ_VECTOR
-from glbandits.maths.links import find_link
+from glbandits.maths.links import LINKS, find_link
+from glbandits.policies import LaplaceTs
 from tests.maths.link_support import cauchit_link
 
 every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)

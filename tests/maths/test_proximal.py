@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glbandits import Bandit, LinUcb, OnlineLaplace
+from glbandits import Bandit, LinUcb
 from glbandits.maths.links import LINKS, Link, LinkFunctions
 from glbandits.maths.proximal import proximal_score
+from glbandits.policies import OnlineLaplace
 
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits import POLICIES, Bandit, SparseRows
+from glbandits import Bandit, SparseRows
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
 from glbandits.evaluation import LoggedData, SparseArms
@@ -27,6 +27,7 @@ from glbandits.lab import SparseHashed, Synthetic, simulate
 from glbandits.lab.environments.rounds import Rounds
 from glbandits.maths.links import own_link
 from glbandits.maths.philox import generator
+from glbandits.policies import POLICIES
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.decisions import has_scores
 

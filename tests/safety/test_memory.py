@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from glbandits import POLICIES
+from glbandits.policies import POLICIES
 
 ROOT = Path(__file__).parents[2]
 

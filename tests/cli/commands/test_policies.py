@@ -4,7 +4,7 @@ from typing import Any
 
 from tools.write_policies import PAGE, policies_page
 
-from glbandits import POLICIES
+from glbandits.policies import POLICIES
 from tests.cli.in_process import glb
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import LINKS, Bandit, FeatureMap, Optimist
+from glbandits import Bandit, FeatureMap, Optimist
 from glbandits.common.display.displayed import MAX_LENGTH, Displayed, one_line, percent
 from glbandits.evaluation import (
     Columns,
@@ -25,6 +25,7 @@ from glbandits.evaluation import (
     tune,
 )
 from glbandits.lab import Synthetic, compare, simulate
+from glbandits.maths.links import LINKS
 
 HOSTILE = "<script>alert(1)</script>"
 PROBLEM = Synthetic(dim=2, arms=4)

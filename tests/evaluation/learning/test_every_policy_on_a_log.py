@@ -1,7 +1,8 @@
 import pytest
 
-from glbandits import POLICIES, Policy
+from glbandits import Policy
 from glbandits.evaluation import play_log
+from glbandits.policies import POLICIES
 from tests.evaluation.learning.test_play_log import assert_has_weights, weights_by_hand
 from tests.evaluation.learning_problem import write_log
 from tests.laws.test_every_policy import named, short

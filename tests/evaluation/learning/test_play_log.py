@@ -4,11 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from glbandits import Bandit, EpsilonGreedy, Greedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
+from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
 from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedData, RowArms, play_log
 from glbandits.evaluation.learning.players import THINNING_STREAM
 from glbandits.maths.philox import generator, uniform
+from glbandits.policies import Greedy
 from tests.counting_policy import Counting
 from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Stream, live_reward, write_log
 

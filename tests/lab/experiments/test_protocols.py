@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
+from glbandits import EpsilonGreedy, InvalidInput, SgdTs, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic, play_together, recorded_rounds, simulate
 from glbandits.lab.experiments import protocols
@@ -18,6 +18,7 @@ from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.run_spec import RunSpec
 from glbandits.lab.experiments.summary import summarise
 from glbandits.lab.paper.experiments import simulation
+from glbandits.policies import OnlineLaplace
 from glbandits.policies.agents import PolicyOrAgent
 
 T4 = 2.7764451  # Student's t with four degrees of freedom, 97.5 %

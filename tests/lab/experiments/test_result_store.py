@@ -7,10 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import InvalidInput, SgdTs, UcbGlm, Uniform
+from glbandits import InvalidInput, SgdTs, Uniform
 from glbandits.lab import Synthetic
 from glbandits.lab.experiments.result_store import FinishedRun, ResultStore
 from glbandits.lab.experiments.run_spec import IdentifiedProblem, RunSpec, _source_and_imports, source_digest
+from glbandits.policies import UcbGlm
 
 PROBLEM = IdentifiedProblem.of(Synthetic(dim=3, arms=5), 50, 1)
 SPEC = RunSpec(SgdTs(block_length=10), PROBLEM, 50, 1)

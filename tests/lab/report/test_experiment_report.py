@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import LinUcb, OnlineLaplace
+from glbandits import LinUcb
 from glbandits.common.display.charts import chart_script
 from glbandits.common.errors import InvalidInput
 from glbandits.lab.experiments.experiment import PolicyEntry
@@ -33,7 +33,7 @@ from glbandits.lab.report.charts import (
 )
 from glbandits.lab.report.conclusions import conclusion
 from glbandits.lab.report.tables import conclusion_table, numbers_table, runtime_table
-from glbandits.policies import POLICIES
+from glbandits.policies import POLICIES, OnlineLaplace
 from tests.common.display.chart_rows import chart_rows
 from tests.lab.report.small_results import ENTRIES, EXTRAS, FIXED_ARMS, HORIZON, NEWS, RUNTIME, small_results
 

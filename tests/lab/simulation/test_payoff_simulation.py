@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, EpsilonGreedy, InvalidInput, LaplaceTs, Optimist, Policy, RsGlincb, SgdTs, SupCbGlm
+from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist, Policy, SgdTs
 from glbandits.lab import Prices, Rounds, SparseHashed, SparseRounds, Synthetic, WithPayoffs, compare, simulate
+from glbandits.policies import LaplaceTs, RsGlincb, SupCbGlm
 
 VALUES, COSTS = [1.0, 3.0, 0.0, 9.0], [0.0, 0.2, -0.5, 3.0]
 DENSE = WithPayoffs(Synthetic(dim=3, arms=4), VALUES, COSTS)

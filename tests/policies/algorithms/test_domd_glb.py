@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from glbandits import Bandit, DomdGlb, GlbOmd
+from glbandits import Bandit
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic, simulate
+from glbandits.policies import DomdGlb, GlbOmd
 from glbandits.policies.shared.glb_omd_policy import factor_of
 
 

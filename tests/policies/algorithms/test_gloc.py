@@ -3,12 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Gloc, GlocTs, InvalidInput
+from glbandits import Bandit, InvalidInput
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic, simulate
 from glbandits.lab.simulation.play_recipes import play_entry
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
+from glbandits.policies import Gloc, GlocTs
 from glbandits.policies.shared.gloc_policy import factor_of, theta_hat_of, theta_of
 
 

@@ -3,7 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, InvalidInput, LinUcb, LinUcbDisjoint, disjoint_arms
+from glbandits import Bandit, InvalidInput, LinUcb
+from glbandits.policies import LinUcbDisjoint, disjoint_arms
 
 
 def test_equals_lin_ucb_on_disjoint_features() -> None:

@@ -1,8 +1,9 @@
 import numpy as np
 from scipy.optimize import minimize
 
-from glbandits import Bandit, OnlineLaplace
+from glbandits import Bandit
 from glbandits.common.arrays import Floats
+from glbandits.policies import OnlineLaplace
 
 
 def sigmoid(z: Floats) -> Floats:

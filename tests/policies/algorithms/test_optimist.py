@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import uniform
 
-from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownName
+from glbandits import Bandit, InvalidInput, Optimist, Policy, UnknownName
 from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.common.arrays import Floats
 from glbandits.compilation.entry_point import entry_point
@@ -18,6 +18,7 @@ from glbandits.lab.environments.rounds import Rounds
 from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.philox import generator
 from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
+from glbandits.policies import Greedy
 from glbandits.policies.algorithms.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, argmax_with_bonus, bonus
 from glbandits.policies.contract import unpacker
 from glbandits.policies.contract.decisions import decisions_of

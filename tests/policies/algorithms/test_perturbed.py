@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Evill, GlmFpl, Greedy, InvalidInput, LmcTs, PgTs
+from glbandits import Bandit, InvalidInput
 from glbandits.common.arrays import Floats
+from glbandits.policies import Evill, GlmFpl, Greedy, LmcTs, PgTs
 
 RNG = np.random.default_rng(2)
 X: Floats = RNG.uniform(-1, 1, (30, 2))

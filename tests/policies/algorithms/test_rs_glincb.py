@@ -2,10 +2,11 @@ import math
 
 import numpy as np
 
-from glbandits import Bandit, RsGlincb
+from glbandits import Bandit
 from glbandits.lab import Synthetic
 from glbandits.maths.cholesky import log_determinant
 from glbandits.maths.fitting.observation_history import history
+from glbandits.policies import RsGlincb
 from glbandits.policies.algorithms.rs_glincb import H_of, H_played_of, V_of, history_at, theta_of, theta_warm_of
 
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from benchmarks.numpy_sgd_ts import NumpySgdTs
 
-from glbandits import Bandit, InvalidInput, Policy, SgdTs, TheoryConstants, UnknownName
+from glbandits import Bandit, InvalidInput, Policy, SgdTs, UnknownName
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic, simulate
 from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE
 from glbandits.maths.philox import add_normals, any_index, generator
+from glbandits.policies import TheoryConstants
 from glbandits.policies.algorithms import sgd_ts
 from glbandits.policies.contract import unpacker
 from glbandits.policies.shared.sgd_ts_theory import variance

@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from glbandits import InvalidInput, TheoryConstants
+from glbandits import InvalidInput
+from glbandits.policies import TheoryConstants
 
 CONSTANTS = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.5, lambda_f=0.2, horizon=10**6)
 

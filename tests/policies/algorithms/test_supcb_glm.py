@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from glbandits import Bandit, SupCbGlm
+from glbandits import Bandit
 from glbandits.common.arrays import Floats
 from glbandits.lab import Synthetic
 from glbandits.maths.fitting.observation_history import history
+from glbandits.policies import SupCbGlm
 from glbandits.policies.algorithms.supcb_glm import history_at
 
 TAU, T, ALPHA, RIDGE = 10, 64, 1.0, 0.5

@@ -4,10 +4,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from glbandits import POLICIES, EpsilonGreedy, Policy
+from glbandits import EpsilonGreedy, Policy
 from glbandits.common.arrays import Floats, Generator
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import generator
+from glbandits.policies import POLICIES
 from glbandits.policies.contract.decisions import DecisionFunctions, decisions_of, no_probabilities, rule_of
 from glbandits.policies.sparse_forms import sparse_form
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from glbandits import POLICIES, Bandit, FeatureMap, Optimist, Policy, Uniform
+from glbandits import Bandit, FeatureMap, Optimist, Policy, Uniform
+from glbandits.policies import POLICIES
 from glbandits.policies.contract import settings_of
 
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import pytest
 
-from glbandits import POLICIES, InvalidInput, UnknownName
+from glbandits import InvalidInput, UnknownName
 from glbandits.common.arrays import Floats, Generator
 from glbandits.compilation.code_digest import digest_of_code
 from glbandits.maths.links import LinkFunctions
+from glbandits.policies import POLICIES
 from glbandits.policies.contract import (
     AnyLink,
     Bounds,

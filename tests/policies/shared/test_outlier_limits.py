@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from glbandits import Bandit, Optimist, Outliers, OutlierWarning
+from glbandits import Bandit, Optimist, OutlierWarning
 from glbandits.common.arrays import Floats
+from glbandits.policies.contract import Outliers
 from glbandits.policies.shared.outlier_limits import FIRST_LIMITED, limit_of
 from glbandits.policies.shared.posterior_state import blocks_at, limits_of, squares_of
 

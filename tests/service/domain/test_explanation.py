@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glbandits import Bandit, Coefficients, InvalidInput, Optimist, Policy, Uniform
+from glbandits import Bandit, InvalidInput, Optimist, Policy, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.features import Hashing
+from glbandits.policies.contract import Coefficients
 from glbandits.service.domain.events import Decision
 from glbandits.service.domain.explanation import ActionExplanation, explain
 from glbandits.service.domain.request_features import DENSE, JSON, RequestHashing, arms_of, encode_json_request

@@ -35,7 +35,8 @@ class DomdGlb(GlbOmdPolicy):
 
     The other settings are those of `GlbOmdPolicy`.
 
-    >>> from glbandits import Bandit, DomdGlb
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import DomdGlb
     >>> bandit = Bandit(DomdGlb(half_life=2.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0]] * 100, [1.0] * 90 + [0.0] * 10)
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

@@ -41,7 +41,8 @@ class Evill(FittedPolicy):
         warm_up: the number of random pulls before the first fit.
         ridge: lambda, which must be positive.
 
-    >>> from glbandits import Bandit, Evill
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import Evill
     >>> bandit = Bandit(Evill(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

@@ -12,7 +12,8 @@ class GlbOmd(GlbOmdPolicy):
     `GlbOmdPolicy` has the steps and all settings. O(K d^2) to choose. O(d^2) to learn, and O(d^3) when theta leaves the
     ball. The state stores no observations.
 
-    >>> from glbandits import Bandit, GlbOmd
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import GlbOmd
     >>> bandit = Bandit(GlbOmd(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

@@ -24,7 +24,8 @@ class GlmFp(MlePolicy):
     lambda, by default 1. By default there is no warm-up. Probabilities are exact. O(K d^2) to choose, O(t d^2) to
     learn.
 
-    >>> from glbandits import Bandit, GlmFp
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import GlmFp
     >>> bandit = Bandit(GlmFp(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

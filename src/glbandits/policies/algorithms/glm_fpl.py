@@ -35,7 +35,8 @@ class GlmFpl(FittedPolicy):
         ridge: the ridge penalty. Perturbed rewards may be outside the range of the link, so without a ridge the fit may
             not exist.
 
-    >>> from glbandits import Bandit, GlmFpl
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import GlmFpl
     >>> bandit = Bandit(GlmFpl(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

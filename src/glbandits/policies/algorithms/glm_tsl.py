@@ -18,7 +18,8 @@ class GlmTsl(MlePolicy):
 
     The settings and the learning are those of `MlePolicy`. exploration is a. O(d^2 + K d) to choose, O(t d^2) to learn.
 
-    >>> from glbandits import Bandit, GlmTsl
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import GlmTsl
     >>> bandit = Bandit(GlmTsl(warm_up=2, exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

@@ -39,7 +39,8 @@ class GlmUcb(MlePolicy):
     Args:
         bound: S.
 
-    >>> from glbandits import Bandit, GlmUcb
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import GlmUcb
     >>> bandit = Bandit(GlmUcb(warm_up=2, exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

@@ -15,7 +15,8 @@ class Gloc(GlocPolicy):
     theta_hat is the ridge regression on the predictions of the online Newton steps. `GlocPolicy` has the details and
     all settings. O(K d^2) to choose.
 
-    >>> from glbandits import Bandit, Gloc
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import Gloc
     >>> bandit = Bandit(Gloc(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 1.0])
     >>> bandit.choose([[-0.5], [0.2], [0.6]])

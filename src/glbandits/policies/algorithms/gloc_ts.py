@@ -13,7 +13,8 @@ class GlocTs(GlocPolicy):
 
     theta_hat and V are those of GLOC: `GlocPolicy` has the details and all settings. O(d^2 + K d) to choose.
 
-    >>> from glbandits import Bandit, GlocTs
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import GlocTs
     >>> bandit = Bandit(GlocTs(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 1.0])
     >>> bandit.choose([[-0.5], [0.2], [0.6]])

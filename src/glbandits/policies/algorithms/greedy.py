@@ -18,7 +18,8 @@ class Greedy(FittedPolicy):
         warm_up: the number of random pulls before the first estimate; 2 in published code.
         ridge: the ridge penalty of the fit.
 
-    >>> from glbandits import Bandit, Greedy
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import Greedy
     >>> bandit = Bandit(Greedy(), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.probabilities([[0.2], [0.5]])

@@ -43,7 +43,8 @@ class LaplaceTs(Policy):
         exploration: a, the scale of the draw.
         prior_precision: the initial q_i.
 
-    >>> from glbandits import Bandit, LaplaceTs
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import LaplaceTs
     >>> bandit = Bandit(LaplaceTs(exploration=0.0), dim=2, seed=1)
     >>> bandit.learn([1.0, -1.0], 1.0)
     >>> bandit.choose([[0.0, 1.0], [1.0, 0.0]])

@@ -19,7 +19,8 @@ class LinTs(LinearPolicy):
     A new theta is drawn for each decision. The settings are those of `LinearPolicy`. exploration is v. O(d^2 + K d) to
     choose, O(d^2) to learn.
 
-    >>> from glbandits import Bandit, LinTs
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import LinTs
     >>> bandit = Bandit(LinTs(exploration=0.01), dim=2, seed=1)
     >>> bandit.learn([1.0, 0.0], 1.0)
     >>> bandit.choose([[-1.0, 0.0], [1.0, 0.0]])

@@ -67,7 +67,8 @@ class LinUcbDisjoint(Policy):
         exploration: alpha.
         prior_precision: the initial V_a is this times I.
 
-    >>> from glbandits import Bandit, LinUcbDisjoint, disjoint_arms
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import LinUcbDisjoint, disjoint_arms
     >>> bandit = Bandit(LinUcbDisjoint(context_dim=2), dim=6, seed=1)
     >>> arms = disjoint_arms([[1.0, 0.5], [1.0, 0.5], [1.0, 0.5]])
     >>> bandit.learn(arms[2], 1.0)

@@ -32,7 +32,8 @@ class LmcTs(RefitPolicy):
         warm_up: the number of random pulls before the first step.
         ridge: lambda, which must be positive.
 
-    >>> from glbandits import Bandit, LmcTs
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import LmcTs
     >>> bandit = Bandit(LmcTs(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

@@ -26,7 +26,8 @@ class OfuglbE(MlePolicy):
     Args:
         bound: S.
 
-    >>> from glbandits import Bandit, OfuglbE
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import OfuglbE
     >>> bandit = Bandit(OfuglbE(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

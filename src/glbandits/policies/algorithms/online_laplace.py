@@ -32,7 +32,8 @@ class OnlineLaplace(PosteriorPolicy):
         exploration: a.
         prior_precision: the initial H is this times I.
 
-    >>> from glbandits import Bandit, OnlineLaplace
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import OnlineLaplace
     >>> bandit = Bandit(OnlineLaplace(rule="ucb"), dim=2, seed=1)
     >>> bandit.learn([1.0, 0.0], 0.0)
     >>> bandit.choose([[1.0, 0.0], [0.0, 1.0]])

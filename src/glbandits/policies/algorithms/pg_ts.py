@@ -37,7 +37,8 @@ class PgTs(RefitPolicy):
         warm_up: the number of random pulls before the first draw.
         ridge: lambda, the prior precision, which must be positive.
 
-    >>> from glbandits import Bandit, PgTs
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import PgTs
     >>> bandit = Bandit(PgTs(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

@@ -61,7 +61,8 @@ class RsGlincb(Policy):
 
     The paper's constants explore far too much: docs/theory/rs-glincb.md has them.
 
-    >>> from glbandits import Bandit, RsGlincb
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import RsGlincb
     >>> bandit = Bandit(RsGlincb(exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0]] * 40, [1.0] * 30 + [0.0] * 10)
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

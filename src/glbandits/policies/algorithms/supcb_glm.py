@@ -52,7 +52,8 @@ class SupCbGlm(MlePolicy):
     The settings are those of `MlePolicy`. exploration is alpha. horizon is T, which sets the number of stages; more
     than T rounds are allowed.
 
-    >>> from glbandits import Bandit, SupCbGlm
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import SupCbGlm
     >>> bandit = Bandit(SupCbGlm(warm_up=2, exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0]], [1.0, 0.9])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

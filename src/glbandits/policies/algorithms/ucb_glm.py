@@ -20,7 +20,8 @@ class UcbGlm(MlePolicy):
 
     The settings are those of `MlePolicy`. exploration is alpha. O(K d^2) to choose, O(t d) to learn.
 
-    >>> from glbandits import Bandit, UcbGlm
+    >>> from glbandits import Bandit
+    >>> from glbandits.policies import UcbGlm
     >>> bandit = Bandit(UcbGlm(warm_up=2, exploration=0.0), dim=1, seed=1)
     >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
     >>> bandit.choose([[0.2], [0.5], [-0.7]])

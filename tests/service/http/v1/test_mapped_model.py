@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import Bandit, GlmTsl, InvalidInput, Optimist
+from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.evaluation import Columns, open_log, train
 from glbandits.features import Category, FeatureMap, Hashed
+from glbandits.policies import GlmTsl
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.export.loop_export import export_loop
 from glbandits.service.http.start_message import EXAMPLE, curl_line, example_request

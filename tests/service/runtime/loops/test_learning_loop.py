@@ -313,7 +313,7 @@ def test_a_configuration_is_stored_as_json() -> None:
 
 
 def test_policies_without_exact_probabilities_raise() -> None:
-    from glbandits import LaplaceTs
+    from glbandits.policies import LaplaceTs
 
     with pytest.raises(InvalidInput, match="has no exact probabilities"):
         decide(Bandit(LaplaceTs(), dim=2, seed=1), np.eye(2), np.arange(2), 0.1, 1)
