@@ -239,7 +239,7 @@ def sorted_by(key: Callable[[World], Any], *, context: bool = True) -> Callable[
 def reversed_with_time(rng: np.random.Generator) -> TruthfulLog:
     """The newest row is the first one, of a logger that changed. The time is in a column that nobody names."""
     made = world(rng, logging=lambda _, means: _uniform_then_good(means))[np.arange(ROWS)[::-1]]
-    times = np.datetime64("2025-01-01") + np.arange(ROWS)[::-1] * np.timedelta64(10, "m")
+    times = np.datetime64("2025-01-01", "ms") + np.arange(ROWS)[::-1] * np.timedelta64(600_000, "ms")
     import polars as pl
 
     frame = pl.DataFrame(made.table() | {"created": times})

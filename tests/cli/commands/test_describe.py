@@ -1,6 +1,7 @@
 import shlex
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -84,3 +85,15 @@ def test_export_and_store_of_a_service_are_described(tmp_path: Path) -> None:
         assert run.returncode == 0, run.stderr
         assert f"Next: glb evaluate {source}\n" in run.stdout
         assert "200" in run.stdout
+
+
+def test_leaked_column_is_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arm = rng.integers(0, 3, 1500)
+    reward = (rng.random(1500) < np.array([0.1, 0.4, 0.2])[arm]).astype(int)
+    columns = {"arm": np.array(["a", "b", "c"])[arm], "reward": reward, "propensity": np.full(1500, 1 / 3)}
+    columns |= {"age": rng.normal(size=1500), "status": np.where(reward == 1, "paid", "open")}
+    pl.DataFrame(columns).write_csv(tmp_path / "log.csv")
+    run = glb("describe", "log.csv", folder=tmp_path)
+    assert "column 'status': was it known before the decision?" in run.stdout
+    assert "column 'age'" not in run.stdout

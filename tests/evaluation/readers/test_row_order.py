@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, LoggedData, open_log
+from glbandits.evaluation.logs.doubts import DoubtKind, Withheld
 
 TABLE: dict[str, Any] = {
     "arm": ["a", "b", "a", "b"],
@@ -91,3 +93,40 @@ def test_frames_are_accepted_as_they_are(kind: str) -> None:
     (block,) = log.blocks()
     assert block.rewards.tolist() == TABLE["reward"]
     assert log.schema.names == ("a", "b")
+
+
+def timed(rows: int = 60) -> pl.DataFrame:
+    index = np.arange(rows)
+    return pl.DataFrame(
+        {
+            "key": index,
+            "arm": np.where(index % 3 == 0, "a", "b"),
+            "reward": (index % 2).astype(float),
+            "propensity": np.full(rows, 0.5),
+            "made": np.datetime64("2025-01-01", "ms") + index * np.timedelta64(60_000, "ms"),
+        }
+    )
+
+
+def test_copies_with_the_same_id_count_once() -> None:
+    log = open_log(pl.concat([timed(), timed().head(20)]), Columns(id="key"))
+    assert len(log) == 60
+    assert [(doubt.kind, doubt.withholds) for doubt in log.schema.doubts] == [(DoubtKind.COPIES, Withheld.NOTHING)]
+
+
+def test_rows_of_one_id_that_differ_are_refused() -> None:
+    other = timed().head(20).with_columns(pl.col("reward") + 0.5)
+    with pytest.raises(InvalidInput, match="repeat an id"):
+        open_log(pl.concat([timed(), other]), Columns(id="key"))
+
+
+def test_newest_first_is_found_unless_the_time_is_named(tmp_path: Path) -> None:
+    timed().reverse().write_csv(tmp_path / "log.csv")
+    [doubt] = open_log(tmp_path / "log.csv").schema.doubts
+    assert doubt.kind is DoubtKind.ORDER
+    assert "--time made" in doubt.text
+    assert open_log(tmp_path / "log.csv", Columns(time="made")).schema.doubts == ()
+
+
+def test_rows_in_order_have_no_doubt() -> None:
+    assert open_log(timed()).schema.doubts == ()

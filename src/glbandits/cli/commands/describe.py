@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 from rich.console import Console
 
 from glbandits.cli.common_options import LoopOption, OutOption, command_line, prepare_out_folder
@@ -28,13 +30,15 @@ from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.description import ColumnSummary, LogDescription
-from glbandits.evaluation.logs.log_statistics import describe_blocks
-from glbandits.evaluation.readers.columns import EACH_ARM
+from glbandits.evaluation.logs.doubts import Doubt
+from glbandits.evaluation.logs.log_statistics import describe_blocks, doubts_of
+from glbandits.evaluation.readers.columns import EACH_ARM, Columns
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns, describe_table
 from glbandits.evaluation.readers.frames import convert_polars_errors, read_arm_table
 from glbandits.evaluation.readers.open_log import scan_log
 from glbandits.evaluation.readers.service_export import ServiceExport
+from glbandits.evaluation.readers.table_log import open_table
 from glbandits.evaluation.report.description_page import write_description
 from glbandits.features.kinds.kind_inference import SKIP
 from glbandits.service.export.log_source import is_store
@@ -159,7 +163,7 @@ def _describe(options: LogOptions, console: Console) -> LogDescription:
                 problems.append(str(error))
         arm_table = options.arm_table
         offered = () if arm_table is None else read_arm_table(arm_table).to_series().to_list()
-        return describe_table(
+        described = describe_table(
             table,
             columns,
             options.log,
@@ -168,6 +172,25 @@ def _describe(options: LogOptions, console: Console) -> LogDescription:
             problems=problems,
             progress=lambda done, total: bar("reading", done, total),
         )
+        if described.is_refused or not described.arms:
+            return described
+        return replace(described, doubts=_doubts(table, columns, described, settings))
+
+
+def _doubts(
+    table: pl.LazyFrame, columns: Columns, described: LogDescription, settings: Mapping[str, Any]
+) -> tuple[Doubt, ...]:
+    """The doubts about a table, if it can be opened with its columns as context."""
+    context = columns.context or tuple(column.name for column in described.columns if column.usable)
+    kinds = {column.name: column.declared for column in described.columns if column.usable and column.declared}
+    kinds |= settings.get("kinds") or {}
+    columns = replace(columns, context=context).without_absent_defaults(table.collect_schema().names())
+    if described.overlap is None:
+        columns = replace(columns, propensity=None, probabilities=None)
+    try:
+        return doubts_of(open_table(table, columns, kinds={name: kinds[name] for name in context if name in kinds}))
+    except InvalidInput:
+        return ()
 
 
 def _can_be_context(name: str, columns: Mapping[str, ColumnSummary]) -> bool:

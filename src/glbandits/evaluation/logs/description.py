@@ -14,6 +14,7 @@ from glbandits.common.display.displayed import one_line
 from glbandits.common.display.text_format import significant
 from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.arm_notes import arm_notes
+from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
 
 MAX_LISTED = 30
@@ -94,6 +95,8 @@ class LogDescription:
     """Options of `glb evaluate` that this log needs, with their values."""
     is_refused: bool
     """Whether `glb evaluate` refuses the log before some values are corrected."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why verdicts on the log may be wrong. They are shown before the notes."""
 
     @property
     def command(self) -> str:
@@ -157,7 +160,7 @@ class LogDescription:
         after = ", after the corrections" if self.is_refused else after
         return [
             *(f"Cannot be evaluated: {problem}" for problem in self.problems),
-            *(f"Note: {note}" for note in self.notes),
+            *(f"Note: {note}" for note in (*self.doubts, *self.notes)),
             f"Next{after}: {self.command}",
         ]
 

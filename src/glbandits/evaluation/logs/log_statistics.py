@@ -1,13 +1,16 @@
 """The description and the overlap of a log, from its blocks without features."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums
 from glbandits.evaluation.logs.description import ColumnSummary, DescriptionSums, LogDescription
+from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.evaluation.logs.overlap import Overlap, OverlapSums
 
 
@@ -42,7 +45,19 @@ def describe_blocks(
             progress(sums.rows, len(log))
     found = _columns_of_map(log) if columns is None else columns
     never = tuple(name for name in names if name not in sums.arms)
-    return sums.description(source, columns=found, never_chosen=never, **more)
+    described = sums.description(source, columns=found, never_chosen=never, **more)
+    return replace(described, doubts=doubts_of(log))
+
+
+def doubts_of(log: Any) -> tuple[Doubt, ...]:
+    """Return all doubts about a log, in a pass over its rows; none if its features cannot be read."""
+    sums = LogDoubtSums(log.schema)
+    try:
+        for block in log.blocks():
+            sums.add(block, block.payoffs)
+    except InvalidInput:
+        return ()
+    return sums.doubts()
 
 
 def _columns_of_map(log: Any) -> list[ColumnSummary]:

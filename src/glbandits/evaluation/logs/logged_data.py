@@ -26,6 +26,7 @@ from glbandits.evaluation.logs.array_checks import (
     checked_proposed,
 )
 from glbandits.evaluation.logs.description import LogDescription
+from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.evaluation.logs.log_statistics import describe_blocks
 from glbandits.evaluation.logs.reward_checks import AUTO_LINK, are_binary, check_rewards, inferred_link, link_of
 from glbandits.evaluation.logs.schema import LogSchema
@@ -189,6 +190,8 @@ class LoggedData(DisplayedLog):
     have the same arms. Estimates are then payoffs: value * reward - cost."""
     costs: Floats | None = None
     """The cost of each arm, in the form of `values`; by default 0."""
+    doubts: tuple[Doubt, ...] = ()
+    """Doubts that the reader of the log found."""
     _features: Floats | None = field(default=None, init=False, repr=False)
     """Cache of `features()`."""
 
@@ -287,6 +290,7 @@ class LoggedData(DisplayedLog):
             clusters=self.clusters is not None,
             proposed=tuple(self.proposed),
             other_rewards={name: link_of(values) for name, values in self.other_rewards.items()},
+            doubts=self.doubts,
         )
 
     @property

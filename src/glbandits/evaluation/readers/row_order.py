@@ -1,15 +1,21 @@
 """The order of the rows of a table by their time, and the check that each decision has one row."""
 
+import re
 from pathlib import Path
 
 import polars as pl
 
 from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.doubts import Doubt, DoubtKind, Withheld
 from glbandits.evaluation.readers.column_values import is_number, is_text
 from glbandits.evaluation.readers.columns import Columns
 from glbandits.features.table_columns import check_present
 
 ROW_GROUP = 65_536
+DATE = re.compile(r"\s*\d{4}-\d\d-\d\d")
+"""The start of a date or a time."""
+LEAST_FALLS, MOST_RISES = 10, 0.01
+"""The newest rows are first if times fall at least so often, and rise less than this share as often."""
 OFFSET = r":.*(Z|[+-]\d\d:?\d\d)$"
 """The end of a time with an offset from UTC. A time without one is in UTC."""
 
@@ -63,6 +69,53 @@ def _as_time(table: pl.LazyFrame, name: str) -> pl.Expr:
     if is_number(kind) or kind.is_temporal():
         return column.fill_nan(None) if kind.is_float() else column
     raise InvalidInput(f"column {name!r} must have times or numbers; got {kind}", field="Columns.time")
+
+
+def without_copies(table: pl.LazyFrame, columns: Columns, folder: Path) -> tuple[pl.LazyFrame, tuple[Doubt, ...]]:
+    """Return the table with exact copies of a decision only once, and the note about them.
+
+    Rows are copies if they have the same id and the same values in all columns that are read.
+
+    Args:
+        table: the table.
+        columns: the meaning of its columns.
+        folder: for the table without copies.
+    """
+    if columns.id is None or columns.id not in (names := table.collect_schema().names()):
+        return table, ()
+    read = [name for name in names if columns.reads(name)]
+    counts = table.select(pl.len().alias("rows"), pl.struct(read).n_unique().alias("rows once"))
+    ids = table.select(pl.col(columns.id).n_unique())
+    rows, once = counts.collect(engine="streaming").row(0)
+    if once == rows or once != ids.collect(engine="streaming").item():
+        return table, ()  # no copies; or rows of one id differ, which `ordered_rows` refuses
+    file = folder / "once.parquet"
+    table.unique(columns.id, keep="first", maintain_order=True).sink_parquet(file, row_group_size=ROW_GROUP)
+    text = f"{rows - once:,} of {rows:,} rows are exact copies of others with the same {columns.id!r}. They count once"
+    note = Doubt(kind=DoubtKind.COPIES, text=text, short="copies count once", withholds=Withheld.NOTHING)
+    return pl.scan_parquet(file), (note,)
+
+
+def newest_first(table: pl.LazyFrame, columns: Columns) -> tuple[Doubt, ...]:
+    """Return the doubt that the newest rows are first, by a column of dates or times that nobody named."""
+    if columns.time is not None:
+        return ()
+    schema = table.collect_schema()
+    texts = [name for name, kind in schema.items() if is_text(kind)]
+    first = table.select(texts).head(1).collect() if texts else pl.DataFrame()
+    dates = {name for name in texts if len(first) and DATE.match(str(first[name].item() or ""))}
+    named = [name for name, kind in schema.items() if kind.is_temporal() or name in dates]
+    for name in named:
+        time = _as_time(table, name)
+        later, earlier = (time > time.shift()).sum(), (time < time.shift()).sum()
+        rises, falls = table.select(rises=later, falls=earlier).collect(engine="streaming").row(0)
+        if falls >= LEAST_FALLS and rises < MOST_RISES * falls:
+            text = (
+                f"the newest rows are first, by the column {name!r}, so that policies learn the newest rows and are "
+                f"compared on the oldest. Name it: --time {name}, in Python Columns(time={name!r})"
+            )
+            return (Doubt(kind=DoubtKind.ORDER, text=text, short="the newest rows are first", withholds=Withheld.GAIN),)
+    return ()
 
 
 def _check_ids(table: pl.LazyFrame, name: str) -> None:

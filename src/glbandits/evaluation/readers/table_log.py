@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack
@@ -10,6 +11,7 @@ from typing import Any, Unpack
 import polars as pl
 
 from glbandits.common.errors import InvalidInput
+from glbandits.evaluation.logs.arm_features import copy_with
 from glbandits.evaluation.logs.description import LogDescription
 from glbandits.evaluation.logs.log_statistics import describe_blocks
 from glbandits.evaluation.logs.logged_data import (
@@ -23,7 +25,7 @@ from glbandits.evaluation.readers.columns import Columns, check_columns, prepare
 from glbandits.evaluation.readers.csv_files import declared_texts
 from glbandits.evaluation.readers.describe_table import describe_columns
 from glbandits.evaluation.readers.frames import as_frame, convert_polars_errors, explain_row_numbers, read_arm_table
-from glbandits.evaluation.readers.row_order import ordered_rows
+from glbandits.evaluation.readers.row_order import newest_first, ordered_rows, without_copies
 from glbandits.evaluation.readers.table_inspection import LogOptions, inspect_table
 from glbandits.evaluation.readers.table_layout import TableLayout
 from glbandits.evaluation.readers.table_rows import read_rows
@@ -146,13 +148,15 @@ def open_table(
     arms = None if arm_table is None else read_arm_table(arm_table, texts=declared_texts(options))
     with ExitStack() as stack, convert_polars_errors(), explain_row_numbers():
         columns = check_columns(columns).without_absent_defaults(table.collect_schema().names())
-        ordered = table
+        ordered, doubts = table, newest_first(table, columns)
         if columns.time is not None or columns.id is not None:
-            folder = stack.enter_context(TemporaryDirectory(prefix="glbandits-"))
-            ordered = ordered_rows(table, columns, Path(folder))
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="glbandits-")))
+            once, notes = without_copies(table, columns, folder)
+            ordered, doubts = ordered_rows(once, columns, folder), (*doubts, *notes)
         prepared = prepare_table(ordered, columns)
         layout = inspect_table(prepared, columns, arms, options)
         log = TableLog(prepared.select(layout.wanted), layout, random_access=random_access or ordered is not table)
+        log.schema = replace(log.schema, doubts=doubts)
         weakref.finalize(log, stack.pop_all().close)
     return log
 
@@ -173,4 +177,5 @@ def read_table(frame: Any, columns: Columns, **options: Unpack[LogOptions]) -> L
             map; and `sparse`.
     """
     table = as_frame(frame, check_columns(columns).reads).lazy()
-    return open_table(table, columns, random_access=True, **options).read()
+    log = open_table(table, columns, random_access=True, **options)
+    return copy_with(log.read(), doubts=log.schema.doubts)

@@ -8,8 +8,9 @@ import pytest
 
 from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import CrossedArms, FixedArms, LoggedData
-from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums, log_doubts
+from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums
 from glbandits.evaluation.logs.doubts import Doubt, DoubtKind, Withheld
+from glbandits.evaluation.logs.log_statistics import doubts_of
 
 ROWS = 4000
 MEANS = np.array([0.1, 0.3, 0.2])
@@ -39,7 +40,7 @@ def log_of(seed: int, *, context: bool = True, probabilities: Floats | None = No
 
 
 def found(log: LoggedData) -> list[DoubtKind]:
-    return [doubt.kind for doubt in log_doubts(log)]
+    return [doubt.kind for doubt in doubts_of(log)]
 
 
 def with_column(log: LoggedData, column: Floats) -> LoggedData:
@@ -60,6 +61,32 @@ def test_logs_as_assumed_have_no_doubts(context: bool) -> None:
     assert not any(found(log_of(seed, context=context)) for seed in range(20))
 
 
+def test_time_in_the_context_is_no_change() -> None:
+    log = log_of(0, context=False)
+    contexts = np.arange(ROWS)[:, np.newaxis] / ROWS
+    timed = LoggedData(
+        chosen=log.chosen,
+        rewards=log.rewards,
+        probabilities=log.probabilities,
+        arms=CrossedArms(contexts, np.eye(3)),
+    )
+    assert found(timed) == []
+
+
+def test_another_assignment_of_equal_shares_is_a_change() -> None:
+    contexts = np.random.default_rng(7).normal(size=(ROWS, 3))
+    scores = contexts @ np.array([[1.0, 0.0, -1.0]] * 3)
+    scores[2000:] *= -1
+    log = log_of(7, probabilities=softmax(scores))
+    log = LoggedData(
+        chosen=log.chosen,
+        rewards=log.rewards,
+        probabilities=log.probabilities,
+        arms=CrossedArms(contexts, np.eye(3)),
+    )
+    assert found(log) == [DoubtKind.CHANGED]
+
+
 def test_heavy_rewards_are_no_change() -> None:
     rng = np.random.default_rng(1)
     for seed in range(10):
@@ -78,7 +105,7 @@ def shifted(arm_at_end: int, start: int) -> Floats:
 
 @pytest.mark.parametrize("start", [1200, 2000, 3600])
 def test_changed_logger_is_found_with_its_row(start: int) -> None:
-    [doubt] = log_doubts(log_of(0, context=False, probabilities=shifted(1, start)))
+    [doubt] = doubts_of(log_of(0, context=False, probabilities=shifted(1, start)))
     assert doubt.kind is DoubtKind.CHANGED
     assert doubt.withholds is Withheld.GAIN
     assert doubt.since is not None
@@ -88,7 +115,7 @@ def test_changed_logger_is_found_with_its_row(start: int) -> None:
 def test_last_of_several_changes_is_found() -> None:
     p = shifted(1, 1000)
     p[3000:] = 1 / 3
-    [doubt] = log_doubts(log_of(0, context=False, probabilities=p))
+    [doubt] = doubts_of(log_of(0, context=False, probabilities=p))
     assert doubt.since is not None
     assert 3000 <= doubt.since <= 3200
 
@@ -153,7 +180,7 @@ LEAKS: dict[str, Callable[[np.random.Generator, Floats], Floats]] = {
 @pytest.mark.parametrize("kind", LEAKS)
 def test_leaked_column_is_named(kind: str) -> None:
     log, rng = log_of(2), np.random.default_rng(0)
-    [doubt] = log_doubts(with_column(log, LEAKS[kind](rng, log.rewards)))
+    [doubt] = doubts_of(with_column(log, LEAKS[kind](rng, log.rewards)))
     assert doubt.kind is DoubtKind.LEAK
     assert doubt.text.startswith("feature 3 of the context:")
 
@@ -176,12 +203,12 @@ def test_parts_give_the_doubts_of_the_whole() -> None:
     for part, rows in zip(parts, (slice(0, 1500), slice(1500, ROWS)), strict=True):
         part.add(log[rows], log[rows].rewards)
     parts[0].merge(parts[1])
-    assert parts[0].doubts() == log_doubts(log)
+    assert parts[0].doubts() == doubts_of(log)
 
 
 def test_short_log_has_no_doubts() -> None:
     log = log_of(3)
-    assert log_doubts(log[np.argsort(log.rewards)][:150]) == ()
+    assert doubts_of(log[np.argsort(log.rewards)][:150]) == ()
 
 
 def test_doubt_shows_its_text() -> None:

@@ -21,6 +21,9 @@ LEAST_ROWS = 200
 SHARES, MIXES = 16, 8
 """Number of groups of arms whose shares are compared over the rows, and of mixtures of the context with the arm."""
 
+NEIGHBOURS = 64
+"""Consecutive rows whose contexts are compared with each other."""
+
 
 class LogDoubtSums(Mergeable):
     """Accumulates what the checks need.
@@ -92,14 +95,6 @@ def change_doubts(since: int, rows: int, what: str) -> list[Doubt]:
     return [Doubt(kind=DoubtKind.CHANGED, text=text, short=short, withholds=Withheld.GAIN, since=since)]
 
 
-def log_doubts(log: Any) -> tuple[Doubt, ...]:
-    """Return all doubts about a log, in one pass over its rows."""
-    sums = LogDoubtSums(log.schema)
-    for block in log.blocks():
-        sums.add(block, block.payoffs)
-    return sums.doubts()
-
-
 def _arms(block: Any) -> Ints:
     """The chosen arms: their indices over the whole log, if they have names."""
     named = block.row_arm_names
@@ -131,5 +126,14 @@ def _changing(payoffs: Floats, propensities: Floats, arms: Ints, context: Floats
     shares = arms % SHARES == np.arange(SHARES)[:, np.newaxis]
     rng = np.random.default_rng(0)
     signs, signs_of_arms = rng.choice([-1.0, 1.0], (context.shape[1], MIXES)), rng.choice([-1.0, 1.0], (997, MIXES))
-    mixes = (context @ signs) * signs_of_arms[arms % 997]
+    mixes = _without_local_means(context @ signs) * signs_of_arms[arms % 997]
     return np.vstack([payoffs, np.log(propensities), shares, mixes.T])
+
+
+def _without_local_means(values: Floats) -> Floats:
+    """Subtract the means of `NEIGHBOURS` consecutive rows, because the context may change: time is often part of it."""
+    starts = np.arange(0, len(values), NEIGHBOURS)
+    sizes = np.diff(np.append(starts, len(values)))
+    means = np.add.reduceat(values, starts, axis=0) / sizes[:, np.newaxis]
+    local: Floats = values - np.repeat(means, sizes, axis=0)
+    return local
