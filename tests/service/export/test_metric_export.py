@@ -11,6 +11,7 @@ import pytest
 
 from glbandits import InvalidInput, UnknownName
 from glbandits.evaluation import Columns, evaluate, open_log, read_export
+from glbandits.evaluation.logs.log_slice import with_reward
 from glbandits.maths.links import find_link
 from glbandits.routing.audit_log import numbers_of, read_routes
 from glbandits.service.domain.events import Decision, Reward
@@ -94,6 +95,16 @@ def test_decision_with_an_open_window_has_no_number(store: SqliteStore, tmp_path
     with pytest.warns(UserWarning, match="1 of 61 decisions are left out, because they have no metric:cost: none came"):
         log = read_export(tmp_path / "out", reward="metric:cost")
     assert len(log) == sum(len(block.rewards) for block in log.blocks()) == ROWS
+
+
+def test_rewards_with_open_windows_are_columns_of_one_log(store: SqliteStore, tmp_path: Path) -> None:
+    store.append_blocking([made(ROWS, NOW - 50 * SECOND)])
+    export_loop(store, "shop", tmp_path / "out")
+    log = open_log(tmp_path / "out", Columns(other_rewards=("metric:cost", "metric:returned")))
+    assert len(log) == ROWS + 1
+    costs = with_reward(log, "metric:cost")
+    assert len(costs) == ROWS
+    assert [evaluate(costs, f"arm:{arm}", "snips")["snips"].value for arm in "abc"] == [4.0, 1.0, 1.0]
 
 
 def test_export_is_audited_as_the_log_of_a_router(store: SqliteStore, tmp_path: Path) -> None:
