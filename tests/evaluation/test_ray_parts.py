@@ -12,7 +12,7 @@ import pytest
 from glbandits.evaluation import evaluate, evaluation_parts, open_log
 from tests.evaluation.test_evaluation_parts import COLUMNS, ROWS, TARGETS, numbers, table
 
-pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")
+pytestmark = [pytest.mark.system, pytest.mark.skipif(find_spec("ray") is None, reason="needs ray")]
 
 
 @pytest.fixture(name="cluster")
@@ -22,7 +22,7 @@ def cluster_fixture(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")])))
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     cluster.add_node(num_cpus=1)
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     try:
