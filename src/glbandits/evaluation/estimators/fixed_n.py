@@ -37,7 +37,8 @@ from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
 from glbandits.evaluation.estimators.measures import MeasureRows
-from glbandits.evaluation.estimators.support import MIN_INTERVAL_SAMPLE_SIZE
+from glbandits.evaluation.estimators.rare_rewards import RareRewards, RareRewardSums
+from glbandits.evaluation.estimators.support import MIN_INTERVAL_SAMPLE_SIZE, small_sample
 from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
 
 PRIOR_RESIDUALS = 10.0
@@ -59,6 +60,11 @@ class TermRows(NamedTuple):
     """m(a)^2 / p(a), and 0 for arms with p(a) = 0, (rows, arms); None if p(a) is unknown."""
     expected: Floats
     """Sums of m(a) q(a), (rows,)."""
+
+    @property
+    def realised_weights(self) -> tuple[Floats, Floats]:
+        """The weights of the chosen arms and their squares, (rows,)."""
+        return self.weights, self.weights * self.weights
 
     @classmethod
     def of(cls, rows: LogRows, measure: MeasureRows) -> "TermRows":
@@ -231,12 +237,18 @@ class PairEvidenceSums(Mergeable):
 
 
 class EstimateSums(Mergeable):
-    """Accumulates one doubly robust estimate with its variance."""
+    """Accumulates one doubly robust estimate with its variance.
 
-    rules: ClassVar = dict.fromkeys(("_terms", "_expected_variance", "_residuals"), merged)
+    Args:
+        payoff_range: lowest and highest possible payoff, which may be infinite.
+    """
 
-    def __init__(self) -> None:
+    rules: ClassVar = dict.fromkeys(("_terms", "_expected_variance", "_residuals", "_rare"), merged)
+
+    def __init__(self, payoff_range: tuple[float, float]) -> None:
         self._terms, self._expected_variance, self._residuals = MomentSums(1), _ExpectedVariance(), _VarianceRatio()
+        span = payoff_range[1] - payoff_range[0]
+        self._rare = [RareRewardSums(span), *([RareRewardSums(-span)] if math.isfinite(span) else [])]
 
     def add(self, log: LogRows, rows: TermRows) -> None:
         """Add the next rows."""
@@ -245,6 +257,14 @@ class EstimateSums(Mergeable):
         self._residuals.add(rows.weights**2, rewards)
         if rows.squared_weights is not None:
             self._expected_variance.add(rows.squared_weights, rewards.variances, rows.expected)
+        weights = (rows.measure, rows.squared_weights) if rows.squared_weights is not None else rows.realised_weights
+        for rare, payoffs in zip(self._rare, log.payoffs_of_rewards, strict=True):
+            rare.add(log, payoffs, rows.weights, weights)
+
+    def _rare_rewards(self) -> RareRewards | None:
+        """The contributions of rewards if they are rare: the fewest, of few rewards or of few missing ones."""
+        rare = [each for sums in self._rare if (each := sums.rare_rewards()) is not None]
+        return min(rare, key=lambda each: each.effective, default=None)
 
     @property
     def moments(self) -> Moments:
@@ -269,21 +289,25 @@ class EstimateSums(Mergeable):
         return evidence.half_widths(self.standard_error(evidence), quantile)
 
     def interval(
-        self, evidence: Evidence | PairEvidence, half_widths: tuple[float, float], scale: float = 0.0
-    ) -> Interval | None:
-        """Return the interval; None if there is not enough evidence for one.
+        self, evidence: Evidence | PairEvidence, half_widths: tuple[float, float], level: float, scale: float = 0.0
+    ) -> tuple[Interval | None, str]:
+        """Return the interval; None with the reason if there is not enough evidence for one.
 
         Args:
             evidence: on the decisions that the estimate is about.
-            half_widths: below and above the estimate, in standard errors.
+            half_widths: below and above the estimate, in standard errors; not used if rewards are rare.
+            level: of an interval for rare rewards.
             scale: a value of which the half-widths are at least `MIN_RELATIVE_HALF_WIDTH`.
         """
         if evidence.sample_size < MIN_INTERVAL_SAMPLE_SIZE:
-            return None
-        value, error = float(self.moments.mean[0]), self.standard_error(evidence)
+            return None, small_sample(evidence.sample_size, self.moments.rows)
+        value, error, rare = float(self.moments.mean[0]), self.standard_error(evidence), self._rare_rewards()
+        if rare is not None and rare.reason:
+            return None, rare.reason
         least = MIN_RELATIVE_HALF_WIDTH * max(abs(value), abs(scale))
-        below, above = (max(half_width * error, least) for half_width in half_widths)
-        return Interval(value - below, value + above)
+        widths = [each * error for each in half_widths] if rare is None else rare.half_widths(level)
+        below, above = (max(width, least) for width in widths)
+        return Interval(value - below, value + above), ""
 
 
 def _inner(first: Floats, second: Floats) -> float:

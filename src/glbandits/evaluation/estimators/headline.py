@@ -23,7 +23,7 @@ from glbandits.evaluation.estimators.fixed_n import (
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.log_rows import LogRows
 from glbandits.evaluation.estimators.measures import Measure
-from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support, small_sample
+from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE, Support
 from glbandits.evaluation.logs.doubts import Doubt, DoubtKind
 from glbandits.maths.online_statistics.mergeable import Mergeable, merged
 
@@ -122,7 +122,7 @@ class HeadlineSums(Mergeable):
         self, reward_range: tuple[float, float], least_propensity: float | None = None, *, no_anytime: str = ""
     ) -> None:
         self._no_anytime = no_anytime
-        self._estimates = {measure: EstimateSums() for measure in Measure}
+        self._estimates = {measure: EstimateSums(reward_range) for measure in Measure}
         self._anytime = (
             {} if no_anytime else {each: AnytimeSums(each, reward_range, least_propensity) for each in Measure}
         )
@@ -169,11 +169,9 @@ class HeadlineSums(Mergeable):
         # The gain's interval has the shape of the value's: both get their large errors from the same rows.
         shape = sums if is_difference else self._estimates[Measure.VALUE]
         scale = 0.0 if is_difference else float(shape.moments.mean[0])
-        fixed_n, reason = sums.interval(evidence, shape.half_widths(evidence, level), scale), ""
+        fixed_n, reason = sums.interval(evidence, shape.half_widths(evidence, level), level, scale)
         if isinstance(evidence, PairEvidence) and not evidence.target.decisions:
             fixed_n, reason = None, SAME_DECISIONS
-        elif fixed_n is None:
-            reason = small_sample(evidence.sample_size, sums.moments.rows)
         return DoublyRobustEstimate(
             value=float(sums.moments.mean[0]),
             standard_error=sums.standard_error(evidence),

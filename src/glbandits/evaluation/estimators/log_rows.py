@@ -87,6 +87,17 @@ class LogRows:
         return RewardRows(self.predicted, residuals, residuals * residuals, variances, self.of_chosen(variances))
 
     @cached_property
+    def payoffs_of_rewards(self) -> tuple[Floats, ...]:
+        """Payoffs minus those of the lowest reward, 0 if it has no bound; with bounds also minus those of the highest.
+
+        Each (rows,).
+        """
+        lowest, highest = self.reward_range
+        bounds = (lowest, highest) if math.isfinite(highest - lowest) else (lowest if math.isfinite(lowest) else 0.0,)
+        expected, chosen = self.block.expected_payoffs, np.zeros_like(self.block.arm_mask, dtype=np.float64)
+        return tuple(self.block.payoffs - self.of_chosen(expected(chosen + bound)) for bound in bounds)
+
+    @cached_property
     def positive_probabilities(self) -> Floats | None:
         """The log's probabilities of all arms, with inf in place of 0: a quotient by it is then 0. None if unknown."""
         logged = self.block.probabilities
