@@ -100,6 +100,7 @@ def test_clusters_give_the_same_result_to_the_last_bit(path: Path) -> None:
 def test_drawn_decisions_depend_on_the_part_only(path: Path) -> None:
     log = open_log(path, COLUMNS, link="logistic")
     bandit = train(LogSlice(log, 0, 300), "laplace-ts", progress=lambda *_: None)
+    bandit.training = None
     found = [evaluate(log, bandit, ("ips",), jobs=jobs, progress=lambda *_: None) for jobs in (1, 2, 1)]
     assert numbers({"": found[0]}) == numbers({"": found[1]}) == numbers({"": found[2]})
 
@@ -282,5 +283,6 @@ def test_clusters_are_numbered_by_block_and_id() -> None:
 def test_policy_learns_in_order_whatever_the_workers(path: Path) -> None:
     log = open_log(path, COLUMNS, link="logistic")
     bandit = train(LogSlice(log, 0, 500), Optimist(link="logistic"), progress=lambda *_: None)
+    bandit.training = None
     one, two = (evaluate(log, bandit, ("dr",), jobs=jobs, progress=lambda *_: None) for jobs in (1, 2))
     assert numbers({"": one}) == numbers({"": two})

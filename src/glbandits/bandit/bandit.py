@@ -93,7 +93,9 @@ class Bandit(Displayed):
         self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 
     def _set(self, model: ParsedModel) -> None:
-        policy, form, dim, self._state, self._rng, self.features, self._budget = model
+        policy, form, dim, self._state, self._rng, self.features, self._budget, training = model
+        self.training = training
+        """A sketch of the rows of a log that it learned, by `train` or `glb train`. Evaluations use other rows."""
         self.policy, self.dim, self._form, self._settings = policy, dim, form, form.packed_settings(dim)
         self._link, self._is_sparse = find_link(policy.link), form.is_sparse
         self._inputs = Inputs(form.implementation(dim), self._link, dim)
@@ -573,9 +575,15 @@ class Bandit(Displayed):
                 f"the model cannot be saved, because its state is not valid for {self.policy.name}, for example after "
                 "rewards or features that are too large. Load the last saved model, and limit rewards and features"
             )
-        features, budget = self.features, self.budget
         return model_bytes(
-            self.policy, self.dim, self._state, self._rng, sparse=self.sparse, features=features, budget=budget
+            self.policy,
+            self.dim,
+            self._state,
+            self._rng,
+            sparse=self.sparse,
+            features=self.features,
+            budget=self.budget,
+            training=self.training,
         )
 
     @classmethod
@@ -610,7 +618,7 @@ class Bandit(Displayed):
         bandit = type(self).__new__(type(self))
         budget = None if self.budget is None else replace(self.budget)
         state, rng = self._state.copy(), self._rng.copy()
-        bandit._set(ParsedModel(self.policy, self._form, self.dim, state, rng, self.features, budget))
+        bandit._set(ParsedModel(self.policy, self._form, self.dim, state, rng, self.features, budget, self.training))
         bandit.warns_of_outliers = self.warns_of_outliers
         return bandit
 

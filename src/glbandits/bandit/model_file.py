@@ -15,6 +15,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
 from glbandits.bandit.budget import Budget
+from glbandits.bandit.training_rows import TrainingRows
 from glbandits.common.arrays import Floats, Generator
 from glbandits.common.atomic_files import write_atomically
 from glbandits.common.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
@@ -37,6 +38,7 @@ def model_bytes(
     sparse: bool = False,
     features: Features | None = None,
     budget: Budget | None = None,
+    training: TrainingRows | None = None,
 ) -> bytes:
     """The content of a model file."""
     header = {
@@ -51,8 +53,12 @@ def model_bytes(
         header["features"] = json.dumps(features.document())
     if budget is not None:
         header["budget"] = json.dumps(asdict(budget))
+    arrays = {"state": state, "generator": rng}
+    if training is not None:
+        header["training"] = json.dumps(training.settings())
+        arrays["training"] = training.hashes
     header["digest"] = content_digest(header, state, rng)
-    return save({"state": state, "generator": rng}, metadata=header)
+    return save(arrays, metadata=header)
 
 
 def write_model(path: str | PathLike[str], content: bytes) -> None:
@@ -86,6 +92,8 @@ class ParsedModel(NamedTuple):
     rng: Generator
     features: Features | None
     budget: Budget | None = None
+    training: TrainingRows | None = None
+    """The rows of the log that it learned, if it was trained on one."""
 
 
 def parse_model(content: bytes, name: str, given: Policy | None, features: Features | None) -> ParsedModel:
@@ -100,7 +108,7 @@ def parse_model(content: bytes, name: str, given: Policy | None, features: Featu
     Raises:
         ModelFileError: if the content is damaged, or does not match the given policy or features.
     """
-    header, state, rng = _open(content, name)
+    header, state, rng, training = _open(content, name)
     policy = _policy(name, header, given)
     feature_map = _features(name, header, features)
     try:
@@ -112,7 +120,7 @@ def parse_model(content: bytes, name: str, given: Policy | None, features: Featu
         raise ModelFileError(
             f"{name} has a state that is not valid for {policy.name} and its settings. Load another copy"
         )
-    return ParsedModel(policy, form, header.dim, state, rng, feature_map, budget)
+    return ParsedModel(policy, form, header.dim, state, rng, feature_map, budget, training)
 
 
 class Header(NamedTuple):
@@ -128,7 +136,7 @@ class Header(NamedTuple):
     """The fields of the Budget; None if the model has none."""
 
 
-def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
+def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator, TrainingRows | None]:
     try:
         deserialize(content)  # type: ignore[no-untyped-call]  # raises SafetensorError if the file is truncated
         length = int.from_bytes(content[:8], "little")
@@ -143,6 +151,7 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         header = Header(metadata["policy"], settings, dim, is_sparse, features, budget)
         valid_arrays = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
         valid_header = isinstance(header.settings, dict), header.dim > 0
+        training = _training(metadata, tensors)
     except SafetensorError as error:
         raise ModelFileError(f"{path} is not a complete safetensors file ({error}). Load another copy") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -151,7 +160,18 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}). Load another copy") from None
     if not all(valid_arrays + valid_header) or digest != content_digest(metadata, state, rng):
         raise ModelFileError(f"{path} was changed or damaged after it was saved. Load another copy")
-    return header, state, rng
+    return header, state, rng, training
+
+
+def _training(metadata: dict[str, str], tensors: dict[str, Any]) -> TrainingRows | None:
+    """The rows that the model learned. Raises ValueError if they were changed."""
+    if "training" not in metadata:
+        return None
+    settings, hashes = json.loads(metadata["training"]), tensors["training"]
+    training = TrainingRows(int(settings["rows"]), int(settings["window"]), hashes)
+    if hashes.dtype != np.uint64 or training.settings() != settings:
+        raise ValueError("other hashes of its training rows")
+    return training
 
 
 def _check_format(path: str, metadata: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from glbandits.evaluation.comparison_result import ComparisonProgress, Compariso
 from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
+from glbandits.evaluation.estimators.seen_rows import first_new_row
 from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.learning.learning_curve import LearningCurve
@@ -111,6 +112,8 @@ class ComparisonSteps:
     candidates: Candidates
     settings: ComparisonSettings
     progress: ComparisonProgress
+    first_new: int = 0
+    """The first row that no saved model has learned: they are evaluated from it on."""
     learned: Mapping[str, Learned] = field(default_factory=dict)
     """The policies that have learned."""
 
@@ -119,9 +122,9 @@ class ComparisonSteps:
         cls, log: Log, candidates: Candidates, settings: ComparisonSettings, progress: ComparisonProgress
     ) -> "ComparisonSteps":
         """Return the steps of a log, before a policy has learned."""
-        return cls(
-            log, log, split(log, settings.train) if candidates.learners else None, candidates, settings, progress
-        )
+        first_new = first_new_row(log, candidates.by_label)
+        parts = split(log, settings.train) if candidates.learners else None
+        return cls(log, log, parts, candidates, settings, progress, first_new)
 
     def by_reward(self, name: str) -> "ComparisonSteps":
         """Return the steps with another reward of the log, which candidates do not learn."""
@@ -141,10 +144,11 @@ class ComparisonSteps:
         """Run the promotion gate."""
         settings, explore = self.settings, self.settings.explore
         assert settings.gate is not None
+        rows = self._new_rows()
         return promotion(
-            self.log,
+            rows,
             {
-                label: frozen(each, explore=explore) if isinstance(each, Bandit) else each
+                label: frozen(each, explore=explore) if isinstance(each, Bandit) else self._on(rows, each)
                 for label, each in self.candidates.by_label.items()
             },
             alpha=settings.gate.alpha,
@@ -177,12 +181,13 @@ class ComparisonSteps:
         return {label: Learned(curve, trained[label]) for label, [curve] in zip(learners, curves, strict=True)}
 
     def evaluate(self, labels: Sequence[str], workers: Workers) -> list[EvaluatedPolicy]:
-        """Evaluate candidates on the same rows: saved models on all rows, others on the second part.
+        """Evaluate candidates on the same rows: saved models on new ones, others on the second part.
 
         If the log changed, they are evaluated on the rows since its last change.
         """
-        test_part: Log = LogSlice(self.log, 0, len(self.log)) if self.parts is None else self.parts[1]
-        rows = self.log if isinstance(self.candidates.by_label[labels[0]], Bandit) else test_part
+        new_rows = self._new_rows()
+        test_part = new_rows if self.parts is None else self.parts[1]
+        rows = new_rows if isinstance(self.candidates.by_label[labels[0]], Bandit) else test_part
         evaluations, outdated = self._evaluations(labels, rows, test_part, workers), 0
         changes = [doubt for each in evaluations.values() for doubt in each.doubts if doubt.kind is DoubtKind.CHANGED]
         since = max((doubt.since or 0 for doubt in changes), default=0)
@@ -228,6 +233,10 @@ class ComparisonSteps:
             resume=workers.resume,
         )
 
+    def _new_rows(self) -> Log:
+        """The rows that no saved model has learned."""
+        return LogSlice(self.log, self.first_new, len(self.log))
+
     def _reference(self, targets: Mapping[str, Target], rows: Log, is_test_part: bool) -> Target | None:
         """The reference, if there are differences from it: not on rows that it has learned."""
         label = self.candidates.reference
@@ -242,7 +251,11 @@ class ComparisonSteps:
         candidate: Any = self.learned[label].bandit if label in self.learned else self.candidates.by_label[label]
         if isinstance(candidate, Bandit | PlayingAgent):
             return frozen(candidate, self.settings.seed, self.settings.exploration, explore=self.settings.explore)
-        if isinstance(candidate, GivenTarget) and rows is not self.whole:
-            candidate = candidate.of_part(rows, self.whole)
-        target: Target = candidate
+        target: Target = self._on(rows, candidate)
         return target
+
+    def _on(self, rows: Log, candidate: Any) -> Any:
+        """The candidate for a part of the rows."""
+        if isinstance(candidate, GivenTarget) and rows is not self.whole:
+            return candidate.of_part(rows, self.whole)
+        return candidate

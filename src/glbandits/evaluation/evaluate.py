@@ -16,6 +16,7 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Estimator
 from glbandits.evaluation.estimators.headline import HeadlineSums, Levels
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
+from glbandits.evaluation.estimators.seen_rows import check_not_learned
 from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target
 from glbandits.evaluation.evaluation_parts import EvaluationWork
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, block_size
@@ -93,9 +94,10 @@ def evaluate(
 
     Args:
         log: `LoggedData`, or a log that is read from a file.
-        target: a `Bandit`, which is not changed; an array of probabilities (rows, arms); a function that maps a block
-            of the log to such an array; "uniform"; or the name of an arm that is always chosen, such as "b" or "arm:b".
-            In rows that do not offer this arm, the target decides as the logging policy did. A note counts these rows.
+        target: a `Bandit`, which is not changed and must not have learned these rows; an array of probabilities
+            (rows, arms); a function that maps a block of the log to such an array; "uniform"; or the name of an arm
+            that is always chosen, such as "b" or "arm:b". In rows that do not offer this arm, the target decides as
+            the logging policy did. A note counts these rows.
             Or a dict of such targets by name: the result is then a dict of evaluations.
         estimators: names from `ESTIMATORS`, or instances with other settings.
         model: the reward model, for estimators that need one; by default a GLM with the link of the log.
@@ -142,6 +144,7 @@ def evaluate(
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
     schema = _checked_schema(log)
     targets = _targets(target, log)
+    check_not_learned(log, target if isinstance(target, Mapping) else {"": target})
     compared = None if reference is None else _reference(reference, targets, log)
     pairs = max(comb(len(targets), 2), 1) if isinstance(target, Mapping) else 1
     pairs = pairs if comparisons is None else check_int("comparisons", comparisons, at_least=1)

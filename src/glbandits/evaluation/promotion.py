@@ -29,6 +29,7 @@ from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeSums
 from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.measures import Measure
+from glbandits.evaluation.estimators.seen_rows import check_not_learned
 from glbandits.evaluation.estimators.support import SupportSums
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.learning.train import train_all
@@ -110,6 +111,7 @@ def promotion(
     targets = {
         name: as_target(cast(TargetLike, each), log) for name, each in candidates.items() if name not in learners
     }
+    check_not_learned(log, candidates)
     schedule = _Schedule(len(log), FIRST_ROWS if learners else 0)
     model = SequentialGlm(find_link(schema.link), log.dim, sparse=log.sparse)
     reader = RowReader(bounds, None, model, 0, payoff_bounds)

@@ -36,7 +36,7 @@ def test_evaluate_prints_a_table_and_writes_page_and_record(folder: Path) -> Non
     assert re.search(r"arm:new\s+snips\s+0\.\d{5}\s+0\.\d{5} to 0\.\d{5}", run.stdout)
     assert "optimist: learned 300 rows; evaluated on rows 301 to 600, effective sample size" in run.stdout
     assert "mine.safetensors: evaluated on all 600 rows, effective sample size" in run.stdout
-    assert "If one has learned from this log, its value is too high" in run.stdout
+    assert "mine.safetensors does not say which rows it learned" in run.stdout
     assert "arm:new: evaluated on rows 301 to 600, effective sample size" in run.stdout
     assert run.stdout.count("of decisions without support") == 3
     assert "Mean reward while learning, from the first row on" in run.stdout
@@ -144,9 +144,11 @@ def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypa
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     log = pl.read_parquet(folder / "log.parquet").head(60)
     log.with_columns(search=pl.Series([f"shoe {row % 7}" for row in range(60)])).write_csv(folder / "log.csv")
+    log = pl.read_csv(folder / "log.csv")
+    log.head(30).write_csv(folder / "first.csv")
     words = ("log.csv", "--link", "logistic", "--context", "search")
     kind = ("--kind", "search=text:1048576")
-    run = glb("train", *words, *kind, *NAMES[:4], folder=folder)
+    run = glb("train", "first.csv", *words[1:], *kind, *NAMES[:4], folder=folder)
     assert run.returncode == 0, run.stderr
     bandit = Bandit.load(folder / "model.safetensors")
     assert bandit.sparse
@@ -154,7 +156,10 @@ def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypa
     model = ("--policy", "uniform", "--model", "model.safetensors", "--estimator", "snips")
     run = glb("evaluate", *words, *NAMES, *model, folder=folder)
     assert run.returncode == 0, run.stderr
-    assert "model.safetensors: evaluated on all 60 rows" in run.stdout
+    assert "model.safetensors: evaluated on rows 31 to 60" in run.stdout
+    run = glb("evaluate", "first.csv", *words[1:], *NAMES, *model, folder=folder)
+    assert run.returncode == 2
+    assert "model.safetensors has learned 100% of these rows" in run.stderr
     run = glb("evaluate", *words, *NAMES, *kind, "--policy", "lin-ucb", folder=folder)
     assert "lin-ucb has no sparse form; policies with one are optimist" in run.stderr
     assert "more than 4,096 features are, and it has 2,097,1" in run.stderr

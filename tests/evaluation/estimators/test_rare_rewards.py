@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from glbandits.common.arrays import Floats
+from glbandits.common.arrays import Floats, Ints
 from glbandits.evaluation import FixedArms, Interval, LoggedData
 from glbandits.evaluation.estimators.headline import Headline, HeadlineSums, Levels
 from glbandits.evaluation.estimators.log_rows import LogRows
@@ -21,7 +21,7 @@ def drawn_log(seed: int, rows: int, rates: Floats) -> LoggedData:
     return of_rewards(chosen, (rng.random(rows) < rates[chosen]).astype(np.float64))
 
 
-def of_rewards(chosen: Floats, rewards: Floats) -> LoggedData:
+def of_rewards(chosen: Ints, rewards: Floats) -> LoggedData:
     arms = FixedArms(np.eye(len(SHARES)), rows=len(chosen))
     return LoggedData(chosen=chosen, rewards=rewards, propensities=SHARES[chosen], arms=arms, link="identity")
 

@@ -44,7 +44,9 @@ def test_sparse_estimates_equal_dense_estimates(path: Path) -> None:
     values = []
     for thin, policy in ((False, Optimist(covariance="diagonal")), (True, Optimist())):
         log = opened(path, 64, sparse=thin)
-        found = evaluate(log, train(log, policy), ("ips", "snips"))
+        bandit = train(log, policy)
+        bandit.training = None
+        found = evaluate(log, bandit, ("ips", "snips"))
         values.append([play_log(policy, log, seed=3).value, *(each.value for each in found.estimates)])
     np.testing.assert_allclose(values[1], values[0], rtol=1e-9)
 
@@ -52,6 +54,7 @@ def test_sparse_estimates_equal_dense_estimates(path: Path) -> None:
 def test_cost_depends_on_nonzero_features_only(path: Path) -> None:
     log = opened(path, 2**24)
     bandit = train(log, Optimist(floor=0.1))
+    bandit.training = None
     found = evaluate(log, bandit, ("ips", "snips", "dr"))
     # The best choice earns 0.8, the log 0.5, and the floor costs 0.03; 100 rows have a standard error of 0.06.
     assert all(0.6 < each.value < 0.95 for each in found.estimates)
@@ -75,4 +78,6 @@ def opened(path: Path, width: int, **settings: Any) -> DsjsonLog:
 
 
 def bandit_of(path: Path, width: int) -> Bandit:
-    return train(opened(path, width, sparse=True), Optimist(floor=0.1))
+    bandit = train(opened(path, width, sparse=True), Optimist(floor=0.1))
+    bandit.training = None
+    return bandit

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from glbandits.bandit import Bandit
 from glbandits.cli.candidates import (
     CandidatesOption,
     ModelsOption,
@@ -68,7 +69,7 @@ EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""
 PARTS = ".parts"
 """The folder with the finished parts of an evaluation, while it runs."""
-MODEL_NOTE = "saved models are evaluated on all rows. If one has learned from this log, its value is too high"
+MODEL_NOTE = "{} does not say which rows it learned: if it has learned from this log, its value is too high"
 
 
 def evaluate_command(
@@ -222,10 +223,13 @@ def evaluate_command(
         notes.append(
             f"the loop runs {running.text} with the {running.link} link and exploration {running.exploration:g}"
         )
-    if model:
-        notes.append(MODEL_NOTE)
     notes += fit_notes(policies)
     candidates = parse_candidates(policies, model, rows, train_share=train)
+    notes += [
+        MODEL_NOTE.format(label)
+        for label, each in candidates.items()
+        if isinstance(each, Bandit) and each.training is None
+    ]
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(
             rows,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from glbandits.bandit import Bandit
+from glbandits.bandit.training_rows import TrainingRowSums
 from glbandits.common.arrays import Floats
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.evaluation.learning.log_player import block_rows, compiled_policies, form_for_log, policy_for_log
@@ -40,7 +41,8 @@ def train(
     """Return a Bandit that has learned the rewards of all rows of a log, in their order; or an agent that has.
 
     If the log was read from a table, the Bandit has its feature map and takes rows with the same columns. If the log
-    has sparse rows, the Bandit is sparse. A UserWarning says so if the policy needs more rewards for its first
+    has sparse rows, the Bandit is sparse. It remembers a sketch of the rows (`Bandit.training`), by which evaluations
+    notice that it has learned them. A UserWarning says so if the policy needs more rewards for its first
     estimate: it still chooses at random then.
 
     >>> from glbandits import Optimist
@@ -87,9 +89,10 @@ def train_all(
                 continue
             form_for_log(policy, log)
             learners[label] = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map)
-        done, rows, total = 0, 0, len(log) * len(policies)
+        done, rows, total, learned = 0, 0, len(log) * len(policies), TrainingRowSums()
         for block in log.blocks(block_rows(policies.values())):
             features = chosen_rows(block) if log.sparse else chosen_features(block)
+            learned.add(features, block.rewards)
             for learner in learners.values():
                 if isinstance(learner, PlayingAgent):
                     _learn_rows(learner, features, block.rewards, rows, log.dim)
@@ -98,6 +101,9 @@ def train_all(
                 done += len(block)
                 progress(done, total)
             rows += len(block)
+    for learner in learners.values():
+        if isinstance(learner, Bandit):
+            learner.training = learned.training_rows()
     for policy in compiled_policies(policies.values()):
         if len(log) < (needed := policy.random_start(log.dim)):
             warnings.warn(
