@@ -43,7 +43,14 @@ def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
         finally:
             await site.close()
 
-    middleware = [Middleware(RequestLog, registry=site.request_metrics)]
+    paths = list(_paths(site, endpoints))
+    handlers = {
+        (method, path.replace(LOOP_PREFIX, "*", 1)): handler.respond
+        for path, handler in paths
+        for method in handler.methods
+        if "{" not in path.removeprefix(LOOP_PREFIX)
+    }
+    middleware = [Middleware(RequestLog, metrics=site.request_metrics, handlers=handlers)]
     if site.settings.cors_origins:
         cors = Middleware(
             CORSMiddleware,
@@ -56,21 +63,25 @@ def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
             expose_headers=("etag", "retry-after", "x-request-id"),
         )
         middleware.insert(0, cors)
-    handlers = {HTTPException: _no_endpoint_response}
-    routes = list(_routes(site, endpoints))
-    app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=lifespan)
+    routes = [Route(path, handler.respond, methods=handler.methods) for path, handler in paths]
+    app = Starlette(
+        routes=routes,
+        middleware=middleware,
+        exception_handlers={HTTPException: _no_endpoint_response},
+        lifespan=lifespan,
+    )
     app.router.redirect_slashes = False  # a client would send its key again to the other address
     app.state.site = site
     return app
 
 
-def _routes(site: Site, endpoints: Sequence[Endpoint]) -> Iterator[Route]:
-    """Yield a route for each path, in the order of the endpoints."""
+def _paths(site: Site, endpoints: Sequence[Endpoint]) -> Iterator[tuple[str, PathHandler]]:
+    """Yield each path with its handler, in the order of the endpoints."""
     for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
         own = [endpoint for endpoint in endpoints if endpoint.path == path]
-        respond = PathHandler(site, own).respond
+        handler = PathHandler(site, own)
         for prefix in ("", LOOP_PREFIX) if own[0].per_loop else ("",):
-            yield Route(prefix + path, respond, methods=[endpoint.method for endpoint in own])
+            yield prefix + path, handler
 
 
 def _no_endpoint_response(request: Request, error: Exception) -> Response:

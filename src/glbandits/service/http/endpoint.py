@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 from starlette.convertors import StringConvertor, register_url_convertor
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.service.http.auth import OPEN, READ
 from glbandits.service.http.body_errors import body_error_text
+from glbandits.service.http.connections import connection_of
 from glbandits.service.http.http_errors import HttpError, as_http_error, problem_response
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.service import DEFAULT_LOOP
@@ -85,6 +86,7 @@ class PathHandler:
     def __init__(self, site: Site, endpoints: Sequence[Endpoint]) -> None:
         self._site = site
         self._endpoints = {endpoint.method: (endpoint, _Body(endpoint)) for endpoint in endpoints}
+        self.methods = list(self._endpoints)
 
     async def respond(self, request: Request) -> Response:
         """Return the response of the endpoint, or its error."""
@@ -93,6 +95,7 @@ class PathHandler:
         try:
             return await self._respond(endpoint, body, request)
         except (Exception, asyncio.CancelledError) as error:
+            connection_of(request.scope).skip(_declared_length(request.scope["headers"]))  # perhaps it was not read
             return endpoint.error_format(as_http_error(error, request), request, endpoint.error_code)
 
     async def _respond(self, endpoint: Endpoint, body: "_Body", request: Request) -> Response:
@@ -172,13 +175,28 @@ def _check_query(request: Request, known: Sequence[Parameter]) -> None:
 async def _read_body(request: Request, headers: Mapping[bytes, bytes], limit: int) -> bytes:
     """Read the whole body. Stops and raises a 413 as soon as the body is larger than `limit`."""
     length = headers.get(b"content-length", b"0")
-    parts, size = list[bytes](), int(length) if length.isdigit() and int(length) > limit else 0
-    if size <= limit:
-        async for part in request.stream():
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                break
-    if size > limit:
-        raise HttpError(413, "PayloadSizeExceeded", f"the body is larger than {limit} bytes; send less")
-    return b"".join(parts)
+    if length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    connection, parts, size = connection_of(request.scope), list[bytes](), 0
+    while True:
+        message = await request.receive()
+        if message["type"] != "http.request":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        if not message.get("more_body"):
+            connection.body_ends()
+            return b"".join([*parts, part]) if parts else part
+        parts.append(part)
+        connection.body_grows()
+
+
+def _too_large(limit: int) -> HttpError:
+    return HttpError(413, "PayloadSizeExceeded", f"the body is larger than {limit} bytes; send less")
+
+
+def _declared_length(headers: Sequence[tuple[bytes, bytes]]) -> int:
+    length = dict(headers).get(b"content-length", b"")
+    return int(length) if length.isdigit() else 0

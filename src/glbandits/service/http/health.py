@@ -70,6 +70,6 @@ def _stored_reasons(site: Site) -> list[str]:
 def metrics(site: Site, request: Request) -> Response:  # noqa: ARG001
     """Return all metrics in the text format of Prometheus."""
     registry = CollectorRegistry()
+    registry.register(site.request_metrics)
     registry.register(ServiceMetrics(site.service))
-    text = generate_latest(site.request_metrics) + generate_latest(registry)
-    return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)

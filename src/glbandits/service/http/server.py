@@ -15,7 +15,7 @@ import uvicorn
 
 from glbandits.common.errors import GlbanditsError
 from glbandits.service.http.app import app_of
-from glbandits.service.http.protocol import LimitedProtocol
+from glbandits.service.http.connections import Connections
 from glbandits.service.http.site import Site
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.server_settings import Settings
@@ -54,7 +54,7 @@ def run_server(settings: Settings, listening: socket.socket, announce: Callable[
     site = Site(settings)
     config = uvicorn.Config(
         app_of(site),
-        http=LimitedProtocol,
+        http=Connections(raise_file_limit(settings.max_connections)).protocol_class,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -62,7 +62,6 @@ def run_server(settings: Settings, listening: socket.socket, announce: Callable[
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        limit_concurrency=raise_file_limit(settings.max_connections),
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=settings.shutdown_grace,
     )

@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
-from prometheus_client import CollectorRegistry
-
 from glbandits.service.domain.errors import QueueFull, StoreError
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel
 from glbandits.service.http.auth import Authenticator, RateLimit
 from glbandits.service.http.http_errors import HttpError
+from glbandits.service.http.request_log import RequestMetrics
 from glbandits.service.runtime.maintenance import Maintenance
 from glbandits.service.runtime.service import Service, warm_up
 from glbandits.service.server_settings import Settings
@@ -44,8 +43,7 @@ class Site:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.request_metrics = CollectorRegistry()
-        """The counts and durations of the requests to this process."""
+        self.request_metrics = RequestMetrics()
         self.explanations = asyncio.Semaphore(1)
         """Held while an explanation is computed, so that at most one such thread slows down decisions."""
         self.draining = False

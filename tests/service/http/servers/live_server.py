@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from glbandits.service.http.protocol import LimitedProtocol
+from glbandits.service.http.connections import Connections
 from glbandits.service.http.server import address_of, listen
 
 
@@ -17,12 +17,11 @@ from glbandits.service.http.server import address_of, listen
 def live_server(app: ASGIApp, *, max_connections: int = 1000, **config: Any) -> Iterator[str]:
     """Serve an application at a free port, and return its URL."""
     settings: dict[str, Any] = {
-        "http": LimitedProtocol,
+        "http": Connections(max_connections).protocol_class,
         "ws": "none",
         "lifespan": "on",
         "log_config": None,
         "access_log": False,
-        "limit_concurrency": max_connections,
         "timeout_graceful_shutdown": 2,
     }
     with listen("127.0.0.1", 0) as listening:
