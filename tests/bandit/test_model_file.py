@@ -1,6 +1,7 @@
 import copy
 import json
 import pickle
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from glbandits import Bandit, GlbanditsError, ModelFileError, Optimist, SgdTs
-from glbandits.bandit.model_file import FORMAT_VERSION
+from glbandits import Bandit, Budget, GlbanditsError, ModelFileError, Optimist, SgdTs
+from glbandits.bandit.model_file import MIGRATIONS, Contents, format_version
 from glbandits.common.arrays import Floats
 from glbandits.policies import LaplaceTs
 from glbandits.policies.contract import Policy
+from tests.bandit.kept.write_model import FOLDER, ROWS
 from tests.bandit.model_files import forged, header_of, with_header
 from tests.maths.link_support import cauchit_link
 
@@ -28,9 +30,34 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_newer_format_is_refused(saved: Path) -> None:
-    saved.write_bytes(with_header(saved.read_bytes(), format_version=str(FORMAT_VERSION + 1)))
-    with pytest.raises(ModelFileError, match=f"has model format '{FORMAT_VERSION + 1}'.*Upgrade glbandits"):
+    newer = format_version() + 1
+    saved.write_bytes(with_header(saved.read_bytes(), format_version=str(newer)))
+    with pytest.raises(ModelFileError, match=f"has model format '{newer}'.*Upgrade glbandits"):
         Bandit.load(saved)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("version_*.safetensors")), ids=lambda path: path.stem)
+def test_a_model_of_every_format_opens(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert header_of(path.read_bytes())["format_version"] == path.stem.rpartition("_")[2]
+    bandit = Bandit.load(path)
+    tea, cola = (bandit.predict([row])[0] for row in ROWS[:2])
+    assert tea < 0.2 < 0.8 < cola
+
+    def step(contents: Contents) -> Contents:
+        header, arrays = contents
+        return header | {"budget": json.dumps(asdict(Budget(0.25)))}, arrays
+
+    version = format_version() + 1
+    monkeypatch.setitem(MIGRATIONS, version, step)
+    migrated = Bandit.load(path)
+    assert migrated.budget is not None
+    assert (migrated.budget.per_decision, migrated.predict([ROWS[0]])[0]) == (0.25, tea)
+    content = migrated.to_bytes()
+    assert header_of(content)["format_version"] == str(version)
+    assert Bandit.from_bytes(content).budget == migrated.budget
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match="Upgrade glbandits"):
+        Bandit.from_bytes(content)
 
 
 @pytest.mark.parametrize("changes", [{"dim": "3"}, {"policy": "uniform"}, {"settings": "{}"}, {"digest": ""}])

@@ -4,13 +4,15 @@ Never pickle.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
@@ -25,8 +27,16 @@ from glbandits.policies.contract import Policy, rebuild, settings_of
 from glbandits.policies.sparse_forms import sparse_form
 
 FORMAT = "glbandits-model"
-FORMAT_VERSION = 1
+Contents: TypeAlias = tuple[dict[str, str], dict[str, npt.NDArray[Any]]]
+"""The header and the arrays of a model file."""
+MIGRATIONS: dict[int, Callable[[Contents], Contents]] = {}
+"""The step to each version of the format after the first one. A step never changes once it is released."""
 DENSE, SPARSE = "dense", "sparse"
+
+
+def format_version() -> int:
+    """Return the version of the format that this version of glbandits writes."""
+    return 1 + len(MIGRATIONS)
 
 
 def model_bytes(
@@ -43,7 +53,7 @@ def model_bytes(
     """The content of a model file."""
     header = {
         "format": FORMAT,
-        "format_version": str(FORMAT_VERSION),
+        "format_version": str(format_version()),
         "policy": policy.name,
         "settings": json.dumps(settings_of(policy), sort_keys=True),
         "dim": str(dim),
@@ -143,8 +153,11 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator, Trainin
         metadata = dict(json.loads(content[8 : 8 + length]).get("__metadata__", {}))
         _check_format(path, metadata)
         tensors = load(content)
+        if metadata.pop("digest") != content_digest(metadata, tensors["state"], tensors["generator"]):
+            raise ModelFileError(f"{path} was changed or damaged after it was saved. Load another copy")
+        for version in range(int(metadata["format_version"]) + 1, format_version() + 1):
+            metadata, tensors = MIGRATIONS[version]((metadata, tensors))
         state, rng = tensors["state"], tensors["generator"]
-        digest = metadata.pop("digest")
         is_sparse = (DENSE, SPARSE).index(metadata.get("rows", DENSE)) == 1
         features, budget = (json.loads(metadata.get(name, "null")) for name in ("features", "budget"))
         settings, dim = json.loads(metadata["settings"]), int(metadata["dim"])
@@ -158,7 +171,7 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator, Trainin
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}). Load another copy") from None
-    if not all(valid_arrays + valid_header) or digest != content_digest(metadata, state, rng):
+    if not all(valid_arrays + valid_header):
         raise ModelFileError(f"{path} was changed or damaged after it was saved. Load another copy")
     return header, state, rng, training
 
@@ -178,9 +191,9 @@ def _check_format(path: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a safetensors file, but was not written by Bandit.save")
     version = metadata.get("format_version", "")
-    if not version.isdecimal() or int(version) > FORMAT_VERSION:
+    if not version.isdecimal() or not 1 <= int(version) <= format_version():
         raise ModelFileError(
-            f"{path} has model format {version!r}; this version of glbandits reads up to {FORMAT_VERSION}. "
+            f"{path} has model format {version!r}; this version of glbandits reads up to {format_version()}. "
             "Upgrade glbandits to load it"
         )
 

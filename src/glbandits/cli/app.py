@@ -49,6 +49,7 @@ COMMANDS = {
     "store move": Entry("serve", "Move the store to another database.", "store.move"),
     "store relearn": Entry("serve", "Learn the log of a loop again, and replace its model.", "store.relearn"),
     "store verify": Entry("serve", "Repeat every decision of the log, and compare.", "store.verify"),
+    "store version": Entry("serve", "Print the version of the tables.", "store.version"),
     "train": Entry("lab", "Train a model on a log, and save it.", "train"),
     "tune": Entry("lab", "Choose the settings of a policy from a log.", "tune"),
 }

@@ -17,7 +17,7 @@ from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.migrations import MIGRATIONS, Migration, present_version
-from glbandits.service.storage.open_store import is_postgres, open_store
+from glbandits.service.storage.open_store import is_postgres, open_store, version_of
 from glbandits.service.storage.postgres_schema import ROOM_FOR_UPDATES, TYPES
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.helpers import decision
@@ -143,13 +143,21 @@ def test_a_file_is_copied_before_its_migration(
         SqliteStore(path)
 
 
-def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
-    SqliteStore(tmp_path / "events.db").close()
-    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+def test_a_newer_version_is_refused_by_name(tmp_path: Path, postgres: PostgresServer) -> None:
+    path, address = tmp_path / "events.db", postgres.new_address()
+    for each in (str(path), address):
+        open_store(each, durability="process").close()
+        assert version_of(each) == present_version()
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
+    with psycopg.connect(address) as server:
+        server.execute("UPDATE glbandits_store SET version = 99")
     known = f"version 99 of the tables, and this version of glbandits knows versions 1 to {present_version()}"
-    with pytest.raises(StoreError, match=known):
-        SqliteStore(tmp_path / "events.db")
+    for each in (str(path), address):
+        with pytest.raises(StoreError, match=known):
+            open_store(each, durability="process")
+        with pytest.raises(StoreError, match=known):
+            version_of(each)
 
 
 def test_a_store_of_a_development_version_is_not_called_damaged(tmp_path: Path, postgres: PostgresServer) -> None:

@@ -45,12 +45,12 @@ def prepare(connection: Connection, address: str) -> None:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise StoreError(f"{address} has the encoding {encoding}; create the database with ENCODING 'UTF8'")
-    if 0 < _version(connection, address) < present_version():
+    if 0 < stored_version(connection, address) < present_version():
         check_unused(address, partial(_lease, connection))
     with connection.transaction():
         connection.execute(f"SELECT pg_advisory_xact_lock({CREATE_LOCK})")
         _create_schema(connection, address)
-        version = _version(connection, address)
+        version = stored_version(connection, address)
         if not version:
             _create(connection)
         elif version < present_version():
@@ -61,7 +61,7 @@ def prepare(connection: Connection, address: str) -> None:
         log_migration(address, version, "Servers of the former version can no longer use it.")
 
 
-def _version(connection: Connection, address: str) -> int:
+def stored_version(connection: Connection, address: str) -> int:
     """Return the version of the tables; 0 if there are none. Raises StoreError if this version cannot use them."""
     query = "SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL"
     ((has_version, is_unreleased),) = connection.execute(query, (VERSION_TABLE, BEFORE_RELEASE)).fetchall()

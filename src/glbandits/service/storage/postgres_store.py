@@ -25,7 +25,7 @@ from glbandits.service.storage.postgres_connections import (
     open_pool,
     with_defaults,
 )
-from glbandits.service.storage.postgres_schema import HISTORY, Connection, prepare
+from glbandits.service.storage.postgres_schema import HISTORY, Connection, prepare, stored_version
 from glbandits.service.storage.time_limit import time_left
 
 WRITERS, READERS = 2, 6
@@ -52,6 +52,13 @@ class _UnknownOutcome(Exception):
 
     def __init__(self, batch: postgres_log.Batch) -> None:
         self.batch = batch
+
+
+def version_at(address: str) -> int:
+    """Return the version of the tables at an address, 0 if there are none, and change nothing. Raises StoreError."""
+    name = display_name(address := with_defaults(address))
+    with as_store_errors(f"{name} could not be read"), connect(address) as connection:
+        return stored_version(connection, name)
 
 
 class PostgresStore(EventStore):

@@ -58,6 +58,15 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
     _check_tables(connection, path)
 
 
+def stored_version(path: Path) -> int:
+    """Return the version of the tables of a file, 0 if there are none, and change nothing. Raises StoreError."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            return _version(connection, path)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} could not be read: {error}") from error
+
+
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """Return the version of the tables; 0 for an empty file. Raises StoreError if this version cannot use it."""
     application, version, tables = (

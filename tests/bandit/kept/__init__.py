@@ -1,0 +1,1 @@
+"""Model files of each version of the format."""
