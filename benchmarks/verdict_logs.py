@@ -10,7 +10,7 @@ from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.evaluation import Columns, CrossedArms, FixedArms, Log, LoggedData, open_log
 
 ROWS, ARMS, DIM = 6000, 4, 4
-NAMES = ("a", "b", "c", "d")
+NAMES = tuple("abcdefghijkl")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,6 +329,8 @@ KINDS: Kinds = {
     "as assumed": lambda rng: world(rng).made(),
     "as assumed: chosen p": lambda rng: world(rng, context=False).made(only_chosen=True),
     "as assumed: few contexts": lambda rng: _few_contexts(rng),
+    "as assumed: 12 arms": lambda rng: world(rng, arms=12, context=False).made(),
+    "as assumed: time in context": lambda rng: _timed(rng),
     "two arms": lambda rng: world(rng, arms=2).made(only_chosen=True),
     "clusters": clusters,
     "learning logger": learning,
@@ -362,3 +364,9 @@ def _few_contexts(rng: np.random.Generator) -> TruthfulLog:
     contexts: Bools = rng.random((ROWS, DIM)) < 0.3
     made = world(rng)
     return made.made(made.data(arms=CrossedArms(contexts.astype(float), np.eye(ARMS))))
+
+
+def _timed(rng: np.random.Generator) -> TruthfulLog:
+    made = world(rng)
+    contexts = np.column_stack([made.contexts, np.linspace(-2.0, 2.0, ROWS)])
+    return made.made(made.data(arms=CrossedArms(contexts, np.eye(ARMS))))

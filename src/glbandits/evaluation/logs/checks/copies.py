@@ -22,6 +22,8 @@ STRETCH = 64
 """Number of consecutive rows that are compared with others of the log."""
 LEAST_CONTENTS = 20
 """The number of contents, or of repeated stretches, from which on there may be a doubt."""
+CHANCE = 5e-4
+"""The probability that the counts of all contents have a common divisor by chance, below which there is a doubt."""
 LAG = 37
 """Rows are also compared with the one so many rows before, which is not its neighbour but of the same time."""
 MAX_ALIKE = 0.6
@@ -101,12 +103,10 @@ class CopySums(Mergeable):
     def _copied(self, *, clustered: bool) -> tuple[float, str]:
         """The share of copies and how they were found; 0 if there are none."""
         counts = self.rows.counts
-        if len(counts) < LEAST_CONTENTS:
-            return 0.0, ""
-        divisor = reduce(math.gcd, counts.tolist())
-        if divisor > 1:
+        divisor = reduce(math.gcd, counts.tolist(), 0)
+        if divisor > 1 and (len(counts) - 1) * math.log(divisor) > -math.log(CHANCE):  # the sum is given
             return 1.0 - 1.0 / divisor, f"the number of equal rows is always a multiple of {divisor}"
-        if _break_convexity(counts):
+        if len(counts) >= LEAST_CONTENTS and _break_convexity(counts):
             return 1.0 - len(counts) / float(counts.sum()), "too many rows occur more than once"
         twice = self.stretches.counts > 1
         if self.most_alike <= MAX_ALIKE and twice.sum() >= LEAST_CONTENTS:
