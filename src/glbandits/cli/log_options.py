@@ -3,7 +3,7 @@
 import csv
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
@@ -131,6 +131,20 @@ class LogOptions:
     crosses: Sequence[str] = ()
     per_arm_block: bool = False
     payoffs: str | None = None
+
+    def given(self, *left_out: str) -> list[tuple[str, ...]]:
+        """Return the options that differ from their defaults, with their values, for the next command.
+
+        It has no option of `left_out`: names of fields.
+        """
+        groups = list[tuple[str, ...]]()
+        for each in fields(self):
+            value, name = getattr(self, each.name), f"--{each.name.replace('_', '-')}"
+            if each.name == "log" or each.name in left_out or value == each.default:
+                continue
+            several = value if isinstance(value, list | tuple) else [value]
+            groups += [(name,) if one is True else (name, str(one)) for one in several]
+        return groups
 
     def open(
         self,

@@ -2,13 +2,14 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from glbandits import EpsilonGreedy, SgdTs
+from glbandits import Bandit, EpsilonGreedy, SgdTs
 from glbandits.evaluation import Columns, read_parquet, tune
 from glbandits.evaluation.learning.learning_curve import Learn
 from tests.cli.in_process import glb
@@ -45,8 +46,32 @@ def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
     )
     assert record["chosen"]["settings"] == {"exploration": expected.best.exploration}  # type: ignore[union-attr]
     assert [record["gain"], *record["gain_interval"]] == pytest.approx([expected.gain, *expected.gain_interval()])
-    assert re.search(rf"\n *1 +exploration=10.0, untuned +{expected.candidates[0].value:.5f}", run.stdout)
+    assert re.search(rf"\n *1 +exploration=10.0, default +{expected.candidates[0].value:.5f}", run.stdout)
     assert f"{expected.gain:+.5f}" in run.stdout
+
+
+def test_verdict_and_next_command_follow_the_rows_that_did_not_choose(folder: Path) -> None:
+    words = ("--arm", "item", "--link", "logistic", "--policy", "epsilon-greedy:exploration=30.0")
+    run = glb("tune", "log.parquet", *words, "--grid", "exploration=0.1,20.0", folder=folder)
+    assert run.returncode == 0, run.stderr
+    record = json.loads((folder / "out/tune/tune.json").read_text(encoding="utf-8"))["verdict"]
+    assert record["kind"] == "better"
+    assert record["next"].startswith("glb train log.parquet --arm item --link logistic --policy epsilon-greedy:")
+    assert run.stdout.splitlines()[-2:] == [f"Verdict: {record['sentence']}", f"Next: {record['next']}"]
+    assert record["sentence"] in (folder / "out/tune/tune.html").read_text(encoding="utf-8")
+    trained = glb(*shlex.split(record["next"])[1:], folder=folder)
+    assert trained.returncode == 0, trained.stderr
+    policy = Bandit.load(folder / "model.safetensors").policy
+    assert isinstance(policy, EpsilonGreedy)
+    assert policy.exploration in (0.1, 20.0)
+
+
+def test_default_is_kept_if_the_best_cannot_be_distinguished(folder: Path) -> None:
+    words = ("--arm", "item", "--link", "logistic", "--policy", "epsilon-greedy:exploration=0.3")
+    run = glb("tune", "log.parquet", *words, "--grid", "exploration=0.2,0.4", folder=folder)
+    record = json.loads((folder / "out/tune/tune.json").read_text(encoding="utf-8"))["verdict"]
+    assert record["kind"] == "keep the default", run.stderr
+    assert record["next"].endswith("--policy epsilon-greedy:exploration=0.3")
 
 
 @pytest.mark.parametrize(("learn", "horizon"), [("matched", 100), ("all", 200)])

@@ -7,7 +7,7 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Optimist, Uniform, UnknownName
 from glbandits.common.arrays import Floats, Generator, Ints
-from glbandits.evaluation import FixedArms, Log, LoggedData, LogSlice, play_log, tune
+from glbandits.evaluation import CrossedArms, FixedArms, Log, LoggedData, LogSlice, play_log, tune
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.maths.links import LinkFunctions
 from glbandits.policies.contract import Grid
@@ -87,6 +87,47 @@ def test_the_default_may_be_the_best() -> None:
     assert (result.best, result.gain, result.gain_standard_error) == (Stubborn(place=1), 0.0, 0.0)
 
 
+def constant_log(means: tuple[float, ...], rows: int = 3000, seed: int = 3) -> LoggedData:
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(len(means), size=rows)
+    return LoggedData(
+        chosen=chosen,
+        rewards=(rng.random(rows) < np.array(means)[chosen]).astype(np.float64),
+        propensities=np.full(rows, 1 / len(means)),
+        arms=CrossedArms(rng.normal(size=(rows, 1)), np.eye(len(means))),
+    )
+
+
+@few
+@pytest.mark.parametrize(
+    ("log", "kind", "place", "word"),
+    [
+        (constant_log((0.3, 0.6, 0.3)), "better", 1, "is better than the default on the 1,500 rows"),
+        (constant_log((0.6, 0.3, 0.3)), "keep the default", 0, "no setting had a higher mean"),
+        (constant_log((0.49, 0.51, 0.49)), "keep the default", 0, "not distinguishable from the default"),
+        (changing_log(), "keep the default", 0, "is worse than the default"),
+        (constant_log((0.0, 0.9, 0.5), rows=400), "withheld", 0, "rows are worth only"),
+        (constant_log((0.0, 0.5, 0.9)), "withheld", 0, "have the same reward"),
+        (constant_log((0.3, 0.6, 0.3))[np.tile(np.arange(1000), 3)], "withheld", 0, "copies"),
+    ],
+)
+def test_default_is_replaced_only_by_settings_shown_to_be_better(
+    log: LoggedData, kind: str, place: int, word: str
+) -> None:
+    verdict = tune(Stubborn(), log).verdict()
+    assert (verdict.kind.value, verdict.policy) == (kind, Stubborn(place=place))
+    assert word in str(verdict)
+
+
+@pytest.mark.statistics
+def test_winners_of_noise_are_rarely_called_better() -> None:
+    """At most 2.5 % of 200 logs; more than 12 would have a probability of 0.4 %."""
+    logs = (constant_log((0.3, 0.3, 0.3), rows=1500, seed=seed) for seed in range(200))
+    found = [tune(Stubborn(), log, seeds=1, progress=lambda *_: None).verdict().kind.value for log in logs]
+    assert found.count("better") <= 12
+    assert found.count("withheld") <= 6
+
+
 @few
 @pytest.mark.parametrize("learn", ["matched", "all"])
 def test_candidates_do_not_affect_each_other(learn: str) -> None:
@@ -107,8 +148,8 @@ def test_streamed_log_is_read_in_blocks_with_progress() -> None:
     log = Stream(changing_log(), 100, given)
     tune(Stubborn(), log, seeds=2, progress=lambda done, total: reported.append((done, total)))
     assert max(given) == 100
-    # Each half is checked and played; without machine code 32 rows tell how long plain Python takes.
-    assert sum(given) - (2 * 1500 + 2 * 1500) in (0, 32)
+    # Each half is checked and played, and doubts read all rows. Without machine code 32 rows tell how long that takes.
+    assert sum(given) - (2 * 1500 + 2 * 1500 + 3000) in (0, 32)
     total = 3 * 2 * 1500 + 2 * 2 * 1500
     assert reported[0] == (100, total)
     assert reported[-1] == (total, total)

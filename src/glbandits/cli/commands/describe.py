@@ -94,7 +94,7 @@ def describe_command(
         named = kept or split_names(group[1] for group in needed if group[0] == "--context")
         kinds = [text for text in options.kind if (name := text.rpartition("=")[0]) in named and name not in advised]
         quoted = [f'"{name}"' if "," in name else name for name in kept]
-        own = _given(replace(options, context=[",".join(quoted)] if kept else [], kind=kinds))
+        own = replace(options, context=[",".join(quoted)] if kept else [], kind=kinds).given()
         given = {group[0] for group in own}
         groups = [*own, *(group for group in needed if group[0] not in given - {"--kind"})]
         unusable = [name for name, column in columns.items() if not column.usable and column.kind != SKIP]
@@ -104,7 +104,7 @@ def describe_command(
             description = replace(description, notes=(*description.notes, note))
     else:  # the names of columns are wrong
         wrong = {group[0] for group in needed}
-        groups = [*needed, *(group for group in _given(options) if group[0] not in wrong)]
+        groups = [*needed, *(group for group in options.given() if group[0] not in wrong)]
     description = replace(description, options=tuple(groups))
     for table in description.tables():
         print_table(console, table)
@@ -112,23 +112,6 @@ def describe_command(
         console.print(sentence, soft_wrap=True, markup=False, highlight=False)
     page = write_description(description, out, command_line())
     console.print(f"Page: {page}", soft_wrap=True, markup=False)
-
-
-def _given(options: LogOptions) -> list[tuple[str, ...]]:
-    """Return the options that differ from their defaults, with their values, for the next command."""
-    named = {
-        "--loop": (options.loop, DEFAULTS.loop),
-        "--arm": (options.arm, DEFAULTS.arm),
-        "--reward": (options.reward, DEFAULTS.reward),
-        "--propensity": (options.propensity, DEFAULTS.propensity),
-        "--arms": (options.arms, DEFAULTS.arms),
-        "--features": (options.features, DEFAULTS.features),
-        "--time": (options.time, DEFAULTS.time),
-        "--id": (options.id, DEFAULTS.id),
-        "--arm-table": (options.arm_table, DEFAULTS.arm_table),
-    }
-    given = [(name, str(value)) for name, (value, default) in named.items() if value != default]
-    return [*given, *(("--context", text) for text in options.context), *(("--kind", text) for text in options.kind)]
 
 
 def _describe(options: LogOptions, console: Console) -> LogDescription:

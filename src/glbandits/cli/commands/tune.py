@@ -1,5 +1,6 @@
 """`glb tune`: choose the settings of a policy on one part of a log, and evaluate the choice on another."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,17 +42,15 @@ from glbandits.cli.log_options import (
 )
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
-from glbandits.common.display.data_table import DataTable
-from glbandits.common.display.displayed import percent
-from glbandits.common.display.text_format import format_interval, format_value
 from glbandits.common.errors import check_float, lookup
 from glbandits.common.parallel import check_engine
 from glbandits.common.version import __version__
 from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
-from glbandits.evaluation.learning.tune import CandidateResult, TuningResult
+from glbandits.evaluation.learning.tune import CandidateResult, TuningVerdictKind
 from glbandits.evaluation.report.record import write_json
-from glbandits.policies.parsing import parse_grid
+from glbandits.evaluation.report.tuning_page import tuning_table, write_tuning_page
+from glbandits.policies.parsing import parse_grid, split_policy
 
 
 def tune_command(
@@ -89,7 +88,7 @@ def tune_command(
     """Choose the settings of a policy from a log of another policy's decisions.
 
     Each setting plays the first part of the log, and starts untrained. The best setting and the untuned one then play
-    the second part, which was not used for the choice.
+    the second part, which was not used for the choice, and the verdict says whether to replace the untuned one.
     """
     check_engine(engine, jobs)
     learn_mode = lookup("way to learn", learn, LEARN_MODES)
@@ -134,10 +133,15 @@ def tune_command(
         )
     notes += fit_notes([policy])
     settings = tuple(values or untuned.grid)
-    print_table(console, _table(tuned, settings, level))
+    notes += [str(doubt) for doubt in tuned.doubts]
+    print_table(console, tuning_table(tuned, settings, level))
     for note in notes:
         console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
+    verdict = tuned.verdict(level)
+    chosen = _tuned(tuned.winner, settings) if verdict.kind is TuningVerdictKind.BETTER else {}
+    following = _next_command(options, policy, chosen)
     record = {
+        "verdict": {"kind": verdict.kind, "sentence": verdict.sentence, "next": following},
         "made_by": f"glbandits {__version__}",
         "command": command_line(),
         "log": log,
@@ -154,30 +158,20 @@ def tune_command(
         "notes": [*notes, *printed],
     }
     path = write_json(out / "tune.json", record)
-    console.print(f"Results: {path}", soft_wrap=True, markup=False)
-
-
-def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> DataTable:
-    first, second = tuned.rows
-    title = f"Mean {tuned.unit} per decision of {tuned.best.name} while learning"
-    title += f"; part 1: {first:,} rows, part 2: {second:,}"
-    columns = (
-        "part",
-        "setting",
-        f"mean {tuned.unit}",
-        "standard error",
-        "gain over untuned",
-        f"{percent(level)} interval",
+    page = write_tuning_page(
+        tuned, settings, out, source=log, level=level, following=following, command=command_line(), notes=notes
     )
-    rows = []
-    for index, played in enumerate(tuned.candidates):
-        label = f"{_label(played, settings)}{', untuned' * (index == 0)}"
-        rows.append(["1", label, format_value(played.value), format_value(played.standard_error)])
-    gain = [format_value(tuned.gain, sign=True), format_interval(tuned.gain_interval(level))]
-    for played, role, cells in ((tuned.winner, "the best", gain), (tuned.default, "untuned", [])):
-        label = f"{_label(played, settings)}, {role}"
-        rows.append(["2", label, format_value(played.value), format_value(played.standard_error), *cells])
-    return DataTable(columns, rows, columns[:2], title)
+    last = [f"Page: {page}", f"Results: {path}", f"Verdict: {verdict}", f"Next: {following}"]
+    console.print("\n".join(last), soft_wrap=True, markup=False, highlight=False)
+
+
+def _next_command(options: LogOptions, policy: str, chosen: dict[str, Any]) -> str:
+    """Return the command that trains the policy with the chosen settings."""
+    name, settings = split_policy(policy)
+    text = ",".join(f"{key}={value}" for key, value in (settings | chosen).items())
+    given = options.given("propensity", "id", "cluster", "payoffs")  # train has no such options
+    words = [word for group in given for word in group]
+    return shlex.join(["glb", "train", options.log, *words, "--policy", f"{name}:{text}".rstrip(":")])
 
 
 def _record(played: CandidateResult, names: Sequence[str]) -> dict[str, Any]:
@@ -187,10 +181,6 @@ def _record(played: CandidateResult, names: Sequence[str]) -> dict[str, Any]:
         "standard_error": played.standard_error,
         "effective_sample_size": min(curve.effective_sample_size for curve in played.curves),
     }
-
-
-def _label(played: CandidateResult, names: Sequence[str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in _tuned(played, names).items())
 
 
 def _tuned(played: CandidateResult, names: Sequence[str]) -> dict[str, Any]:

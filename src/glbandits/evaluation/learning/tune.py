@@ -3,21 +3,26 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.common.display.displayed import Displayed
+from glbandits.common.display.displayed import Displayed, percent
 from glbandits.common.display.progress_lines import WorkCount, shown_progress
+from glbandits.common.display.text_format import format_interval, format_value
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.common.parallel import check_engine, is_one_process, run_parallel
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, Interval
+from glbandits.evaluation.estimators.support import MIN_SAMPLE_SIZE
 from glbandits.evaluation.learning.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.learning.log_player import block_rows, compile_slow, play_policies, policy_for_log
 from glbandits.evaluation.learning.play_log import warn_if_few_rows
 from glbandits.evaluation.learning.players import PlaySettings
+from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums
+from glbandits.evaluation.logs.doubts import Doubt, Withheld, reason_to_withhold
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.maths.philox import seed_list
@@ -53,6 +58,30 @@ class CandidateResult(Displayed):
         return {"policy": self.policy, "value": self.value, "error": self.standard_error, "seeds": len(self.curves)}
 
 
+class TuningVerdictKind(StrEnum):
+    """What tuning found."""
+
+    BETTER = "better"
+    """The chosen settings are better than the default."""
+    KEEP = "keep the default"
+    """The chosen settings are the default, are worse, or cannot be distinguished from it."""
+    WITHHELD = "withheld"
+    """The second part cannot tell, for the stated reason. Keep the default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningVerdict:
+    """Whether to replace the default. `str()` is one sentence."""
+
+    kind: TuningVerdictKind
+    policy: PolicyOrAgent
+    """The policy to use: the default, unless the chosen one is better."""
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TuningResult(Displayed):
     """The candidate chosen on the first part of a log, and its value on the second part."""
@@ -65,6 +94,8 @@ class TuningResult(Displayed):
     """Result on the second part of the candidate with the largest value on the first part."""
     default: CandidateResult
     """Result of the default on the second part."""
+    doubts: tuple[Doubt, ...] = ()
+    """Why the log may mislead."""
 
     @property
     def unit(self) -> str:
@@ -104,8 +135,45 @@ class TuningResult(Displayed):
         half_width = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
         return Interval(self.gain - half_width, self.gain + half_width)
 
+    def verdict(self, level: float = DEFAULT_LEVEL) -> TuningVerdict:
+        """Say whether to replace the default, by rows that did not choose the settings.
+
+        If they are as good as the default, the probability of the verdict "better" is at most (1 - level) / 2: only
+        one candidate is compared, however many there were.
+        """
+        best, default = describe_change(self.best, self.default.policy), self.default.policy
+        if self.best == default:
+            sentence = f"Keep the default: no setting had a higher mean {self.unit} on the first part."
+            return TuningVerdict(kind=TuningVerdictKind.KEEP, policy=default, sentence=sentence)
+        reason = self._why_withheld()
+        if reason:
+            sentence = f"No verdict on {best}: {reason}. Keep the default."
+            return TuningVerdict(kind=TuningVerdictKind.WITHHELD, policy=default, sentence=sentence)
+        interval = self.gain_interval(level)
+        bounds = f"{percent(level)} interval {format_interval(interval, sign=True)}"
+        gain = f"gain {format_value(self.gain, sign=True)}, {bounds}"
+        rows = f"the {self.rows[1]:,} rows that did not choose it"
+        if interval.low > 0.0:
+            sentence = f"{best} is better than the default on {rows} ({gain})."
+            return TuningVerdict(kind=TuningVerdictKind.BETTER, policy=self.best, sentence=sentence)
+        found = "worse than" if interval.high < 0.0 else "not distinguishable from"
+        sentence = f"{best} is {found} the default on {rows} ({gain}): keep the default."
+        return TuningVerdict(kind=TuningVerdictKind.KEEP, policy=default, sentence=sentence)
+
+    def _why_withheld(self) -> str:
+        """Return why the second part has no verdict; "" if it has."""
+        found = reason_to_withhold(self.doubts, Withheld.ALL)
+        if found:
+            return found
+        few = min(curve.effective_sample_size for played in (self.winner, self.default) for curve in played.curves)
+        if few < MIN_SAMPLE_SIZE:
+            return f"its rows are worth only {few:.0f} of equal weight, fewer than {MIN_SAMPLE_SIZE}"
+        errors = self.winner.standard_error, self.default.standard_error
+        return "" if min(errors) > 0.0 else f"all rows that count have the same {self.unit}"
+
     def _values(self) -> dict[str, object]:
         return {
+            "verdict": self.verdict(),
             "best": self.best,
             "of": f"{len(self.candidates)} candidates",
             "value": self.value,
@@ -159,6 +227,8 @@ def tune(
     >>> result = tune(EpsilonGreedy(exploration=10.0), log, grid={"exploration": (0.1, 1.0)})
     >>> [played.policy.exploration for played in result.candidates], result.best.exploration, result.gain > 0
     ([10.0, 0.1, 1.0], 0.1, True)
+    >>> result.verdict().kind.value
+    'better'
     """
     policies_to_try, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
     check_engine(engine, jobs)
@@ -180,7 +250,28 @@ def tune(
         finalists = [policies_to_try[int(np.nanargmax(values))], policies_to_try[0]]
         winner, default = play(finalists, second)
     warn_if_few_rows(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
-    return TuningResult(candidates=tuple(results), rows=(len(first), len(second)), winner=winner, default=default)
+    return TuningResult(
+        candidates=tuple(results),
+        rows=(len(first), len(second)),
+        winner=winner,
+        default=default,
+        doubts=_doubts(log),
+    )
+
+
+def _doubts(log: Log) -> tuple[Doubt, ...]:
+    sums = LogDoubtSums(log.schema)
+    for block in log.blocks():
+        sums.add(block, block.payoffs)
+    return sums.doubts()
+
+
+def describe_change(policy: PolicyOrAgent, default: PolicyOrAgent) -> str:
+    """Name the settings in which a policy differs from the default; all of them if it is another policy."""
+    settings, others = policy.get_params(), default.get_params()
+    if policy.name == default.name:
+        settings = {name: value for name, value in settings.items() if value != others.get(name)}
+    return f"{policy.name}:{','.join(f'{name}={value}' for name, value in settings.items())}".rstrip(":")
 
 
 def _play_candidates(
