@@ -1,5 +1,6 @@
 """`glb demo`, and the quickstart of the README."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import parse_qsl
+from urllib.request import Request as UrlRequest
 from urllib.request import urlopen
 
 import pytest
@@ -106,6 +109,28 @@ def test_customers_come_back_and_return_favourites() -> None:
         counts[returns] = client.returned / client.clicks
     assert counts[RETURNS] < 0.1
     assert counts[HARMED_RETURNS] > 0.85
+
+
+def test_the_page_of_the_flag_is_served_from_another_origin(tmp_path: Path) -> None:
+    command = [*GLB, "demo", "--flags", "--seconds", "3600"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | variables(tmp_path)
+    ) as process:
+        try:
+            found = printed_until(process, r"^A page with the flag: (http://127.0.0.1:\d+)/#(\S+)$")
+            words = dict(parse_qsl(found[2]))
+            with urlopen(found[1], timeout=30) as page:
+                assert "ofrep-web-provider" in page.read().decode()
+            sent = {"X-API-Key": words["key"], "Origin": found[1]}
+            body = json.dumps({"context": {"targetingKey": "ann", "customer": "student"}}).encode()
+            address = f"{words['server']}/ofrep/v1/evaluate/flags/offer"
+            with urlopen(UrlRequest(address, body, sent, method="POST"), timeout=30) as reply:
+                assert json.load(reply)["value"] in FAVOURITES.values()
+                assert reply.headers["access-control-allow-origin"] == found[1]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=300)
+    assert process.returncode == 0
 
 
 @pytest.mark.slow

@@ -2,11 +2,13 @@
 
 import functools
 import json
+import re
 import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -106,3 +108,29 @@ def test_the_provider_for_browsers(
         assert eventually(lambda: event(server, found["banner"])["activatedAt"] is not None)
     unseen = server.ask("GET", "/loops/string/v1/status").json["counts"]
     assert (unseen["decisions"]["accepted"] > 0, unseen["activations"]["accepted"]) == (True, 0)
+
+
+def test_the_page_of_the_demo(scripts: Path, server: Running, pages: str, tmp_path: Path) -> None:
+    from tests.browser import chromium  # skips without a browser
+
+    page = files("glbandits.cli").joinpath("demo_page/index.html").read_text(encoding="utf-8")
+    page, count = re.subn(r"https://cdn\.jsdelivr\.net/npm/(@openfeature/[a-z-]+)@[\d.]+", r"/node_modules/\1", page)
+    nested = "/node_modules/@openfeature/ofrep-web-provider/node_modules/@openfeature/ofrep-core"
+    (scripts / "demo.html").write_text(page.replace("/node_modules/@openfeature/ofrep-core", nested), encoding="utf-8")
+    assert count == 4
+    names = ("laptop", "toys")
+    offer = {"name": "offer", "configuration": {"variants": {name: {"value": name} for name in names}}}
+    assert server.ask("POST", "/v1/loops", offer).status == 201
+    words = {"server": server.address, "key": str(server.key), "kinds": "student,parent"}
+    counted = "/loops/offer/v1/status"
+    with chromium(tmp_path / "profile") as browser:
+        browser.get(f"{pages}/demo.html#{urlencode(words)}")
+        button = browser.find_element("id", "offer")
+        assert eventually(lambda: button.text in names), browser.get_log("browser")
+        assert "SPLIT" in browser.find_element("id", "why").text
+        button.click()
+        assert eventually(lambda: "accepted" in browser.find_element("id", "why").text)
+        browser.find_element("id", "next").click()
+        assert eventually(lambda: server.ask("GET", counted).json["counts"]["activations"]["accepted"] == 2)
+    logged = server.ask("GET", "/loops/offer/v1/events").json["events"]
+    assert sorted(len(event["rewards"]) for event in logged if event["activatedAt"]) == [0, 1]

@@ -1,5 +1,6 @@
 """`glb demo`: run a server and a simulated shop that uses it, and show how the server learns."""
 
+import os
 import random
 import re
 import signal
@@ -11,9 +12,13 @@ import time
 import webbrowser
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlencode
 
 import httpx2
 import typer
@@ -24,8 +29,9 @@ from glbandits.cli.main import ERROR_PREFIX
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import GlbanditsError
 from glbandits.service.client import Client
+from glbandits.service.domain.variants import NAME_FIELD
 from glbandits.service.http.start_message import curl_line
-from glbandits.service.runtime.service import microseconds
+from glbandits.service.runtime.service import DEFAULT_LOOP, microseconds
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.open_store import open_store
 
@@ -61,6 +67,8 @@ GUARDED: dict[str, Any] = {
     },
 }
 """Changed settings of the loop: a control group and guardrails. Customers are the units."""
+FLAG, VARIANTS = "offer", {"variants": {offer: {"value": offer} for offer in OFFERS}, "rewardWait": "5s"}
+"""The flag of --flags, and its further settings. A person clicks later than a simulated customer."""
 START_SECONDS, STOP_SECONDS = 120.0, 20.0
 
 
@@ -75,6 +83,14 @@ class DemoServer(NamedTuple):
     key: str
     """A key with all scopes."""
     read_key: str
+    page_key: str
+    """May evaluate flags and send rewards."""
+    loop: str
+
+    @property
+    def prefix(self) -> str:
+        """The address of the loop."""
+        return self.address if self.loop == DEFAULT_LOOP else f"{self.address}/loops/{self.loop}"
 
 
 class Customer(NamedTuple):
@@ -108,18 +124,26 @@ def demo_command(
             help="Customers return their favourites, and a guardrail stops the loop after about 30 seconds.",
         ),
     ] = False,
+    flags: Annotated[
+        bool, typer.Option("--flags", help="The offer is a feature flag. Open a page that uses OpenFeature's web SDK.")
+    ] = False,
 ) -> None:
     """Run a server and a simulated shop that uses it, and show how the server learns."""
     console = Console(highlight=False)
     if to is not None and to.exists():
         raise DemoFailed(f"{to} exists, and the demo needs a new store. Give another file with --to.")
     console.print("Starting a server. This takes a few seconds.")
-    with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder:
-        path = to or Path(folder) / "demo.db"
-        with _server(path, port, Path(folder) / "server.log") as server:
-            headers = {"Authorization": f"Bearer {server.key}"}
-            httpx2.patch(f"{server.address}/v1/configuration", json=GUARDED, headers=headers).raise_for_status()
+    with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder, ExitStack() as opened:
+        path, loop = to or Path(folder) / "demo.db", FLAG if flags else DEFAULT_LOOP
+        page = opened.enter_context(_flag_page()) if flags else ""
+        with _server(path, port, Path(folder) / "server.log", loop, page) as server:
+            headers, settings = {"Authorization": f"Bearer {server.key}"}, GUARDED | (VARIANTS if flags else {})
+            httpx2.patch(f"{server.prefix}/v1/configuration", json=settings, headers=headers).raise_for_status()
             _introduce(console, server, browser)
+            if flags:
+                words = {"server": server.address, "key": server.page_key, "kinds": ",".join(FAVOURITES)}
+                console.print(f"A page with the flag: {(page := f'{page}/#{urlencode(words)}')}\n", soft_wrap=True)
+                _ = browser and webbrowser.open(page)
             shop = Shop(seed, HARMED_RETURNS if harm else RETURNS)
             try:
                 _play(console, server, seconds, shop)
@@ -127,7 +151,7 @@ def demo_command(
                 _summarize(console, shop, to)
             if keep:
                 console.print("\nThe server runs until you press Ctrl-C. Try:")
-                console.print(f"  {curl_line(server.address, server.key)}", markup=False, soft_wrap=True)
+                console.print(f"  {curl_line(server.prefix, server.key)}", markup=False, soft_wrap=True)
                 threading.Event().wait()
 
 
@@ -144,21 +168,40 @@ def _stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @contextmanager
-def _server(store: Path, port: int, log: Path) -> Iterator[DemoServer]:
+def _flag_page() -> Iterator[str]:
+    """Serve the page of --flags, and return its address: another origin than that of the server."""
+    handler = partial(_Quiet, directory=str(files("glbandits.cli").joinpath("demo_page")))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+@contextmanager
+def _server(store: Path, port: int, log: Path, loop: str, page: str) -> Iterator[DemoServer]:
     """Run `glb serve` with a new store in another process, and stop it at the end. Its output goes to the file `log`.
 
-    Raises DemoFailed with its error if it does not start.
+    Pages of the origin `page` may call it. Raises DemoFailed with its error if it does not start.
     """
     with closing(open_store(str(store), durability="process")) as opened:
         keys = Keys(opened, microseconds)
         key, read_key = keys.create("demo").text, keys.create("dashboard", ["read"]).text
-    options = ("--store", str(store), "--port", str(port), "--reward-window", REWARD_WINDOW)
+        page_key = keys.create("page", ["evaluate", "reward"]).text
+    options = ("--store", str(store), "--port", str(port), "--reward-window", REWARD_WINDOW, "--loops", loop)
     command = (sys.executable, "-m", "glbandits.cli.main", "serve", *options)
     with log.open("w", encoding="utf-8") as output:  # a new session, so that Ctrl-C reaches only the demo
-        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+        environment = os.environ | {"GLB_SERVE_CORS_ORIGINS": page}
+        process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True, env=environment)
     try:
-        yield DemoServer(_wait_for_address(process, log), key, read_key)
+        yield DemoServer(_wait_for_address(process, log), key, read_key, page_key, loop)
     finally:
         process.terminate()
         try:
@@ -182,7 +225,7 @@ def _wait_for_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
 
 
 def _introduce(console: Console, server: DemoServer, browser: bool) -> None:
-    dashboard = f"{server.address}/dashboard#key={server.read_key}"
+    dashboard = f"{server.prefix}/dashboard#key={server.read_key}"
     console.print(f"Serving at {server.address}")
     console.print(f"Dashboard: {dashboard}", soft_wrap=True)
     console.print(
@@ -215,7 +258,7 @@ class Shop:
         """Show a customer the offer that the server chooses. Send a reward of 1 for a click, else of 0, and returns."""
         customer, flip = self._next_customer(), self._random.random
         context = {"customer": customer.kind, "device": customer.device}
-        arms = [{"offer": offer} for offer in OFFERS]
+        arms = [{NAME_FIELD: offer} for offer in OFFERS]  # as a flag has them
         decided = client.decide(arms, context=context, ids=OFFERS, unit=customer.name)
         is_best = OFFERS[decided.arm] == FAVOURITES[customer.kind]
         reward = float(flip() < (FAVOURITE_CLICKS if is_best else OTHER_CLICKS))
@@ -236,7 +279,7 @@ class Shop:
 def _play(console: Console, server: DemoServer, seconds: float, shop: Shop) -> None:
     """Let customers come at a constant rate, or as fast as the server answers if that is slower."""
     begin, visits, is_stopped = time.monotonic(), shop.visits, False
-    with Client(server.address, server.key) as client, work_bar(console) as bar:
+    with Client(server.address, server.key, server.loop) as client, work_bar(console) as bar:
         while (elapsed := time.monotonic() - begin) < seconds:
             shop.serve_customer(client)
             recent = visits[-RECENT:]

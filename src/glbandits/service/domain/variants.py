@@ -47,7 +47,8 @@ def check_variants(variants: Mapping[str, Variant], default: str | None) -> None
             Hashing(width=1).named_features({}, variant.features)
         except InvalidInput as error:
             raise InvalidInput(f"features of variant {name!r}: {error}", field="variants") from None
-    kinds = {_kind(variant.value) for variant in variants.values()}
+    names = {bool: "boolean", int: "number", float: "number", str: "text"}
+    kinds = {names.get(type(variant.value), "object") for variant in variants.values()}
     if len(kinds) > 1:
         text = f"all variants of a flag must have values of one type; got {', '.join(sorted(kinds))}"
         raise InvalidInput(text, field="variants")
@@ -58,14 +59,9 @@ def check_variants(variants: Mapping[str, Variant], default: str | None) -> None
         raise InvalidInput(f"{text}. Set default_variant to another one", field="default_variant")
 
 
-def _kind(value: object) -> str:
-    names = {bool: "boolean", int: "number", float: "number", str: "text"}
-    return names.get(type(value), "object")
-
-
 def name_of_default(variants: Mapping[str, Variant], default: str | None) -> str:
     """Return the name of the default variant: the first one, unless the loop names another."""
-    return next(iter(variants)) if default is None else default
+    return default or next(iter(variants))
 
 
 def flag_request(
@@ -75,14 +71,12 @@ def flag_request(
 
     Retired variants are excluded actions. So a unit that has another variant keeps it.
     """
-    offered = list(variants.values())
+    names, offered = tuple(variants), tuple(variants.values())
     has_payoffs = any(variant.worth != 1.0 or variant.cost for variant in offered)
-    names = tuple(variants)
+    actions = [[{NAME_FIELD: name} | variant.features] for name, variant in variants.items()]
     return DecisionRequest(
         event_id=new_event_id(),
-        request=encode_json_request(
-            [context], [[{NAME_FIELD: name} | variant.features] for name, variant in variants.items()]
-        ),
+        request=encode_json_request([context], actions),
         encoding=JSON,
         actions=names,
         values=tuple(variant.worth for variant in offered) if has_payoffs else None,

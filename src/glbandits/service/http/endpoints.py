@@ -14,7 +14,7 @@ from glbandits.service.http.auth import ADMIN, EVALUATE, OPEN, RANK, READ, REWAR
 from glbandits.service.http.dashboard import handlers as dashboard
 from glbandits.service.http.dashboard.schemas import Statistics
 from glbandits.service.http.endpoint import EVENT, Endpoint, Parameter
-from glbandits.service.http.ofrep.evaluation_handlers import PARSE_ERROR, evaluate, evaluate_all, ofrep_response
+from glbandits.service.http.ofrep.evaluation_handlers import evaluate, evaluate_all, ofrep_response
 from glbandits.service.http.ofrep.schemas import Evaluation, EvaluationRequest, Flags
 from glbandits.service.http.openapi import openapi_json
 from glbandits.service.http.personalizer import config_handlers as config
@@ -96,16 +96,12 @@ PERSONALIZER = tuple(
         Endpoint("PUT", "/configurations/service", ADMIN, config.put_service, SERVICE, SERVICE, 200, BAD_SERVICE),
     )
 )
-FLAG_VERSION = (
-    Parameter("flagConfigEtag", "string", "Ignored: every request gets the present values."),
-    Parameter("flagConfigLastModified", "string", "Ignored."),
-)
-FLAGS, FLAG = "/ofrep/v1/evaluate/flags", "/{key:event}"
+FLAGS = "/ofrep/v1/evaluate/flags"
 OFREP = tuple(
-    endpoint._replace(decoded=dict[str, Any], error_format=ofrep_response, error_code=PARSE_ERROR, per_loop=False)
+    endpoint._replace(decoded=dict[str, Any], error_format=ofrep_response, error_code="PARSE_ERROR", per_loop=False)
     for endpoint in (
-        Endpoint("POST", FLAGS + FLAG, EVALUATE, evaluate, EvaluationRequest, Evaluation),
-        Endpoint("POST", FLAGS, EVALUATE, evaluate_all, EvaluationRequest, Flags, parameters=FLAG_VERSION),
+        Endpoint("POST", FLAGS + "/{key:event}", EVALUATE, evaluate, EvaluationRequest, Evaluation),
+        Endpoint("POST", FLAGS, EVALUATE, evaluate_all, EvaluationRequest, Flags, parameters=None),
     )
 )
 DOCUMENTED = (*V1[:2], *OFREP, *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])

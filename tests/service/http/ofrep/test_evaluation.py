@@ -111,6 +111,14 @@ def test_a_worth_of_a_variant_decides(site: FlagSite) -> None:
     assert (logged["values"], logged["costs"]) == ([1.0, 3.0], [0.0, 0.5])
 
 
+def test_the_dashboard_names_actions_by_their_variants(site: FlagSite) -> None:
+    for number in range(20):
+        site.evaluate(f"u{number}")
+    site.learn()
+    found = site.ask("GET", "/loops/colour/v1/statistics").json()["actions"]
+    assert {action["id"] for action in found} == set(COLOURS)
+
+
 ERRORS: list[tuple[Any, str]] = [
     (b"{", "PARSE_ERROR"),
     (b"\xff", "PARSE_ERROR"),

@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,18 +18,13 @@ from glbandits.service.http.ofrep.schemas import Evaluation, Flags, Metadata
 from glbandits.service.http.site import Site
 from glbandits.service.http.v1.decision_handlers import model_version
 from glbandits.service.http.v1.schemas import LONGEST_ID
-from glbandits.service.runtime.decision_writer import DECISION_TIMEOUT, DecisionResult
+from glbandits.service.runtime.decision_writer import DECISION_TIMEOUT
 
-PARSE_ERROR, INVALID_CONTEXT, KEY_MISSING = "PARSE_ERROR", "INVALID_CONTEXT", "TARGETING_KEY_MISSING"
-NOT_FOUND, GENERAL = "FLAG_NOT_FOUND", "GENERAL"
+INVALID_CONTEXT, KEY_MISSING, NOT_FOUND = "INVALID_CONTEXT", "TARGETING_KEY_MISSING", "FLAG_NOT_FOUND"
 
 
-class Context(NamedTuple):
-    """An evaluation context."""
-
-    unit: str
-    """The targeting key."""
-    features: Mapping[str, Any]
+Context: TypeAlias = tuple[str, Mapping[str, Any]]
+"""The targeting key, which is the unit, and the features."""
 
 
 async def evaluate(site: Site, request: Request, sent: Mapping[str, Any]) -> Evaluation:
@@ -61,7 +55,7 @@ async def _outcome(site: Site, request: Request, key: str, context: Context) -> 
 def _code(error: HttpError, of_bad_body: str = INVALID_CONTEXT) -> str:
     """Return the error code of the protocol."""
     codes = {"BadRequest": of_bad_body, INVALID_CONTEXT: INVALID_CONTEXT, KEY_MISSING: KEY_MISSING}
-    return NOT_FOUND if error.status == 404 else codes.get(error.code, GENERAL)
+    return NOT_FOUND if error.status == 404 else codes.get(error.code, "GENERAL")
 
 
 def ofrep_response(error: HttpError, request: Request, code: str) -> Response:
@@ -80,7 +74,7 @@ def _context(sent: Mapping[str, Any]) -> Context:
         raise HttpError(400, KEY_MISSING, "context must have a targetingKey: the user or session; send one")
     if not isinstance(unit, str) or len(unit) > LONGEST_ID:
         raise HttpError(400, INVALID_CONTEXT, f"targetingKey must be a text of 1 to {LONGEST_ID} characters")
-    return Context(unit, features)
+    return unit, features
 
 
 async def _evaluation(site: Site, key: str, context: Context, *, shows: bool) -> Evaluation:
@@ -94,13 +88,16 @@ async def _evaluation(site: Site, key: str, context: Context, *, shows: bool) ->
         raise HttpError(404, NOT_FOUND, f"there is no flag {key!r}; set the variants of a loop of this name")
     default = loop.configuration.default_variant
     try:
-        sent = flag_request(variants, default, context.unit, context.features, deferred=not shows)
+        sent = flag_request(variants, default, *context, deferred=not shows)
         result = await site.service.decide(key, sent, once=True)
     except InvalidInput as error:
         raise HttpError(400, INVALID_CONTEXT, str(error)) from None
     decision, is_stale = result.decision, result.degraded
     if shows and decision.deferred:
-        is_stale = not await _is_activated(site, result)
+        try:
+            await asyncio.wait_for(site.service.activate(key, decision.event_id), DECISION_TIMEOUT)
+        except (TimeoutError, StoreError, QueueFull):
+            is_stale = True
     variant = decision.actions[decision.shown]
     is_default = decision.is_stopped or decision.group is Group.CONTROL
     return Evaluation(
@@ -114,12 +111,3 @@ async def _evaluation(site: Site, key: str, context: Context, *, shows: bool) ->
             model_version=model_version(decision.epoch, decision.learned_through),
         ),
     )
-
-
-async def _is_activated(site: Site, result: DecisionResult) -> bool:
-    """Record that a decision was shown. Returns whether that is durable, after at most `DECISION_TIMEOUT`."""
-    with suppress(TimeoutError, StoreError, QueueFull):
-        work = site.service.activate(result.decision.loop, result.decision.event_id)
-        await asyncio.wait_for(work, DECISION_TIMEOUT)
-        return not result.degraded
-    return False
