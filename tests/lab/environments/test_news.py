@@ -163,6 +163,15 @@ def test_chunk_size_does_not_change_the_rounds(simulated: tuple[Path, ...], monk
         np.testing.assert_array_equal(getattr(uncut, name), getattr(all_rounds(problem, 500, seed=4), name))
 
 
+def test_long_files_are_summed_in_parts(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    (whole,) = News(files=simulated).rounds(50, seed=1)
+    monkeypatch.setattr(module, "BATCHES", 2)
+    module._read_table.cache_clear()
+    (parts,) = News(files=simulated).rounds(50, seed=1)
+    np.testing.assert_array_equal(parts.arms, whole.arms)
+    np.testing.assert_array_equal(parts.expected, whole.expected)
+
+
 def test_policies_run_on_news(simulated: tuple[Path, ...]) -> None:
     problem = News(files=simulated)
     result = simulate(Uniform(), problem, problem.length(), 20, jobs=2)

@@ -132,7 +132,7 @@ def _as_table(displays: list[Display]) -> pl.DataFrame:
 def _sums(batches: list[pl.DataFrame]) -> pl.DataFrame:
     """Add up displays and clicks of each article at each timestamp. If its features change, the first ones count."""
     groups = pl.concat(batches).group_by("timestamp", "article", maintain_order=True)
-    return groups.agg(pl.col("displays", "clicks").sum(), pl.col("features").first())
+    return groups.agg(pl.col("clicks", "displays").sum(), pl.col("features").first())
 
 
 def _chunks(table: _Table, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:
