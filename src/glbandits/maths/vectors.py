@@ -6,8 +6,6 @@ With a fixed order of sums, compiled code, uncompiled code and all machines give
 
 import math
 
-import numpy as np
-
 from glbandits.common.arrays import Floats
 from glbandits.compilation.numba_support import jittable
 
@@ -80,16 +78,6 @@ def project_to_ball(theta: Floats, centre: Floats, radius: float) -> None:
     if distance > radius:
         for i in range(theta.shape[0]):
             theta[i] = centre[i] + (radius / distance) * (theta[i] - centre[i])
-
-
-@jittable
-def first_largest(values: Floats) -> int:
-    """The index of the largest value; the first of equal ones."""
-    best, largest = 0, -np.inf
-    for i in range(values.shape[0]):
-        if values[i] > largest:
-            best, largest = i, values[i]
-    return best
 
 
 @jittable

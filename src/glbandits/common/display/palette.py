@@ -1,6 +1,6 @@
 """The colours of all charts of the package: static figures, HTML pages and the dashboard."""
 
-BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY_BLUE, BLACK, YELLOW = (
+BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY_BLUE, BLACK = (
     "#0072B2",
     "#D55E00",
     "#009E73",
@@ -8,13 +8,10 @@ BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY_BLUE, BLACK, YELLOW = (
     "#E69F00",
     "#56B4E9",
     "#000000",
-    "#F0E442",
 )
-"""The palette of Okabe and Ito, which colour-blind readers can distinguish."""
+"""The palette of Okabe and Ito without yellow. Colour-blind readers can distinguish them."""
 COLOURS = (BLUE, VERMILLION, GREEN, PINK, ORANGE, SKY_BLUE, BLACK)
 """Colours of series on a white background, in this order."""
-COLOURS_ON_DARK = (SKY_BLUE, VERMILLION, GREEN, PINK, ORANGE, BLUE, YELLOW)
-"""Colours of the same series on a dark background."""
 DARK_COLOURS = ("#7A0019", "#4B0082", "#5D4A00")
 """More colours for thick lines, all darker than `COLOURS`."""
 MORE_COLOURS = (
