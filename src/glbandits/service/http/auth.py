@@ -86,7 +86,7 @@ class Authenticator:
             self._seen = {}
 
     def authorize(self, request: Request, scope: str) -> None:
-        """Check the key of a request, and note its name in the state of the request.
+        """Check the key of a request, and note it and its name in the state of the request.
 
         Raises HttpError: 401 without a live key, 403 if the key lacks the scope, 429 above the rate limit.
         """
@@ -97,7 +97,7 @@ class Authenticator:
     def check_scope(self, request: Request, scope: str) -> Key:
         """Return the key of a request, without using the rate limit. Raises HttpError: 401 or 403."""
         key = self._key_of(request)
-        request.state.key_name = key.name
+        request.state.key, request.state.key_name = key, key.name
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
             message = f"the key must have the scope {scope}; {key.name!r} has {allowed}"
@@ -127,6 +127,15 @@ class Authenticator:
                 raise HttpError(401, "Unauthorized", message, CHALLENGE)
             seen[digest] = key
         return key
+
+
+def check_loop(request: Request, loop_name: str | None) -> None:
+    """Raise HttpError, 403, if the key of a request is for other loops. None: the request is about all loops."""
+    key: Key = request.state.key
+    if not key.may_use(loop_name):
+        what = "all loops" if loop_name is None else f"the loop {loop_name!r}"
+        message = f"the key must be for {what}; {key.name!r} has {', '.join(key.scopes)}. Use another key"
+        raise HttpError(403, "Forbidden", message)
 
 
 def _check_rate(limit: RateLimit, name: str, problem: str) -> None:

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from glbandits.common.errors import InvalidInput, lookup
-from glbandits.service.http.auth import OPEN, READ
+from glbandits.service.http.auth import OPEN, READ, check_loop
 from glbandits.service.http.body_errors import body_error_text
 from glbandits.service.http.connections import connection_of
 from glbandits.service.http.http_errors import HttpError, as_http_error, problem_response
@@ -68,6 +68,13 @@ class Endpoint(NamedTuple):
     """Whether the endpoint also exists under /loops/{loop}."""
     urgent: bool = False
     """Whether requests with the scope `read` do not wait for others that read, see `Site.read`."""
+    of_any_loop: bool = False
+    """Whether a key for some loops is enough: the handler leaves out others, see `Key.may_use`."""
+
+    def loop_of(self, request: Request) -> str | None:
+        """Return the loop that a request is about; None for all loops."""
+        named = request.path_params.get("loop", request.path_params.get("key"))
+        return loop_name(request) if named is None and self.per_loop else named
 
 
 def loop_name(request: Request) -> str:
@@ -103,6 +110,8 @@ class PathHandler:
         _check_headers(request, headers)
         if endpoint.scope != OPEN:
             site.authenticator.authorize(request, endpoint.scope)
+            if not endpoint.of_any_loop:
+                check_loop(request, endpoint.loop_of(request))
         if request.scope["query_string"] and endpoint.parameters is not None:
             _check_query(request, endpoint.parameters)
         arguments = (site, request, *body.decode(await _read_body(request, headers, site.settings.max_body)))

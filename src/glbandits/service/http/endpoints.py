@@ -74,7 +74,7 @@ V1 = (
     Endpoint("GET", "/v1/model", READ, loop_handlers.model, None, bytes),
     Endpoint("GET", "/v1/status", READ, loop_handlers.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),
-    Endpoint("GET", "/v1/loops", READ, loop_handlers.loops, None, v1.Loops, per_loop=False),
+    Endpoint("GET", "/v1/loops", READ, loop_handlers.loops, None, v1.Loops, per_loop=False, of_any_loop=True),
     Endpoint("POST", "/v1/loops", ADMIN, loop_handlers.create_loop, v1.NewLoop, v1.Status, 201, per_loop=False),
     Endpoint("DELETE", "/v1/loops/{loop}", ADMIN, loop_handlers.delete_loop, status=204, per_loop=False),
     Endpoint("GET", "/v1/loops/{loop}", READ, loop_handlers.status, None, v1.Status, per_loop=False),
@@ -101,7 +101,7 @@ OFREP = tuple(
     endpoint._replace(decoded=dict[str, Any], error_format=ofrep_response, error_code="PARSE_ERROR", per_loop=False)
     for endpoint in (
         Endpoint("POST", FLAGS + "/{key:event}", EVALUATE, evaluate, EvaluationRequest, Evaluation),
-        Endpoint("POST", FLAGS, EVALUATE, evaluate_all, EvaluationRequest, Flags, parameters=None),
+        Endpoint("POST", FLAGS, EVALUATE, evaluate_all, EvaluationRequest, Flags, parameters=None, of_any_loop=True),
     )
 )
 DOCUMENTED = (*V1[:2], *OFREP, *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])

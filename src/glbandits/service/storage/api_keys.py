@@ -23,6 +23,8 @@ SCOPES = {
     "evaluate": "evaluate flags",
 }
 """Scopes of a key and what they allow. No scope includes another."""
+LOOP = "loop:"
+"""Begins a scope that restricts a key to the loop of the name that follows. A key may have several."""
 SERVICE, KEYS, UNFINISHED_MOVE = "", "keys", "unfinished move"
 """Loop name and kinds of documents that are for all loops, so the loop name is empty. While `glb store move` fills a
 store, the store has the last one."""
@@ -44,6 +46,11 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
     timestamp: int
     """When the key was created, in microseconds since 1970."""
+
+    def may_use(self, loop_name: str | None) -> bool:
+        """Return whether the key is for a loop; with None, whether it is for all loops."""
+        own = [scope for scope in self.scopes if scope.startswith(LOOP)]
+        return not own or (loop_name is not None and LOOP + loop_name in own)
 
 
 class _Change(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -107,9 +114,12 @@ class Keys:
         Raises UnknownName for an unknown scope, and InvalidInput if the name has two live keys.
         """
         scope_names = tuple(dict.fromkeys(scopes))
-        for scope in scope_names:
+        actions = [scope for scope in scope_names if not scope.startswith(LOOP)]
+        for scope in actions:
             lookup("scope", scope, SCOPES)
-        if not scope_names or not name.strip():
+        if LOOP in scope_names:
+            raise InvalidInput(f"the scope {LOOP} needs the name of a loop, such as {LOOP}shop")
+        if not actions or not name.strip():
             raise InvalidInput(f"a key needs a name and at least one scope of {', '.join(SCOPES)}")
         same = [key.id for key in self.live() if key.name == name]
         if len(same) >= MAX_LIVE_KEYS:

@@ -17,7 +17,7 @@ from glbandits.cli.printed_table import print_table
 from glbandits.common.display.data_table import DataTable
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.server_settings import DEFAULTS
-from glbandits.service.storage.api_keys import KEYS_EVERY, SCOPES, Keys
+from glbandits.service.storage.api_keys import KEYS_EVERY, LOOP, SCOPES, Keys
 from glbandits.service.storage.open_store import open_existing_store, open_store
 
 KNOWN_AFTER = 2 * KEYS_EVERY
@@ -32,7 +32,9 @@ def _keys(address: str) -> Iterator[Keys]:
 
 def create_command(
     name: Annotated[str, typer.Argument(help="The owner of the key. A name can have several keys, for rotation.")],
-    scope: Annotated[list[str], typer.Option(help=f"One of {', '.join(SCOPES)}. Repeat for more.")] = [  # noqa: B006
+    scope: Annotated[
+        list[str], typer.Option(help=f"One of {', '.join(SCOPES)}, or {LOOP}NAME for one loop only. Repeat for more.")
+    ] = [  # noqa: B006
         "rank",
         "reward",
         "read",

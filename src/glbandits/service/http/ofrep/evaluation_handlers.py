@@ -33,9 +33,10 @@ async def evaluate(site: Site, request: Request, sent: Mapping[str, Any]) -> Eva
 
 
 async def evaluate_all(site: Site, request: Request, sent: Mapping[str, Any]) -> Response:
-    """Evaluate all flags. A decision counts when an evaluation of its flag alone shows it."""
+    """Evaluate all flags that the key may use. A decision counts when an evaluation of its flag alone shows it."""
     context = _context(sent)
-    names = sorted(name for name, loop in site.service.loops.items() if loop.configuration.variants)
+    flags = (name for name, loop in site.service.loops.items() if loop.configuration.variants)
+    names = sorted(filter(request.state.key.may_use, flags))
     content = encode_json(Flags(flags=await asyncio.gather(*(_outcome(site, request, key, context) for key in names))))
     etag = f'"{blake2b(content, digest_size=16).hexdigest()}"'
     if etag in request.headers.get("if-none-match", ""):

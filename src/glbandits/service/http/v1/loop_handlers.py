@@ -36,9 +36,9 @@ MOST_REWARDS, REWARD_BYTES = 1000, 150
 """Rewards and numbers of metrics that an event is sent with, and the size of one."""
 
 
-async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
-    """Return the names of all loops."""
-    return schemas.Loops(loops=sorted(site.service.loops))
+async def loops(site: Site, request: Request) -> schemas.Loops:
+    """Return the names of all loops that the key may use."""
+    return schemas.Loops(loops=sorted(filter(request.state.key.may_use, site.service.loops)))
 
 
 def create_loop(site: Site, request: Request, sent: schemas.NewLoop) -> schemas.Status:  # noqa: ARG001
