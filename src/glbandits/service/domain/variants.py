@@ -54,14 +54,9 @@ def check_variants(variants: Mapping[str, Variant], default: str | None) -> None
         raise InvalidInput(text, field="variants")
     if default is not None:
         lookup("variant", default, variants)
-    if variants and variants[name_of_default(variants, default)].retired:
-        text = f"the default variant must not be retired; got {value_text(default or next(iter(variants)))}"
-        raise InvalidInput(f"{text}. Set default_variant to another one", field="default_variant")
-
-
-def name_of_default(variants: Mapping[str, Variant], default: str | None) -> str:
-    """Return the name of the default variant: the first one, unless the loop names another."""
-    return default or next(iter(variants))
+    if variants and variants[name := default or next(iter(variants))].retired:
+        text = f"the default variant must not be retired; got {value_text(name)}. Set default_variant to another one"
+        raise InvalidInput(text, field="default_variant")
 
 
 def flag_request(
@@ -82,7 +77,7 @@ def flag_request(
         values=tuple(variant.worth for variant in offered) if has_payoffs else None,
         costs=tuple(variant.cost for variant in offered) if has_payoffs else None,
         excluded=tuple(index for index, variant in enumerate(offered) if variant.retired),
-        baseline=names.index(name_of_default(variants, default)),
+        baseline=names.index(default or names[0]),
         deferred=deferred,
         unit=unit,
         sticky=True,
