@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from glbandits.service.domain.groups.experiment import MetricSettings
+from glbandits.service.storage.api_keys import Keys
 from tests.service.http.ofrep.flag_site import FlagSite
 
 pytestmark = pytest.mark.usefixtures("plain_python")
@@ -51,6 +52,19 @@ def test_a_batch_accepts_rewards_by_unit(site: FlagSite) -> None:
     good, bad = reply.json()["reward"]
     assert good["rewarded"]["eventId"] == found["metadata"]["eventId"]
     assert (bad["problem"]["status"], bad["problem"]["code"]) == (404, "UnknownEvent")
+
+
+@pytest.mark.parametrize("call", ["reward", "metrics", "batch"])
+def test_a_key_of_another_loop_cannot_reward_the_flag(site: FlagSite, call: str) -> None:
+    found = site.evaluate("ann")
+    key = Keys(site.service.store, site.service.clock).create("one", ("rank", "reward", "loop:plain")).text
+    site.site.authenticator.refresh()
+    content: dict[str, Any] = {"value": 1.0} if call == "reward" else {"metrics": {"revenue": 1.0}}
+    body = {"reward": [ANN | {"value": 1.0}]} if call == "batch" else ANN | content
+    headers = {"authorization": f"Bearer {key}"}
+    reply = site.ask("POST", f"/loops/plain/v1/{call}", body, headers=headers)
+    status = reply.json()["reward"][0]["problem"]["status"] if call == "batch" else reply.status_code
+    assert (status, site.event(found)["rewards"]) == (403, [])
 
 
 WRONG: list[tuple[dict[str, Any], int]] = [

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from glbandits.common.errors import MAX_ABS, InvalidInput, check_float
 from glbandits.maths.links import find_link
 from glbandits.service.domain.events import Aggregation, EventStatus
+from glbandits.service.http.auth import check_loop
 from glbandits.service.http.endpoint import loop_name
 from glbandits.service.http.http_errors import HttpError, as_http_error
 from glbandits.service.http.site import Site
@@ -25,12 +26,12 @@ Content = TypeVar("Content")
 
 async def reward(site: Site, request: Request, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
     """Store a reward of a decision."""
-    return await _rewarded(site, loop_name(request), sent)
+    return await _rewarded(site, request, sent)
 
 
 async def metrics(site: Site, request: Request, sent: schemas.MetricsRequest) -> schemas.MetricsReply:
     """Store numbers of metrics for a decision."""
-    return await _measured(site, loop_name(request), sent)
+    return await _measured(site, request, sent)
 
 
 async def activate(site: Site, request: Request, sent: schemas.ActivateRequest) -> schemas.Rewarded:
@@ -49,8 +50,8 @@ async def batch(site: Site, request: Request, sent: schemas.BatchRequest) -> sch
     decisions = [asyncio.ensure_future(_decided(site, loop, item)) for item in sent.decide]
     if decisions and (loop.configuration.sticky or any(item.sticky for item in sent.decide)):
         await asyncio.wait(decisions)  # they read the store before they are written
-    rewards = [_rewarded(site, loop.name, item) for item in sent.reward]
-    measured = [_measured(site, loop.name, item) for item in sent.metrics]
+    rewards = [_rewarded(site, request, item) for item in sent.reward]
+    measured = [_measured(site, request, item) for item in sent.metrics]
     # The tasks start in this order, so the log has the decisions before the rewards.
     results = iter(await asyncio.gather(*decisions, *rewards, *measured, return_exceptions=True))
     return schemas.BatchReply(
@@ -72,12 +73,12 @@ async def _decided(site: Site, loop: Loop, sent: schemas.DecideRequest) -> schem
     return decided(await site.service.decide(loop.name, decision_request(site, loop, sent)))
 
 
-async def _rewarded(site: Site, loop_in_path: str, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
+async def _rewarded(site: Site, request: Request, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
     """Store a reward.
 
     Raises InvalidInput if the policy cannot learn it, unless rewards are summed.
     """
-    loop, event_id = await _decision_of(site, loop_in_path, sent)
+    loop, event_id = await _decision_of(site, request, sent)
     position, refusal = sent.position, ""
     if sent.cascade and position is None:
         raise InvalidInput("cascade needs the position of the reward in its ranking; send position too")
@@ -94,8 +95,8 @@ async def _rewarded(site: Site, loop_in_path: str, sent: schemas.EventRewardRequ
     return _response(event_id, status, advice)
 
 
-async def _measured(site: Site, loop_in_path: str, sent: schemas.MetricsRequest) -> schemas.MetricsReply:
-    loop, event_id = await _decision_of(site, loop_in_path, sent)
+async def _measured(site: Site, request: Request, sent: schemas.MetricsRequest) -> schemas.MetricsReply:
+    loop, event_id = await _decision_of(site, request, sent)
     slot, advice = ("", "") if sent.position is None else _slot(sent.position)
     statuses = await site.service.metrics(loop.name, event_id, sent.metrics, slot=slot, key=sent.key)
     if EventStatus.UNKNOWN in statuses.values():
@@ -103,12 +104,13 @@ async def _measured(site: Site, loop_in_path: str, sent: schemas.MetricsRequest)
     return schemas.MetricsReply(event_id=event_id, statuses=statuses)
 
 
-async def _decision_of(site: Site, loop_in_path: str, sent: schemas.DecisionName) -> tuple[Loop, str]:
+async def _decision_of(site: Site, request: Request, sent: schemas.DecisionName) -> tuple[Loop, str]:
     """Return the loop and the event of a decision."""
     if sent.event_id is not None and sent.flag is None and sent.targeting_key is None:
-        return site.service.loop(loop_in_path), sent.event_id
+        return site.service.loop(loop_name(request)), sent.event_id
     if sent.event_id is not None or sent.flag is None or sent.targeting_key is None:
         raise InvalidInput("a decision is named by eventId, or by flag and targetingKey; send either")
+    check_loop(request, sent.flag)  # the path may name another one
     event_id = await site.service.last_event(sent.flag, sent.targeting_key)
     if event_id is None:
         raise HttpError(404, "UnknownEvent", f"the flag {sent.flag!r} has no decision for this targetingKey")
