@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from glbandits import InvalidInput
 from glbandits.common.arrays import Floats
@@ -57,6 +58,24 @@ def test_propensities_with_context_are_near_the_truth() -> None:
     assert done.propensities is not None
     assert np.mean(np.abs(done.propensities - truth)) < 0.02
     assert np.mean(np.abs(np.mean(truth) - truth)) > 0.1  # what no model at all would do
+
+
+def test_own_classifier_sees_what_a_linear_model_cannot() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=4000)
+    truth = np.where(np.abs(x) < 0.7, 0.9, 0.2)
+    columns = {"arm": (rng.random(4000) < truth).astype(int), "reward": rng.random(4000), "x": x, "y": x}
+    log, classifier = read_table(columns, CONTEXT), DecisionTreeClassifier(min_samples_leaf=200, random_state=1)
+    of_chosen, errors = np.where(log.chosen == 1, truth, 1 - truth), []
+    for given in (None, classifier):
+        with pytest.warns(EstimatedPropensities, match="DecisionTree" if given else "multinomial"):
+            done = estimate_propensities(log, classifier=given)
+        assert done.propensities is not None
+        errors.append(np.mean(np.abs(done.propensities - of_chosen)))
+    assert errors[1] < 0.05 < 0.2 < errors[0]
+    assert not hasattr(classifier, "tree_")  # it is copied
+    with pytest.raises(InvalidInput, match="classifier must have fit"):
+        estimate_propensities(log, classifier="tree")
 
 
 def test_features_of_a_transformer_are_a_context() -> None:

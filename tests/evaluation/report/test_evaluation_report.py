@@ -21,7 +21,7 @@ from glbandits.evaluation.report.charts import (
     running_chart,
     weights_chart,
 )
-from glbandits.evaluation.report.tables import INTERVAL_LEGEND, differences_table, estimates_table
+from glbandits.evaluation.report.tables import INTERVAL_LEGEND, differences_table, estimates_table, verdict_table
 from tests.common.display.chart_rows import chart_rows, last_values
 from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison, small_log
 
@@ -51,7 +51,7 @@ def test_page_is_self_contained_and_escapes_names(written: tuple[Path, Path]) ->
     assert "<b>odd" not in text
     charts = ("estimates", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
     assert re.findall(r'id="chart-([^"]+)"', text) == list(charts)
-    assert text.count("<table>") == 5
+    assert text.count("<table>") == 6
     assert "glb evaluate &#x27;a &amp; b.parquet&#x27;" in text
 
 
@@ -111,6 +111,18 @@ def test_forest_chart_has_every_estimate_once() -> None:
             assert row["value"] == pytest.approx(value, rel=1e-5)
             assert row["high"] == (None if math.isnan(high) else pytest.approx(high, rel=1e-5))
     assert list(rows) == []
+
+
+def test_table_of_verdicts_has_a_row_for_each_candidate(written: tuple[Path, Path]) -> None:
+    comparison = small_comparison()
+    table = verdict_table(comparison)
+    assert [row[0] for row in table.rows] == [policy.label for policy in comparison.policies]
+    kinds = {verdict.candidate: str(verdict.kind) for verdict in comparison.verdicts if not verdict.rivals}
+    assert all(row[1].partition(" (")[0] == kinds[row[0]] for row in table.rows if row[0] in kinds)
+    assert table.to_html() in written[0].read_text(encoding="utf-8")
+    named = replace(comparison, reward="clicked", other_rewards=(replace(comparison, reward="sold"),))
+    assert verdict_table(named).columns == ("policy", "clicked", "sold")
+    assert {len(row) for row in verdict_table(named).rows} == {3}
 
 
 def test_frame_has_every_estimate_once() -> None:

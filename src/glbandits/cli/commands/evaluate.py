@@ -62,7 +62,13 @@ from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
 from glbandits.evaluation.readers.service_export import ServiceExport
 from glbandits.evaluation.report import write_evaluation_report
-from glbandits.evaluation.report.tables import differences_table, estimates_table, learning_table, support_lines
+from glbandits.evaluation.report.tables import (
+    differences_table,
+    estimates_table,
+    learning_table,
+    support_lines,
+    verdict_table,
+)
 from glbandits.service.export.unit_comparison import compare_groups
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
@@ -245,6 +251,7 @@ def evaluate_command(
         )
     groups = compare_groups(opened.folder) if isinstance(opened, ServiceExport) else None
     comparison = replace(comparison, notes=tuple(notes), groups=groups)
+    print_table(console, verdict_table(comparison))
     for each in (comparison, *comparison.other_rewards):
         _print(console, each)
     if comparison.groups is not None:

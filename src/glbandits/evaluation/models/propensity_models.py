@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, overload
 
@@ -22,14 +23,16 @@ class EstimatedPropensities(UserWarning):
 
 
 @overload
-def estimate_propensities(log: LoggedData, *, folds: int = ..., max_rows: int = ...) -> LoggedData: ...
+def estimate_propensities(
+    log: LoggedData, *, folds: int = ..., max_rows: int = ..., classifier: Any = ...
+) -> LoggedData: ...
 
 
 @overload
-def estimate_propensities(log: Log, *, folds: int = ..., max_rows: int = ...) -> Log: ...
+def estimate_propensities(log: Log, *, folds: int = ..., max_rows: int = ..., classifier: Any = ...) -> Log: ...
 
 
-def estimate_propensities(log: Log, *, folds: int = 5, max_rows: int = 200_000) -> Log:
+def estimate_propensities(log: Log, *, folds: int = 5, max_rows: int = 200_000, classifier: Any = None) -> Log:
     """Return the log with the probabilities of all arms estimated from its choices.
 
     Without a context, the probability of an arm is its share of the rows. With a context, a multinomial logistic
@@ -46,9 +49,16 @@ def estimate_propensities(log: Log, *, folds: int = 5, max_rows: int = 200_000) 
             and its blocks get their probabilities when they are read. A log in memory gets an array of rows x arms.
         folds: number of folds, and of models.
         max_rows: maximum number of rows to learn from; evenly spaced rows of a longer log.
+        classifier: an unfitted classifier of scikit-learn, or an object with `fit`, `predict_proba` and `classes_`, in
+            place of the logistic regression. It is copied for each fold. Calibrate classifiers whose probabilities are
+            only scores.
     """
     folds, max_rows = check_int("folds", folds, at_least=2), check_int("max_rows", max_rows, at_least=1)
-    model = _fit_model(log, folds, max_rows)
+    if classifier is not None and not all(hasattr(classifier, name) for name in ("fit", "predict_proba")):
+        raise InvalidInput(
+            f"classifier must have fit and predict_proba, as those of scikit-learn; got {type(classifier).__name__}"
+        )
+    model = _fit_model(log, folds, max_rows, classifier)
     estimated = _with_probabilities(log, model, 0) if isinstance(log, LoggedData) else _EstimatedLog(log, model)
     message_parts = [
         f"the propensities of the {len(log)} chosen arms were estimated by {model.name}: "
@@ -85,7 +95,7 @@ class _ArmShares:
 
 
 @dataclass(frozen=True)
-class _Regressions:
+class _Classifiers:
     """One model for each fold, fitted to the other folds."""
 
     fitted: Sequence[Any]
@@ -106,7 +116,7 @@ class _Regressions:
         return out
 
 
-_Model: TypeAlias = _ArmShares | _Regressions
+_Model: TypeAlias = _ArmShares | _Classifiers
 
 
 class _EstimatedLog(StreamedLog):
@@ -143,8 +153,8 @@ def _with_probabilities(log: LoggedData, model: _Model, first_row: int) -> Logge
     return replace(log, probabilities=np.concatenate(parts), estimated=True)
 
 
-def _fit_model(log: Log, folds: int, max_rows: int) -> _Model:
-    """Fit the shares of the arms, or with a context the regressions."""
+def _fit_model(log: Log, folds: int, max_rows: int, classifier: Any) -> _Model:
+    """Fit the shares of the arms, or with a context the classifiers."""
     every, first_row = -(-len(log) // max_rows), 0
     counts = np.zeros(0, dtype=np.int64)
     parts: list[tuple[Floats, Ints, Ints]] = []
@@ -160,15 +170,18 @@ def _fit_model(log: Log, folds: int, max_rows: int) -> _Model:
         return _ArmShares(counts / counts.sum())
     inputs, chosen, fold_numbers = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     least = least_estimate(len(chosen), len(counts))
-    return _Regressions(_regressions(inputs, chosen, fold_numbers, folds), least)
+    name = _Classifiers.name if classifier is None else type(classifier).__name__
+    return _Classifiers(_classifiers(inputs, chosen, fold_numbers, folds, classifier), least, name)
 
 
-def _regressions(inputs: Floats, chosen: Ints, fold_numbers: Ints, folds: int) -> list[Any]:
+def _classifiers(inputs: Floats, chosen: Ints, fold_numbers: Ints, folds: int, classifier: Any) -> list[Any]:
     """One model for each fold, fitted to the other folds."""
-    with needed_for("estimating propensities from a context", "lab"):
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
+    if classifier is None:
+        with needed_for("estimating propensities from a context", "lab"):
+            from sklearn.linear_model import LogisticRegression
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import StandardScaler
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
     fitted = []
     for fold in range(folds):
         others = fold_numbers != fold
@@ -177,8 +190,9 @@ def _regressions(inputs: Floats, chosen: Ints, fold_numbers: Ints, folds: int) -
                 "estimating propensities needs at least two chosen arms outside of each fold; got one. Use a longer "
                 "log, or fewer folds"
             )
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        fitted.append(model.fit(inputs[others], chosen[others]))
+        model = deepcopy(classifier)
+        model.fit(inputs[others], chosen[others])
+        fitted.append(model)
     return fitted
 
 

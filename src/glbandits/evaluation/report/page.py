@@ -69,7 +69,15 @@ def _header(comparison: PolicyComparison) -> str:
     sentences.append("Every number on this page is an estimate from decisions of another policy.")
     notes = [paragraph(note, "warning") for note in comparison.notes]
     verdict = "\n".join(f"<li>{escape(sentence)}</li>" for sentence in comparison.verdict)
-    return "\n".join(["<h2>Verdict</h2>", f"<ul>\n{verdict}\n</ul>", paragraph(" ".join(sentences)), *notes])
+    return "\n".join(
+        [
+            "<h2>Verdict</h2>",
+            tables.verdict_table(comparison).to_html(),
+            f"<ul>\n{verdict}\n</ul>",
+            paragraph(" ".join(sentences)),
+            *notes,
+        ]
+    )
 
 
 def _gate(promotion: Promotion) -> str:

@@ -9,6 +9,7 @@ from glbandits.common.display.text_format import NO_VALUE, UNKNOWN, format_inter
 from glbandits.evaluation import ArmSupport
 from glbandits.evaluation.comparison_result import OTHER_ROWS, PolicyComparison
 from glbandits.evaluation.estimators.results import rows_of_both_intervals
+from glbandits.evaluation.policy_verdicts import VerdictKind, interval_of
 
 MAX_ROWS = 200
 """Arms that a table shows. The JSON file has all arms."""
@@ -17,6 +18,32 @@ INTERVAL_LEGEND = (
     "you look once. The other estimators are checks of dr."
 )
 """Explains the names of the rows, if the comparison has a headline."""
+
+
+def verdict_table(comparison: PolicyComparison) -> DataTable:
+    """Return what is said about each candidate, by each reward: better or worse than the log, with the gain."""
+    comparisons = (comparison, *comparison.other_rewards)
+    cells = [_verdict_cells(each) for each in comparisons]
+    rewards = tuple(each.reward or f"against the log, by {each.unit}" for each in comparisons)
+    rows = [
+        (policy.label, *(by_label.get(policy.label, UNKNOWN) for by_label in cells)) for policy in comparison.policies
+    ]
+    return DataTable(("policy", *rewards), rows, ("policy", *rewards), title="Verdicts")
+
+
+def _verdict_cells(comparison: PolicyComparison) -> dict[str, str]:
+    """The verdict on each candidate against the logging policy, by its label."""
+    cells = dict[str, str]()
+    for verdict in comparison.verdicts:
+        if verdict.rivals or verdict.kind in (VerdictKind.BEST, VerdictKind.HIGHEST):
+            continue
+        about = [verdict.candidate] if verdict.candidate else [policy.label for policy in comparison.policies]
+        gain = ""
+        if verdict.estimate is not None and verdict.kind is not VerdictKind.SAME:
+            interval = format_interval(interval_of(verdict.estimate), sign=True)
+            gain = f" ({format_value(verdict.estimate.value, sign=True)}, {interval})"
+        cells |= {label: f"{verdict.kind}{gain}" for label in about if label not in cells}
+    return cells
 
 
 def estimates_table(comparison: PolicyComparison) -> DataTable:
