@@ -1,11 +1,15 @@
 """The evaluation of one flag: values, reasons, stickiness, errors."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
+import httpx
 import pytest
 
+from glbandits.service.domain.errors import StoreError
 from glbandits.service.domain.events import Mode
 from glbandits.service.domain.groups.experiment import Control
 from glbandits.service.domain.variants import Variant
@@ -56,6 +60,27 @@ def test_repeated_evaluations_are_one_decision(site: FlagSite) -> None:
     assert site.decisions() == 1
     site.now += 10_000_000
     assert site.evaluate("ann")["metadata"]["eventId"] != first["metadata"]["eventId"]
+
+
+def test_evaluations_at_the_same_time_are_one_decision(site: FlagSite) -> None:
+    async def ask_together() -> list[httpx.Response]:
+        body = {"context": {"targetingKey": "ann"}}
+        return await asyncio.gather(*(site.ask_async("POST", f"{PATH}/colour", body) for _ in range(8)))
+
+    assert len({reply.text for reply in site.run(ask_together())}) == 1
+    assert len(site.service.store.latest_of_unit("colour", site.service.loop("colour").hashed_unit("ann"), 9)) == 1
+
+
+def test_a_decision_that_is_not_known_to_be_durable_is_stale(site: FlagSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = site.ask("POST", PATH, {"context": {"targetingKey": "bob"}}).json()["flags"][0]
+    with monkeypatch.context() as patch:
+        patch.setattr(site.service.store, "append", AsyncMock(side_effect=StoreError("a test")))
+        stale = site.evaluate("ann")
+        assert (stale["reason"], site.evaluate("ann")["variant"]) == ("STALE", stale["variant"])
+        assert site.evaluate("bob") == shown | {"reason": "STALE"}  # that it is shown cannot be written
+    site.run(asyncio.sleep(0.3))
+    assert site.evaluate("ann") == stale | {"reason": "SPLIT"}
+    assert site.evaluate("bob") == shown
 
 
 @pytest.mark.parametrize("mode", [Mode.APPRENTICE, Mode.LOGGING])
