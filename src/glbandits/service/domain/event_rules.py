@@ -285,6 +285,8 @@ def check_events(events: Iterable[Event]) -> None:
     for event in events:
         if isinstance(event, Reward) and not math.isfinite(event.value or 0.0):
             raise InvalidInput(f"a reward must be a finite number; got {event.value!r}")
+        if isinstance(event, Decision) and "\0" not in event.loop + event.event_id + event.slot:
+            continue
         for field, what in NAMES.items():
             if "\0" in (name := getattr(event, field, "")):
                 raise InvalidInput(f"{what} must not contain the character NUL; got {value_text(name)}")

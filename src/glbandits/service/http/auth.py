@@ -97,7 +97,7 @@ class Authenticator:
     def check_scope(self, request: Request, scope: str) -> Key:
         """Return the key of a request, without using the rate limit. Raises HttpError: 401 or 403."""
         key = self._key_of(request)
-        request.state.key, request.state.key_name = key, key.name
+        request.scope.setdefault("state", {}).update(key=key, key_name=key.name)
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
             message = f"the key must have the scope {scope}; {key.name!r} has {allowed}"
@@ -106,20 +106,20 @@ class Authenticator:
         return key
 
     def _key_of(self, request: Request) -> Key:
-        headers = request.headers
-        text = headers.get("ocp-apim-subscription-key") or headers.get("x-api-key")
+        headers = dict[bytes, bytes](request.scope["headers"])
+        text = headers.get(b"ocp-apim-subscription-key") or headers.get(b"x-api-key")
         if not text:
-            scheme, _, bearer = headers.get("authorization", "").partition(" ")
-            text = bearer.strip() if scheme.lower() == "bearer" else ""
+            scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
+            text = bearer.strip() if scheme.lower() == b"bearer" else b""
         if not text:
             message = "the key is missing; send it as Ocp-Apim-Subscription-Key: KEY or as Authorization: Bearer KEY"
             raise HttpError(401, "Unauthorized", message, CHALLENGE)
         # Known keys are cached by a keyed digest, which is faster than SHA-256. Clients cannot choose a digest, so the
         # time of this lookup reveals nothing.
-        digest, seen = blake2b(text.encode(), digest_size=16, key=SECRET).digest(), self._seen
+        digest, seen = blake2b(text, digest_size=16, key=SECRET).digest(), self._seen
         key = seen.get(digest)
         if key is None:
-            key = find_key(digest_of(text.encode()), self._keys)
+            key = find_key(digest_of(text), self._keys)
             if key is None:
                 address = request.client.host if request.client else ""
                 _check_rate(self._unknown_keys, address, "this address sends too many unknown keys")

@@ -98,7 +98,7 @@ class PathHandler:
     async def respond(self, request: Request) -> Response:
         """Return the response of the endpoint, or its error."""
         endpoint, body = self._endpoints["GET" if request.method == "HEAD" else request.method]
-        request.state.scope = endpoint.scope or "open"
+        request.scope["state"]["scope"] = endpoint.scope or "open"
         try:
             return await self._respond(endpoint, body, request)
         except (Exception, asyncio.CancelledError) as error:
@@ -166,7 +166,7 @@ def _check_headers(request: Request, headers: Mapping[bytes, bytes]) -> None:
     if b"host" not in headers and request.scope["http_version"] == "1.1":
         raise HttpError(400, "BadRequest", "the header host is missing; send it")
     for name, plain in PLAIN:
-        if headers.get(name, plain).strip().lower() != plain:
+        if name in headers and headers[name].strip().lower() != plain:
             text = f"{name.decode()} {headers[name][:40].decode('latin-1')!r} is not supported"
             raise HttpError(415, "BadRequest", f"{text}; send the body without compression")
 

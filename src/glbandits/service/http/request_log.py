@@ -97,15 +97,16 @@ class RequestLog:
             "connection": connection,
         }
 
+        def added(status: int) -> list[tuple[bytes, bytes]]:
+            own = [(b"x-content-type-options", b"nosniff"), (b"x-request-id", request_id)]
+            # A client that waits for 100 Continue may omit the body, so the next bytes are ambiguous.
+            return [*own, (b"connection", b"close")] if status >= 400 and b"expect" in headers else own
+
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                added = [(b"x-content-type-options", b"nosniff"), (b"x-request-id", request_id)]
-                if status >= 400 and b"expect" in headers:
-                    # A client that waits for 100 Continue may omit the body, so the next bytes are ambiguous.
-                    added.append((b"connection", b"close"))
-                message["headers"] = [*message["headers"], *added]
+                message["headers"] = [*message["headers"], *added(status)]
             await send(message)
 
         connection.begin()
@@ -115,7 +116,9 @@ class RequestLog:
                 await self._app(scope, receive, send_with_headers)
             else:
                 response = await handler(Request(scope, receive))
-                await response(scope, receive, send_with_headers)
+                status = response.status_code
+                response.raw_headers += added(status)
+                await response(scope, receive, send)
         finally:
             connection.end()
         seconds = time.perf_counter() - began
