@@ -162,6 +162,22 @@ def test_interrupted_evaluation_continues(path: Path, tmp_path: Path, monkeypatc
     assert changed["a"].logged == pytest.approx(1.0 - expected["a"].logged)
 
 
+def test_interrupted_evaluation_of_a_sorted_log_continues(path: Path, tmp_path: Path) -> None:
+    table().with_columns(at=-pl.int_range(ROWS)).write_parquet(path)
+    columns, folder, read = Columns(context=("age",), time="at"), tmp_path / "parts", list[int]()
+
+    def stop(done: int, _: int) -> None:
+        if done > 0.6 * ROWS:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(open_log(path, columns), "uniform", "snips", resume=folder, progress=stop)
+    evaluate(open_log(path, columns), "uniform", "snips", resume=folder, progress=lambda done, _: read.append(done))
+    assert len(list(folder.iterdir())) == 1
+    assert read[0] == 3 * SIZE
+    assert read[-1] == ROWS
+
+
 def test_progress_counts_rows_up_to_all(path: Path) -> None:
     log = open_log(path, COLUMNS, link="logistic")
     for jobs in (1, 2):

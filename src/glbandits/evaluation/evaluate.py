@@ -119,8 +119,8 @@ def evaluate(
         jobs: number of worker processes that read parts of the log, -1 for one per core. The result is the same to the
             last bit. One process reads a log of sparse rows that has anytime-valid intervals.
         engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `common.parallel`.
-        resume: a folder for the sums of finished parts. If the same evaluation was interrupted, it continues. Targets
-            must be picklable.
+        resume: a folder for the sums of finished parts. If the same evaluation was interrupted, it continues, unless
+            a file of the log has changed; what is at an address must stay. Targets must be picklable.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData, evaluate

@@ -5,12 +5,14 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 from threadpoolctl import threadpool_limits
 
 import glbandits
@@ -248,6 +250,14 @@ class EvaluationWork:
                 sums[name].add(rows, target, probabilities, compared)
 
 
+class _OfFiles(pickle.Pickler):
+    """Pickles a log whose schema names its files, without its table: that may be a sorted copy with another path."""
+
+    def persistent_id(self, value: Any) -> str | None:
+        """Return a constant for a table."""
+        return "table" if isinstance(value, pl.LazyFrame) else None
+
+
 class FinishedParts:
     """A folder with what was computed of an evaluation, so that it can continue after an interruption.
 
@@ -266,11 +276,13 @@ class FinishedParts:
         """Return the files of an evaluation; None if it has one part, or a target that cannot be pickled."""
         if folder is None or len(work.bounds) < 2:
             return None
+        content = BytesIO()
+        pickler = _OfFiles(content) if work.log.schema.content else pickle.Pickler(content)
         try:
-            content = pickle.dumps((glbandits.__version__, work, work.log.schema))
+            pickler.dump((glbandits.__version__, work, work.log.schema))
         except (AttributeError, TypeError, pickle.PicklingError):
             return None
-        return cls(folder / hashlib.sha256(content).hexdigest()[:16])
+        return cls(folder / hashlib.sha256(content.getbuffer()).hexdigest()[:16])
 
     def read(self, name: object) -> Any:
         """Return what was written under this name; None if nothing was."""
