@@ -1,9 +1,12 @@
 """`glb power`: the units that a guardrail needs, and refused problems."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from glbandits.cli.commands.power import Amount
 from tests.cli.in_process import glb
 
 
@@ -45,8 +48,12 @@ def test_tiny_change_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("--change -1%", "either --rate"),
-        ("--change -1% --rate 0.1 --mean 3", "either --rate"),
+        ("--change -1%", "give --rate"),
+        ("--change -1% --rate 0.1 --mean 3", "give --deviation"),
+        ("--change -1% --rate 0.1 --mean 3 --deviation 2 --range 0 9", "whose table has caps"),
+        ("--change -1 --rate 0.1 --mean 3 --deviation 2", "must be a percentage"),
+        ("--change 1000% --rate 0.1 --mean 3 --deviation 2", "leave a rate between 0 and 1"),
+        ("--change -1% --rate 1.5 --mean 3 --deviation 2", "rate must be"),
         ("--change -200% --rate 0.1", "between 0 and 1"),
         ("--change 0 --rate 0.1", "--change must not be 0"),
         ("--change -20% --rate 0", "--change must not be 0"),
@@ -73,3 +80,26 @@ def test_nonsense_is_refused(options: str, reason: str, tmp_path: Path) -> None:
     assert run.returncode == 2
     assert reason in run.stderr
     assert len(run.stderr.splitlines()) <= 2
+
+
+def test_a_lower_cap_of_an_amount_needs_fewer_units(tmp_path: Path) -> None:
+    words = ("--share", "0.1", "--rate", "0.05", "--mean", "50", "--deviation", "60", "--change=-20%")
+    run = glb("power", *words, folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    rows = [line.split() for line in run.stdout.splitlines() if "%" in line and line[0] in "0h"]
+    units = [float(row[-2].replace(",", "")) for row in rows]
+    assert units == sorted(units, reverse=True)
+    assert units[0] > 3.0 * units[-1]
+    only_rate = glb("power", "--share", "0.1", "--rate", "0.05", "--change=-20%", folder=tmp_path).stdout
+    assert f"0.1 * {rows[-1][-2]}" in " ".join(only_rate.split())
+
+
+def test_moments_of_a_capped_amount_are_those_of_a_sample() -> None:
+    amount, rng = Amount(0.2, 50.0, 60.0), np.random.default_rng(0)
+    deviation = math.sqrt(math.log1p(1.2**2))
+    sample = np.exp(rng.normal(math.log(50.0) - deviation**2 / 2.0, deviation, 400_000))
+    for above in (0.01, 0.5):
+        cap = amount.cap(above)
+        values = np.where(rng.random(len(sample)) < 0.2, np.minimum(sample, cap), 0.0)
+        assert (sample > cap).mean() == pytest.approx(above, rel=0.1)
+        assert [cap * moment for moment in amount.capped(cap)] == pytest.approx([values.mean(), values.std()], rel=0.02)
