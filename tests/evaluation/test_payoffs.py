@@ -157,8 +157,10 @@ def test_frozen_bandit_uses_the_payoffs_of_each_row() -> None:
 
 
 def test_comparison_reports_payoffs(small: Shop) -> None:
-    settings = ComparisonSettings(gate=GateSettings())
-    by_payoff = compare_policies(small.log, {"optimist": Optimist(), "cheap": "arm:5"}, settings)
+    settings, by_payoffs = (
+        ComparisonSettings(gate=GateSettings(), payoff_range=each) for each in (None, (float(-COSTS.max()), 40.0))
+    )
+    by_payoff = compare_policies(small.log, {"optimist": Optimist(), "cheap": "arm:5"}, by_payoffs)
     by_reward = compare_policies(small.plain, {"optimist": Optimist(), "cheap": "arm:5"}, settings)
     for comparison, unit in ((by_payoff, "payoff"), (by_reward, "reward")):
         texts = [table(comparison).to_text() for table in (estimates_table, differences_table, learning_table)]
@@ -172,11 +174,22 @@ def test_comparison_reports_payoffs(small: Shop) -> None:
     assert optimist.evaluation.headline.value.value > 1.5 * cheap.evaluation.headline.value.value
 
 
+def test_gate_needs_the_range_of_payoffs(small: Shop) -> None:
+    with pytest.raises(InvalidInput, match="--payoff-range"):
+        promotion(small.log, {"cheap": "arm:5"})
+    for check in (promotion, evaluate):
+        with pytest.raises(InvalidInput, match="outside of payoff_range"):
+            check(small.log, {"cheap": "arm:5"}, payoff_range=(0.0, 1.0))
+        with pytest.raises(InvalidInput, match="log with payoffs"):
+            check(small.plain, {"cheap": "arm:5"}, payoff_range=(0.0, 1.0))
+
+
 @pytest.mark.statistics
 def test_gate_compares_payoffs() -> None:
     simulated = shop(6000, seed=5)
     assert promotion(simulated.plain, {"dear": "arm:40"}).verdict == "keep"
-    gate = promotion(simulated.log, {"by payoff": Optimist(), "cheap": "arm:5"})
+    payoffs = (float(-COSTS.max()), 40.0)
+    gate = promotion(simulated.log, {"by payoff": Optimist(), "cheap": "arm:5"}, payoff_range=payoffs)
     assert (gate.verdict, gate.candidate) == ("promote", "by payoff")
     assert "Gain in payoff" in str(gate)
 

@@ -11,9 +11,11 @@ import pytest
 from glbandits import Optimist, Uniform
 from glbandits.common.arrays import Floats
 from glbandits.common.errors import InvalidInput
-from glbandits.evaluation import FixedArms, Log, LoggedData, Verdict, promotion
+from glbandits.evaluation import FixedArms, Log, LoggedData, Verdict, evaluate, promotion
+from glbandits.evaluation.comparison_result import ComparisonSettings, GateSettings
 from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.doubts import DoubtKind
+from glbandits.evaluation.policy_comparison import compare_policies
 
 MEANS = np.array([0.3, 0.5, 0.5])
 
@@ -177,3 +179,16 @@ def test_forecast_needs_a_hundred_rows() -> None:
     assert few.rows_needed == math.inf
     assert few.headline == "Wait: the log does not have enough evidence yet."
     assert 150 < more.rows_needed < 1e9
+
+
+def test_exploration_means_the_same_in_table_and_gate() -> None:
+    """A share of the decisions of every candidate is random, also of one that is not a bandit."""
+    log = uniform_log(0, 3000)
+    settings = ComparisonSettings(estimators=("dr",), exploration=0.5, gate=GateSettings())
+    comparison = compare_policies(log, {"b": "b"}, settings)
+    plain, gain = evaluate(log, "b"), comparison.policies[0].evaluation.headline
+    assert plain.headline is not None
+    assert gain is not None
+    assert comparison.promotion is not None
+    assert gain.gain.value == pytest.approx(plain.headline.gain.value / 2, abs=0.02)
+    assert gain.gain.value == pytest.approx(comparison.promotion.gains["b"].value, abs=0.02)

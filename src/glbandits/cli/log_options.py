@@ -250,10 +250,10 @@ def split_names(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
-def parse_reward_range(text: str) -> tuple[float, float]:
+def parse_range(text: str, option: str = "--reward-range") -> tuple[float, float]:
     """Parse two numbers with a comma between them.
 
-    >>> parse_reward_range("-1,1")
+    >>> parse_range("-1,1")
     (-1.0, 1.0)
     """
     try:
@@ -261,7 +261,7 @@ def parse_reward_range(text: str) -> tuple[float, float]:
     except ValueError:
         low, high = 0.0, 0.0
     if not low < high:
-        raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}")
+        raise InvalidInput(f"{option} is written lowest,highest, such as -1,1; got {text!r}")
     return low, high
 
 

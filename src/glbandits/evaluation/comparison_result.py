@@ -51,6 +51,7 @@ class ComparisonSettings:
             clusters of the log interleave: the share of clusters.
         level: confidence level of the intervals.
         reward_range: lowest and highest possible reward; None takes the range of the link.
+        payoff_range: lowest and highest possible payoff; None takes those of the log, with which the gate does not run.
         other_ranges: lowest and highest possible value of other rewards, by their names; without one, that of the link.
         reference: label of the candidate that all others are compared with; None takes the first.
         learn: which rows a policy learns while its learning curve is computed, as in `play_log`.
@@ -64,6 +65,7 @@ class ComparisonSettings:
     train: float = 0.5
     level: float = DEFAULT_LEVEL
     reward_range: tuple[float, float] | None = None
+    payoff_range: tuple[float, float] | None = None
     other_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     reference: str | None = None
     learn: Learn = "matched"

@@ -15,7 +15,7 @@ from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.seen_rows import first_new_row
-from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target
+from glbandits.evaluation.estimators.targets import ExploringTarget, GivenTarget, Target, TargetLike, as_target
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.learning.learning_curve import LearningCurve
 from glbandits.evaluation.learning.log_player import block_rows, check_duration, play_policies
@@ -156,6 +156,7 @@ class ComparisonSteps:
             exploration=settings.exploration,
             explore=explore,
             reward_range=settings.reward_range,
+            payoff_range=settings.payoff_range,
             seed=settings.seed,
             progress=lambda done, total: self.progress("promotion gate", done, total),
         )
@@ -223,6 +224,7 @@ class ComparisonSteps:
             settings.estimators,
             level=settings.level,
             reward_range=settings.reward_range,
+            payoff_range=settings.payoff_range,
             reference=self._reference(targets, rows, rows is test_part),
             comparisons=max(comb(count, 2), 1),
             gains=count,
@@ -250,9 +252,8 @@ class ComparisonSteps:
         """The candidate, after it has learned, as a target for these rows."""
         candidate: Any = self.learned[label].bandit if label in self.learned else self.candidates.by_label[label]
         if isinstance(candidate, Bandit | PlayingAgent):
-            return frozen(candidate, self.settings.seed, self.settings.exploration, explore=self.settings.explore)
-        target: Target = self._on(rows, candidate)
-        return target
+            candidate = frozen(candidate, self.settings.seed, explore=self.settings.explore)
+        return ExploringTarget.of(self._on(rows, candidate), self.settings.exploration)
 
     def _on(self, rows: Log, candidate: Any) -> Any:
         """The candidate for a part of the rows."""

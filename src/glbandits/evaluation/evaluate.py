@@ -20,7 +20,7 @@ from glbandits.evaluation.estimators.seen_rows import check_not_learned
 from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target
 from glbandits.evaluation.evaluation_parts import EvaluationWork
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, block_size
-from glbandits.evaluation.logs.payoffs import payoff_range
+from glbandits.evaluation.logs.payoffs import payoff_range as possible_payoffs
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.models.reward_models import GlmReward, RewardModel
@@ -38,6 +38,7 @@ class EvaluationOptions(TypedDict, total=False):
     model: RewardModel | None
     level: float
     reward_range: tuple[float, float] | None
+    payoff_range: tuple[float, float] | None
     least_propensity: float | None
     reference: TargetLike | None
     comparisons: int | None
@@ -75,6 +76,7 @@ def evaluate(
     model: RewardModel | None = None,
     level: float = DEFAULT_LEVEL,
     reward_range: tuple[float, float] | None = None,
+    payoff_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
     reference: TargetLike | None = None,
     comparisons: int | None = None,
@@ -104,6 +106,8 @@ def evaluate(
         level: confidence level of the intervals.
         reward_range: lowest and highest possible reward, for anytime-valid intervals; by default those of the link. The
             range of payoffs follows from it, and from the values and costs of the log.
+        payoff_range: lowest and highest possible payoff; by default those of the rows. State it if you evaluate the log
+            repeatedly while it grows.
         least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
             choose. Set it if it is known and the log does not have the probabilities of all arms: anytime-valid
             intervals become narrower, and there is a note if the largest weights are rarely observed.
@@ -151,7 +155,7 @@ def evaluate(
     gains = len(targets) if gains is None else check_int("gains", gains, at_least=1)
     link = find_link(schema.link)
     bounds = check_reward_range(reward_range, link)
-    payoff_bounds = payoff_range(log, bounds)
+    payoff_bounds = possible_payoffs(log, bounds, payoff_range)
     check_engine(engine, jobs)
     needs_model = any(estimator.needs_model for estimator in instances)
     if compared is not None and not needs_model:

@@ -31,13 +31,13 @@ from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.seen_rows import check_not_learned
 from glbandits.evaluation.estimators.support import SupportSums
-from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
+from glbandits.evaluation.estimators.targets import ExploringTarget, Target, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums
 from glbandits.evaluation.logs.doubts import Doubt, Withheld, reason_to_withhold
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log
-from glbandits.evaluation.logs.payoffs import payoff_range
+from glbandits.evaluation.logs.payoffs import payoff_range as possible_payoffs
 from glbandits.evaluation.logs.reward_checks import check_reward_range
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.models.reward_models import SequentialGlm
@@ -68,6 +68,7 @@ def promotion(
     alpha: float = 0.05,
     margin: float = 0.0,
     reward_range: tuple[float, float] | None = None,
+    payoff_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
     exploration: float = 0.0,
     explore: bool = True,
@@ -90,6 +91,8 @@ def promotion(
         margin: a gain that is too small to wait for. "Keep" means that no gain exceeds it. A larger margin ends the
             comparison earlier. It does not prevent the promotion of a candidate with a smaller gain.
         reward_range: lowest and highest possible reward; by default those of the link.
+        payoff_range: lowest and highest possible payoff. A log with payoffs needs it, because those of its rows may
+            change while it grows.
         least_propensity: lower bound on the probabilities of the logging policy; see `evaluate`.
         exploration: the share of decisions that will be random, whichever candidate runs. Without it, a candidate would
             seem better only because the running policy explores.
@@ -106,7 +109,13 @@ def promotion(
         least_propensity = check_float("least_propensity", least_propensity, above=0, at_most=1)
     schema = log.schema
     bounds = _checked_reward_range(schema, reward_range)
-    payoff_bounds = payoff_range(log, bounds)
+    if schema.payoffs and payoff_range is None:
+        raise InvalidInput(
+            "the gate needs the lowest and the highest possible payoff, because those of the rows may change while the "
+            "log grows. State them (--payoff-range, in Python payoff_range)",
+            field="payoff_range",
+        )
+    payoff_bounds = possible_payoffs(log, bounds, payoff_range)
     learners = {name: learner for name, each in candidates.items() if (learner := learner_of(each)) is not None}
     targets = {
         name: as_target(cast(TargetLike, each), log) for name, each in candidates.items() if name not in learners
@@ -123,7 +132,8 @@ def promotion(
             rows = reader.read(block)
             checks.add(block, block.payoffs)
             for name, target in targets.items() if start >= schedule.first else ():
-                compared[name].add(rows, _explored(target, rows, exploration), recent=start >= schedule.recent)
+                probabilities = target_probabilities(ExploringTarget.of(target, exploration), block, rows.first_row)
+                compared[name].add(rows, probabilities, recent=start >= schedule.recent)
             if progress is not None:
                 progress(rows.first_row + len(rows), len(log))
     return _result(compared, schedule, checks.doubts(), alpha=alpha, margin=margin, unit=schema.unit)
@@ -177,14 +187,6 @@ def _trained(log: Log, learners: Mapping[str, PolicyOrAgent], seed: int, *, expl
     # Each is trained alone: the size of the blocks that it learns would depend on the others.
     trained = (train_all(log, {name: each}, seed=seed, progress=lambda *_: None) for name, each in learners.items())
     return {name: frozen(learner, seed, explore=explore) for each in trained for name, learner in each.items()}
-
-
-def _explored(target: Target, rows: LogRows, exploration: float) -> Floats:
-    """Return the probabilities of a target of which a share of decisions is random."""
-    probabilities = target_probabilities(target, rows.block, rows.first_row)
-    random = UniformTarget().probabilities(rows.block, rows.first_row)
-    mixed: Floats = (1.0 - exploration) * probabilities + exploration * random
-    return mixed
 
 
 class _Comparison:

@@ -75,8 +75,8 @@ def test_repr_is_short_and_names_no_address_in_memory(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
-        ("LoggedData", "<LoggedData: rows 400, arms 2, features 2, propensities logged, link logistic>"),
-        ("LogSlice", "<LogSlice: rows 200, arms 2, features 2>"),
+        ("LoggedData", "<LoggedData: rows 400, arms 2, features 2, link logistic, propensities logged>"),
+        ("LogSlice", "<LogSlice: rows 200, arms 2, features 2, link logistic>"),
     ],
 )
 def test_repr_of_logs_has_their_sizes(name: str, shown: str) -> None:
@@ -101,8 +101,8 @@ def test_repr_of_a_log_in_a_file_does_not_read_the_file(tmp_path: Path) -> None:
     logs = [read_csv(csv, Columns(context=("age",))), read_dsjson(dsjson)]
     csv.unlink()
     dsjson.unlink()
-    assert repr(logs[0]) == "<TableLog: rows 2, arms 2, features 4>"
-    assert repr(logs[1]) == "<DsjsonLog: rows 1, arms up to 2, features 256>"
+    assert repr(logs[0]) == "<TableLog: rows 2, arms 2, features 4, link logistic>"
+    assert repr(logs[1]) == "<DsjsonLog: rows 1, arms up to 2, features 256, link identity>"
 
 
 def test_estimated_propensities_are_shown() -> None:

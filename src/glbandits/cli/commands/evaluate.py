@@ -50,7 +50,7 @@ from glbandits.cli.log_options import (
     PropensityOption,
     TimeOption,
     TrainOption,
-    parse_reward_range,
+    parse_range,
 )
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
@@ -142,6 +142,12 @@ def evaluate_command(
             "that of the service's loop, or the link."
         ),
     ] = [],  # noqa: B006
+    payoff_range: Annotated[
+        str | None,
+        typer.Option(
+            help="The lowest and the highest possible payoff: -1,20. --promote-if-better needs it with payoffs."
+        ),
+    ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = 1,
     engine: EngineOption = "local",
@@ -171,12 +177,13 @@ def evaluate_command(
     check_float("level", level, above=0.0, at_most=1.0)
     if promote_if_better:
         check_float("level", level, at_least=0.5, at_most=1.0 - 1e-9)
-    ranges = dict(zip(reward, map(parse_reward_range, reward_range), strict=False))
+    ranges = dict(zip(reward, map(parse_range, reward_range), strict=False))
     settings = ComparisonSettings(
         estimators=tuple(estimator),
         train=train,
         level=level,
         reward_range=ranges.get(reward[0]),
+        payoff_range=None if payoff_range is None else parse_range(payoff_range, "--payoff-range"),
         other_ranges={name: ranges[name] for name in reward[1:] if name in ranges},
         reference=reference,
         learn=lookup("way to learn", learn, LEARN_MODES),

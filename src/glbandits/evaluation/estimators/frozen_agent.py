@@ -4,16 +4,14 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, check_float
+from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.sparse_arms import arms_between, packed_arms
 from glbandits.policies.agents import PlayingAgent, read_only_rows
 
 
-def frozen(
-    learner: Bandit | PlayingAgent, seed: int = 0, exploration: float = 0.0, *, explore: bool = True
-) -> "FrozenTarget | FrozenAgent":
+def frozen(learner: Bandit | PlayingAgent, seed: int = 0, *, explore: bool = True) -> "FrozenTarget | FrozenAgent":
     """Return a target that decides as this Bandit or agent does, and does not learn."""
     if isinstance(learner, PlayingAgent):
         if not explore:
@@ -22,20 +20,19 @@ def frozen(
                 "it out, or use a policy",
                 field="explore",
             )
-        return FrozenAgent(learner, exploration)
-    return FrozenTarget(learner, seed, exploration, explore=explore)
+        return FrozenAgent(learner)
+    return FrozenTarget(learner, seed, explore=explore)
 
 
 class FrozenAgent:
     """An agent that does not learn during the evaluation.
 
     Without a method `probabilities`, one decision is drawn for each row and gets probability 1, as for a policy without
-    exact probabilities. `exploration` is the share of decisions that are uniformly random.
+    exact probabilities.
     """
 
-    def __init__(self, agent: PlayingAgent, exploration: float = 0.0) -> None:
+    def __init__(self, agent: PlayingAgent) -> None:
         self._agent = agent
-        self._exploration = check_float("exploration", exploration, at_least=0, at_most=1)
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:
         """Return the probability of each arm in each row of a block, (m, max_arms)."""
@@ -53,7 +50,4 @@ class FrozenAgent:
                 given[i, :count] = self._agent.probabilities(arms, first_row + i)
             else:
                 given[i, self._agent.choose(arms, first_row + i)] = 1.0
-        if self._exploration:
-            given *= 1.0 - self._exploration
-            given += block.arm_mask / counts[:, np.newaxis] * self._exploration
         return given

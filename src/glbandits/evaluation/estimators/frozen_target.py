@@ -9,7 +9,7 @@ from glbandits.bandit import Bandit
 from glbandits.bandit.entry_points import policy_recipe, work_of_rows
 from glbandits.bandit.predictions import expected_rewards, score_means
 from glbandits.common.arrays import Bools, Floats, Generator, Ints
-from glbandits.common.errors import InvalidInput, check_float, check_int
+from glbandits.common.errors import InvalidInput, check_int
 from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.compilation.recipe import Recipe
@@ -41,12 +41,10 @@ class FrozenTarget:
     Args:
         bandit: it is not changed.
         seed: of drawn decisions.
-        exploration: the share of decisions that are uniformly random.
         explore: as in `Bandit.choose`: False evaluates decisions by the point estimate alone.
     """
 
-    def __init__(self, bandit: Bandit, seed: int = 0, exploration: float = 0.0, *, explore: bool = True) -> None:
-        self._exploration = check_float("exploration", exploration, at_least=0, at_most=1)
+    def __init__(self, bandit: Bandit, seed: int = 0, *, explore: bool = True) -> None:
         policy = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._sparse, self._features = bandit.sparse, bandit.features
@@ -59,14 +57,6 @@ class FrozenTarget:
         self._rng = generator(self._seed, PART_STREAM + part if part else 0)
 
     def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002
-        own = self._own_probabilities(block)
-        if not self._exploration:
-            return own
-        mixed: Floats = block.arm_mask / block.arms.counts[:, np.newaxis] * self._exploration
-        mixed += (1.0 - self._exploration) * own
-        return mixed
-
-    def _own_probabilities(self, block: LoggedData) -> Floats:
         self._check_features(block.feature_map)
         if block.dim != self._dim:
             advice = f". {OPEN_WITH_MAP}" if isinstance(self._features, FeatureMap) else ""

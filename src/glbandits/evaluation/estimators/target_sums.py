@@ -15,7 +15,7 @@ from glbandits.evaluation.estimators.headline import HeadlineSums, Levels, agree
 from glbandits.evaluation.estimators.log_rows import LogRows, LogSums
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
-from glbandits.evaluation.estimators.targets import OfferedArmTarget, Target
+from glbandits.evaluation.estimators.targets import ExploringTarget, OfferedArmTarget, Target
 from glbandits.evaluation.logs.checks.changes import BLOCKS, last_change
 from glbandits.evaluation.logs.checks.log_doubts import LEAST_ROWS, change_doubts
 from glbandits.evaluation.logs.doubts import Doubt
@@ -93,6 +93,7 @@ class TargetSums(Mergeable):
             running.add(terms.T)
         rows.add_to(self._weights, weights)
         self._support.add(block, probabilities, weights)
+        target = target.target if isinstance(target, ExploringTarget) else target
         if isinstance(target, OfferedArmTarget):
             self._rows_without_arm += int((target.indices(block) < 0).sum())
 
@@ -177,6 +178,7 @@ class TargetSums(Mergeable):
 
     def _notes(self, target: Target, estimates: Sequence[Estimate], support: Support, logged: Moments) -> list[str]:
         notes = support.warnings()
+        target = target.target if isinstance(target, ExploringTarget) else target
         if isinstance(target, OfferedArmTarget) and self._rows_without_arm:
             notes.append(
                 f"{self._rows_without_arm:,} of {support.rows:,} rows do not offer {target}: "

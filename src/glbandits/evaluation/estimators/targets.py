@@ -161,6 +161,30 @@ class ComputedTarget:
         return check_array("the probabilities of the target", given, 2)
 
 
+@dataclass(frozen=True, eq=False)
+class ExploringTarget:
+    """Another target, of which a share of the decisions is uniformly random."""
+
+    target: Target
+    exploration: float
+
+    @classmethod
+    def of(cls, target: Target, exploration: float) -> Target:
+        """Return the target with this share of random decisions."""
+        return cls(target, exploration) if exploration else target
+
+    def begin_part(self, part: int) -> None:
+        """Draw the decisions of this part of a log by random numbers of its own."""
+        if hasattr(self.target, "begin_part"):
+            self.target.begin_part(part)
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:
+        own = target_probabilities(self.target, block, first_row)
+        random = UniformTarget().probabilities(block, first_row)
+        mixed: Floats = (1.0 - self.exploration) * own + self.exploration * random
+        return mixed
+
+
 def as_target(target: TargetLike, log: Log, role: str = "target") -> Target:
     """Convert a Bandit, a trained agent, an array, a function, "uniform", "column:NAME" or an arm to a Target of a log.
 

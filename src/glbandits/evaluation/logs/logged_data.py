@@ -93,7 +93,8 @@ class DisplayedLog(Displayed):
     def _values(self: Any) -> dict[str, object]:
         schema = self.schema
         arms = "differ between rows" if schema.arm_names is None else len(schema.arm_names)
-        return {"rows": len(self), "arms": arms, "features": schema.dim} | ({"sparse": True} if schema.sparse else {})
+        values = {"rows": len(self), "arms": arms, "features": schema.dim, "link": find_link(schema.link).name}
+        return values | ({"sparse": True} if schema.sparse else {})
 
     def describe(self: Any) -> LogDescription:
         """Describe the log in one pass: arms, rewards, propensities, columns, and what cannot be evaluated.
@@ -146,7 +147,7 @@ class LoggedData(DisplayedLog):
     ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
     ... )
     >>> log
-    <LoggedData: rows 3, arms 2, features 2, propensities logged, link logistic>
+    <LoggedData: rows 3, arms 2, features 2, link logistic, propensities logged>
     >>> LoggedData(
     ...     chosen=[0, 1], rewards=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], arms=FixedArms(np.eye(2), rows=2)
     ... ).propensities.tolist()
@@ -249,7 +250,7 @@ class LoggedData(DisplayedLog):
     def _values(self) -> dict[str, object]:
         arms = self.arms.max_arms if self.arms.same_arms else f"up to {self.arms.max_arms}"
         known = "none" if self.propensities is None else "estimated" if self.estimated else "logged"
-        return super()._values() | {"arms": arms, "propensities": known, "link": find_link(self.link).name}
+        return super()._values() | {"arms": arms, "propensities": known}
 
     def __getitem__(self, rows: RowIndex) -> "LoggedData":
         """Select rows."""

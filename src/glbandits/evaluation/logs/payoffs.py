@@ -58,12 +58,17 @@ def opened_log(log: Log) -> Log:
     return log.log if isinstance(log, PayoffLog) else log
 
 
-def payoff_range(log: Log, reward_range: tuple[float, float]) -> tuple[float, float]:
+def payoff_range(
+    log: Log, reward_range: tuple[float, float], declared: tuple[float, float] | None = None
+) -> tuple[float, float]:
     """Return the lowest and the highest possible payoff; `reward_range` if the log has no values.
 
-    It reads the log once. Raises InvalidInput if all payoffs are the same.
+    It reads the log once. Raises InvalidInput if all payoffs are the same, or if possible ones are outside of the
+    declared range.
     """
     if not log.schema.payoffs:
+        if declared is not None:
+            raise InvalidInput("payoff_range needs a log with payoffs; got one without", field="payoff_range")
         return reward_range
     low, high = reward_range
     lowest, highest = math.inf, -math.inf
@@ -76,7 +81,15 @@ def payoff_range(log: Log, reward_range: tuple[float, float]) -> tuple[float, fl
     lowest, highest = lowest if math.isfinite(low) else low, highest if math.isfinite(high) else high
     if not lowest < highest:
         raise InvalidInput("all values are 0 and all costs are the same, so every decision has the same payoff")
-    return lowest, highest
+    if declared is None:
+        return lowest, highest
+    if not declared[0] <= lowest < highest <= declared[1]:
+        raise InvalidInput(
+            f"possible payoffs of the log are {lowest:g} to {highest:g}, outside of payoff_range, {declared}. State a "
+            "wider range",
+            field="payoff_range",
+        )
+    return declared
 
 
 class LogPayoffs(NamedTuple):
