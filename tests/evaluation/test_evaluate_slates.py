@@ -1,6 +1,7 @@
 """Slate estimators, compared with hand-computed values, another package, and all slates of a small problem."""
 
 from collections.abc import Callable
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 
 from glbandits import InvalidInput, Uniform
 from glbandits.common.arrays import Floats
-from glbandits.evaluation import SLATE_ESTIMATORS, FixedArms, LoggedData, evaluate, evaluate_slates
+from glbandits.evaluation import (
+    SLATE_ESTIMATORS,
+    FixedArms,
+    LoggedData,
+    SlateEvaluation,
+    evaluate,
+    evaluate_slates,
+)
 from glbandits.evaluation.estimators.targets import GivenTarget
 from glbandits.evaluation.evaluate_slates import compare_on_slates
 from tests.evaluation.simulated_logs import small_log
@@ -89,8 +97,12 @@ def test_self_normalised_values_equal_hand_computation() -> None:
     assert result["iips"].value == pytest.approx((2 * 1 + 1 * 3) / 3 + (0.5 * 2 + 3 * 4) / 3.5, abs=1e-12)
 
 
-def test_open_bandit_pipeline_gives_the_same_values() -> None:
-    """Of version 0.5.5: SlateStandardIPS, SlateIndependentIPS, SlateRewardInteractionIPS."""
+def test_open_bandit_pipeline_gives_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of version 0.5.5: SlateStandardIPS, SlateIndependentIPS, SlateRewardInteractionIPS.
+
+    The arms are not drawn with these propensities, so the mean coefficients are not 1.
+    """
+    monkeypatch.setattr(import_module("glbandits.evaluation.evaluate_slates"), "MAX_DEVIATION", np.inf)
     rng = np.random.default_rng(7)
     propensities, target = rng.uniform(0.1, 0.9, (200, 3)), rng.uniform(0, 1, (200, 3))
     log = slates(propensities, rng.random((200, 3)) < 0.4)
@@ -206,3 +218,46 @@ def test_invalid_input_is_rejected(log: LoggedData, target: Any, message: str) -
 def test_decisions_without_clusters_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="clusters that identify the slates"):
         evaluate_slates(small_log(), "uniform")
+
+
+def shelf(seed: int, target: Floats, *, shown: int = 5, slates: int = 4000) -> SlateEvaluation:
+    """Evaluate a target on slates of two slots with five arms, of which only the first ones were ever shown."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(0, shown, 2 * slates)
+    log = LoggedData(
+        chosen=chosen,
+        rewards=(rng.random(2 * slates) < 0.1 + 0.1 * chosen).astype(np.float64),
+        propensities=np.full(2 * slates, 1.0 / shown),
+        clusters=np.repeat(np.arange(slates), 2),
+        arms=FixedArms(np.eye(5), rows=2 * slates),
+        link="logistic",
+    )
+    return evaluate_slates(log, np.tile(target, (2 * slates, 1)))
+
+
+def test_arm_that_was_never_shown_has_no_estimate() -> None:
+    """The pseudo-inverse estimate was negative for rewards of 0 and 1."""
+    found = shelf(0, np.eye(5)[4], shown=4)
+    assert all(each.no_evidence and np.isnan(each.value) for each in found.estimates)
+    assert found.verdict("new").startswith("No verdict on new")
+    assert "not enough evidence" in str(found)
+
+
+def test_verdict_on_slates_needs_the_agreement_of_estimates() -> None:
+    best, same = shelf(1, np.eye(5)[4]), shelf(1, np.full(5, 0.2))
+    assert "best is better than the logging policy" in best.verdict("best")
+    assert "worst is worse than the logging policy" in shelf(1, np.eye(5)[0]).verdict("worst")
+    assert same.verdict("same") == "same decides as the logging policy did."
+    assert "open" in shelf(1, np.array([0.0, 0.0, 1.0, 0.0, 0.0])).verdict("half")
+    assert best["pi"].normal.high <= 2.0
+
+
+@pytest.mark.statistics
+def test_few_verdicts_on_equal_arms_are_wrong() -> None:
+    """Of 200 logs whose candidate is as good as the logging policy, at most 16 have a verdict.
+
+    With a probability of 0.05 for each log, more have probability 0.03; the seeds are fixed.
+    """
+    half = np.array([0.0, 0.0, 1.0, 0.0, 0.0])  # the mean of all arms
+    texts = [shelf(seed, half, slates=1000).verdict("half") for seed in range(200)]
+    assert sum("open" not in text and "No verdict" not in text for text in texts) <= 16

@@ -7,7 +7,7 @@ about rewards.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
@@ -18,14 +18,23 @@ from scipy.special import stdtrit
 from glbandits.common.arrays import Floats
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import percent
-from glbandits.common.display.text_format import format_interval, format_value
+from glbandits.common.display.text_format import NO_VALUE, format_interval, format_value, join_words
 from glbandits.common.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL, Interval, ratio
 from glbandits.evaluation.estimators.frozen_agent import frozen
+from glbandits.evaluation.estimators.seen_rows import check_not_learned
+from glbandits.evaluation.estimators.support import (
+    MAX_DEVIATION,
+    MIN_INTERVAL_SAMPLE_SIZE,
+    MIN_SAMPLE_SIZE,
+    NO_EVIDENCE,
+    WRONG_MEAN_ERRORS,
+)
 from glbandits.evaluation.estimators.targets import GivenTarget, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.log_slice import LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
+from glbandits.maths.links import find_link
 from glbandits.policies.agents import PolicyLike, learner_of
 
 
@@ -67,8 +76,26 @@ class SlateEstimate:
     """From the variance between slates."""
     normal: Interval
     mean_coefficient: float
-    """Expected to be 1 if propensities are correct and the log supports the target."""
+    """Of the slot in which it differs most from 1: expected to be 1 if propensities are correct and the log supports
+    the target."""
     largest_coefficient: float
+    effective_slates: float
+    """Effective number of slates, of the slot with the fewest."""
+    gain: float
+    """The value minus the mean reward of a slate of the log."""
+    joint_gain: Interval
+    """Interval of the gain that holds at once for all gains that are looked at together."""
+    effective_gains: float
+    """Effective number of slates that contribute to the gain."""
+    no_evidence: str = ""
+    """Why `value`, `standard_error`, `normal` and the gain are NaN; "" if they are not."""
+
+    def without_evidence(self, reason: str) -> "SlateEstimate":
+        """Return the estimate without its numbers, because of this reason."""
+        nan, unknown = math.nan, UNKNOWN_INTERVAL
+        return replace(
+            self, value=nan, standard_error=nan, normal=unknown, gain=nan, joint_gain=unknown, no_evidence=reason
+        )
 
 
 @dataclass(frozen=True)
@@ -82,6 +109,23 @@ class SlateEvaluation:
     level: float
     unit: str = "reward"
     """`payoff` if the log has values: each slot then counts value * reward - cost."""
+
+    def verdict(self, label: str) -> str:
+        """Return whether the target is better than the logging policy, as a sentence, if all estimates agree."""
+        known = [each for each in self.estimates if not each.no_evidence]
+        if known and not any(each.effective_gains for each in known):
+            return f"{label} decides as the logging policy did."
+        enough = [each for each in known if min(each.effective_slates, each.effective_gains) >= MIN_SAMPLE_SIZE]
+        if not enough:
+            reasons = [each.no_evidence for each in self.estimates if each.no_evidence]
+            few = f"{NO_EVIDENCE}: fewer than {MIN_SAMPLE_SIZE} effective slates"
+            return f"No verdict on {label}: {few if known else reasons[0]}."
+        signs = {int(each.joint_gain.low > 0.0) - int(each.joint_gain.high < 0.0) for each in enough}
+        by = join_words([each.name for each in enough])
+        if signs in ({1}, {-1}):
+            word = "better" if signs == {1} else "worse"
+            return f"{label} is {word} than the logging policy on these slates, by {by}; {percent(self.level)} sure."
+        return f"Whether {label} is better or worse than the logging policy is open, by {by}."
 
     def __getitem__(self, name: str) -> SlateEstimate:
         return lookup("estimate", name, {estimate.name: estimate for estimate in self.estimates})
@@ -98,14 +142,15 @@ class SlateEvaluation:
         rows = [
             (
                 each.name,
-                format_value(each.value),
-                format_value(each.standard_error),
-                format_interval(each.normal),
+                NO_EVIDENCE if each.no_evidence else format_value(each.value),
+                NO_VALUE if each.no_evidence else format_value(each.standard_error),
+                each.no_evidence.removeprefix(f"{NO_EVIDENCE}: ") or format_interval(each.normal),
+                f"{each.effective_slates:,.0f}",
                 f"{each.largest_coefficient:.3g}",
             )
             for each in self.estimates
         ]
-        columns = ("estimator", "value", "error", f"{percent(self.level)} normal", "largest coefficient")
+        columns = ("estimator", "value", "error", f"{percent(self.level)} normal", "effective slates", "largest")
         unit = ", in payoffs" if self.unit == "payoff" else ""
         return DataTable(
             columns, rows, notes=(f"the log: {format_value(self.logged)} over {self.slates} slates{unit}",)
@@ -119,6 +164,7 @@ def evaluate_slates(
     *,
     self_normalised: bool = False,
     level: float = DEFAULT_LEVEL,
+    gains: int | None = None,
 ) -> SlateEvaluation:
     """Estimate the mean reward of a slate if the target had filled its slots.
 
@@ -131,6 +177,7 @@ def evaluate_slates(
         estimators: names from `SLATE_ESTIMATORS`.
         self_normalised: whether to divide the mean over slates by the mean coefficient, for each slot.
         level: confidence level of the intervals.
+        gains: number of gains that share the error probability 1 - level; by default that of the estimators.
 
     >>> from glbandits.evaluation import Columns, evaluate_slates, read_table
     >>> table = {
@@ -145,14 +192,16 @@ def evaluate_slates(
     level = check_float("level", level, above=0, at_most=1 - 1e-9)
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
+    check_not_learned(log, {"": target})
     slates = _slates(log, target)
     estimates = tuple(
         _estimate(
             name,
             lookup("estimator of slates", name, SLATE_ESTIMATORS)(slates.weights),
-            slates.rewards,
+            slates,
             self_normalised,
             level,
+            1.0 - (1.0 - level) / (gains or max(len(estimators), 1)),
         )
         for name in estimators
     )
@@ -194,7 +243,17 @@ def compare_on_slates(
             target = frozen(trained)
         if isinstance(target, GivenTarget):
             target = target.of_part(evaluated, log)
-        yield label, evaluate_slates(evaluated, target, estimators, self_normalised=self_normalised, level=level)
+        yield (
+            label,
+            evaluate_slates(
+                evaluated,
+                target,
+                estimators,
+                self_normalised=self_normalised,
+                level=level,
+                gains=len(candidates) * len(estimators),
+            ),
+        )
 
 
 class _Slates(NamedTuple):
@@ -204,6 +263,8 @@ class _Slates(NamedTuple):
     """(n, L)."""
     rewards: Floats
     """Or payoffs, (n, L)."""
+    possible: tuple[float, float]
+    """Lowest and highest possible mean reward of a slate, by the range of the link or of the rewards of the log."""
 
 
 def _slates(log: Log, target: TargetLike) -> _Slates:
@@ -225,16 +286,28 @@ def _slates(log: Log, target: TargetLike) -> _Slates:
     slates = np.argsort(np.argsort(first_rows))[slates]  # in the order of their first rows
     slots = pl.Series(slates).to_frame("slate").select(pl.int_range(pl.len()).over("slate")).to_series().to_numpy()
     shape = len(first_rows), int(slots.max()) + 1
-    tables = _Slates(weights=np.ones(shape), rewards=np.zeros(shape))
+    tables = _Slates(np.ones(shape), np.zeros(shape), _possible(log, rewards, len(slates) / len(first_rows)))
     tables.weights[slates, slots], tables.rewards[slates, slots] = weights, rewards
     return tables
 
 
-def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised: bool, level: float) -> SlateEstimate:
+def _possible(log: Log, rewards: Floats, slots: float) -> tuple[float, float]:
+    """The lowest and the highest possible mean reward of a slate with this mean number of slots."""
+    link = find_link(log.schema.link)
+    low, high = (float(rewards.min()), float(rewards.max()))
+    if math.isfinite(link.highest_reward - link.lowest_reward) and not log.schema.payoffs:
+        low, high = link.lowest_reward, link.highest_reward
+    return slots * low, slots * high
+
+
+def _estimate(
+    name: str, coefficients: Floats, slates: _Slates, self_normalised: bool, level: float, joint_level: float
+) -> SlateEstimate:
     """Estimate from coefficients and rewards, (n, L).
 
     Self-normalised errors use the delta method.
     """
+    rewards = slates.rewards
     n, products, means = len(rewards), coefficients * rewards, coefficients.mean(axis=0)
     if self_normalised:
         ratios = ratio(products.mean(axis=0), means)
@@ -243,7 +316,52 @@ def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised:
     else:
         value = float(products.sum() / n)
         residuals = products.sum(axis=1) - value
-    error = float(residuals.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
-    half_width = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
-    normal = Interval(value - half_width, value + half_width) if n > 1 else UNKNOWN_INTERVAL
-    return SlateEstimate(name, value, error, normal, float(means.mean()), float(coefficients.max()))
+    logged = rewards.sum(axis=1)
+    gains, effective = residuals - (logged - logged.mean()), _effective(coefficients).min()
+    error, normal = _error_and_interval(value, residuals, level)
+    gain, few = value - float(logged.mean()), effective < MIN_INTERVAL_SAMPLE_SIZE
+    worst = int(np.argmax(np.abs(means - 1.0)))
+    found = SlateEstimate(
+        name=name,
+        value=value,
+        standard_error=error,
+        normal=UNKNOWN_INTERVAL if few else normal.within(*slates.possible),
+        mean_coefficient=float(means[worst]),
+        largest_coefficient=float(coefficients.max()),
+        effective_slates=float(effective),
+        gain=gain,
+        joint_gain=UNKNOWN_INTERVAL if few else _error_and_interval(gain, gains, joint_level)[1],
+        effective_gains=float(_effective(np.abs(products.sum(axis=1) - logged)[:, np.newaxis])[0]),
+    )
+    if n < MIN_INTERVAL_SAMPLE_SIZE:
+        return found
+    reason = _no_evidence(found, _error_and_interval(0.0, coefficients[:, worst], level)[0], slates.possible)
+    return found.without_evidence(reason) if reason else found
+
+
+def _no_evidence(estimate: SlateEstimate, error: float, possible: tuple[float, float]) -> str:
+    """Why an estimate may not be shown; "" if it may. `error` is that of the mean coefficient."""
+    off, mean = abs(estimate.mean_coefficient - 1.0), estimate.mean_coefficient
+    if off > MAX_DEVIATION and off > WRONG_MEAN_ERRORS * error:
+        cause = "the log lacks decisions of the target, or has" if mean < 1.0 else "the log has"
+        return f"{NO_EVIDENCE}: the mean coefficient of a slot is {mean:.2g}, not 1: {cause} wrong propensities"
+    slack = WRONG_MEAN_ERRORS * estimate.standard_error
+    if possible[0] < possible[1] and not possible[0] - slack <= estimate.value <= possible[1] + slack and slack >= 0.0:
+        bounds = f"possible values are {possible[0]:.4g} to {possible[1]:.4g}"
+        return f"{NO_EVIDENCE}: it would be {estimate.value:.3g}, and {bounds}"
+    return ""
+
+
+def _error_and_interval(value: float, terms: Floats, level: float) -> tuple[float, Interval]:
+    """The standard error of the mean of terms, and the interval around a value; NaN for one slate."""
+    n = len(terms)
+    if n < 2:
+        return math.nan, UNKNOWN_INTERVAL
+    error = float(terms.std(ddof=1)) / math.sqrt(n)
+    half_width = float(stdtrit(n - 1, 0.5 + level / 2)) * error
+    return error, Interval(value - half_width, value + half_width)
+
+
+def _effective(terms: Floats) -> Floats:
+    """The effective number of rows of each column of terms, (n, L)."""
+    return np.nan_to_num(ratio(terms.sum(axis=0) ** 2, (terms**2).sum(axis=0)))

@@ -68,6 +68,9 @@ def slates_command(
     evaluated = compare_on_slates(
         opened, candidates, estimator, train_share=train, self_normalised=self_normalised, level=level, seed=seed
     )
+    verdicts = ["Verdict:"]
     for label, evaluation in evaluated:
+        verdicts.append(evaluation.verdict(label))
         console.print(f"{label}\n{evaluation}\n", soft_wrap=True, markup=False, highlight=False)
     console.print(f"Note: {ASSUMPTIONS}", soft_wrap=True, markup=False, highlight=False)
+    console.print("\n".join(verdicts), soft_wrap=True, markup=False, highlight=False)
