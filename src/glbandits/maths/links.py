@@ -59,7 +59,7 @@ class BuiltInLink:
         if self.number == LOG:
             return math.exp(min(z, STRAIGHT)) * (1.0 + max(z - STRAIGHT, 0.0))
         e = math.exp(-abs(z))  # at most 1, so there is no overflow
-        return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+        return (1.0 if z >= 0.0 else e) / (1.0 + e)
 
     def slope(self, z: float) -> float:
         """mu'(z)."""
