@@ -17,8 +17,8 @@ from glbandits.evaluation import Columns, Log, ServiceExport, estimate_propensit
 from glbandits.evaluation.learning.learning_curve import Learn
 from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.readers.columns import EACH_ARM
-from glbandits.evaluation.readers.open_log import has_lists_of_propensities
-from glbandits.features import Hashed, Text
+from glbandits.evaluation.readers.open_log import has_lists_of_propensities, scan_log
+from glbandits.features import FeatureMap, Hashed, Text
 from glbandits.features.kinds.column_kind import ColumnKind
 from glbandits.service.export.log_source import is_store, open_log_or_store
 
@@ -160,7 +160,8 @@ class LogOptions:
 
         Args:
             console: shows that the log is being read.
-            model_settings: settings with which models need the log to be read.
+            model_settings: settings with which models need the log to be read. The context of a table is by default
+                that of their feature map.
             with_propensities: False for a log that is only learned from.
             proposed: columns with the arms of candidates.
             has_range: whether the user has set the range of rewards.
@@ -168,6 +169,9 @@ class LogOptions:
         """
         columns = self.columns(with_propensities=with_propensities, proposed=proposed)
         columns = replace(columns, other_rewards=other_rewards)
+        of_model = (model_settings or {}).get("features")
+        if isinstance(of_model, FeatureMap) and not self.context and not self.features and self._is_table(columns):
+            columns = replace(columns, context=tuple(of_model.context.kinds))
         settings = self.reader_settings() | dict(model_settings or {}) | self._payoff_settings()
         notes = list[str]()
         with warnings.catch_warnings(record=True) as caught:
@@ -182,6 +186,10 @@ class LogOptions:
                 with console.status("estimating propensities"):
                     log = estimate_propensities(log)
         return log, [*notes, *(str(warning.message) for warning in caught)]
+
+    def _is_table(self, columns: Columns) -> bool:
+        """Whether the log is a table, whose columns have names of its own."""
+        return not is_store(self.log) and scan_log(self.log, columns) is not None
 
     def columns(self, *, with_propensities: bool = True, proposed: tuple[str, ...] = ()) -> Columns:
         """Return the meaning of the columns of the log. `proposed` are columns with the arms of candidates."""

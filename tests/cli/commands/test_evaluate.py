@@ -298,3 +298,19 @@ def test_policies_are_judged_without_exploration(tmp_path: Path) -> None:
         values[how] = record["estimates"][0]["value"]
     assert values["--explore"] == pytest.approx(0.5, abs=0.1)
     assert values["--no-explore"] == pytest.approx(0.9, abs=0.1)
+
+
+def test_context_and_kinds_are_those_of_the_model(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    rows = zip(rng.choice(["a", "b"], 450), rng.integers(0, 2, 450), rng.integers(20, 25, 450), strict=True)
+    lines = ["arm,reward,age,propensity", *(f"{arm},{reward},{age},0.5" for arm, reward, age in rows)]
+    (tmp_path / "earlier.csv").write_text("\n".join(lines[:151]), encoding="utf-8")
+    (tmp_path / "log.csv").write_text("\n".join([lines[0], *lines[151:]]), encoding="utf-8")
+    assert glb("train", "earlier.csv", "--context", "age", "--kind", "age=category", folder=tmp_path).returncode == 0
+    values = []
+    for words in ((), ("--context", "age")):
+        run = glb("evaluate", "log.csv", "--model", "model.safetensors", "--policy", "arm:a", *words, folder=tmp_path)
+        assert run.returncode == 0, run.stderr
+        record = json.loads((tmp_path / "out" / "evaluate" / "evaluation.json").read_text(encoding="utf-8"))
+        values.append([estimate["value"] for each in record["policies"] for estimate in each["estimates"]])
+    assert values[0] == values[1]
