@@ -78,7 +78,7 @@ def _coverage(comparison: PolicyComparison, made: TruthfulLog) -> tuple[int, int
 
 
 def judged_logs(kind: str, logs: int, folder: Path) -> list[Judged]:
-    """Judge the logs of a kind that the folder does not have yet; return all."""
+    """Judge the logs of a kind that the folder does not have yet; return all that it has."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{kind}.jsonl"
     done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -89,7 +89,7 @@ def judged_logs(kind: str, logs: int, folder: Path) -> list[Judged]:
                 judged = judge(KINDS[kind](np.random.default_rng([51, seed])))
             done.append(judged._asdict())
             print(json.dumps(judged._asdict()), file=output, flush=True)
-    return [Judged(**{**each, "doubts": tuple(each["doubts"])}) for each in done[:logs]]
+    return [Judged(**{**each, "doubts": tuple(each["doubts"])}) for each in done]
 
 
 def report() -> None:
@@ -100,9 +100,10 @@ def report() -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options, _ = parser.parse_known_args()
     print(
-        f"{options.logs} logs of each kind; shares of sentences, of wrong ones 'however often', of candidates, of logs"
+        "wrong: logs with a wrong sentence; always: with a wrong one 'however often you look'; withheld: of candidates"
     )
-    print(f"{'kind':26s}{'sentences':>10s}{'wrong':>8s}{'always':>8s}{'withheld':>10s}{'coverage':>10s}  doubts")
+    columns = f"{'kind':28s}{'logs':>5s}{'sentences':>10s}{'wrong':>8s}{'always':>8s}{'withheld':>10s}{'coverage':>10s}"
+    print(f"{columns}  doubts")
     for kind in options.kinds.split(","):
         judged = judged_logs(kind, options.logs, options.folder)
         total = {name: sum(getattr(each, name) for each in judged) for name in Judged._fields if name != "doubts"}
@@ -112,7 +113,7 @@ def report() -> None:
         wrong = [f"{np.mean(np.array(each) > 0):.1%}" for each in logs]
         parts = (("withheld", "candidates"), ("covered", "intervals"))
         columns = f"{wrong[0]:>8s}{wrong[1]:>8s}" + "".join(f"{_share(total, *part):>10s}" for part in parts)
-        print(f"{kind:26s}{total['sentences']:10d}{columns}  {shares}", flush=True)
+        print(f"{kind:28s}{len(judged):5d}{total['sentences']:10d}{columns}  {shares}", flush=True)
 
 
 def _share(total: Mapping[str, Any], part: str, whole: str) -> str:

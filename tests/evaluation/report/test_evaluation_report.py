@@ -49,7 +49,7 @@ def test_page_is_self_contained_and_escapes_names(written: tuple[Path, Path]) ->
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", text)
     assert "from tiny &amp; &lt;small&gt;.parquet: 1,024 decisions, 3 arms" in text
     assert "<b>odd" not in text
-    charts = ("estimates", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
+    charts = ("estimates", "gains", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
     assert re.findall(r'id="chart-([^"]+)"', text) == list(charts)
     assert text.count("<table>") == 6
     assert "glb evaluate &#x27;a &amp; b.parquet&#x27;" in text

@@ -16,7 +16,10 @@ from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.evaluation.models.reward_models import CrossFitted, RewardModel
 from glbandits.maths.online_statistics.mergeable import ALL, LARGEST, SMALLEST, Mergeable, merged
+from glbandits.maths.online_statistics.running_sums import RunningSums
 
+RUNNING_POINTS = 500
+"""Number of points of running estimates."""
 UNIFORM_TOLERANCE = 1e-6
 """Maximum deviation of p K from 1 in a log that chose uniformly."""
 
@@ -155,7 +158,7 @@ class LogSums(Mergeable):
     }
 
     def __init__(self, payoff_range: tuple[float, float], schema: LogSchema, first_row: int) -> None:
-        self.doubts = LogDoubtSums(schema, first_row)
+        self.doubts, self.running = LogDoubtSums(schema, first_row), RunningSums(1, RUNNING_POINTS, first_row)
         self.payoff_range = payoff_range
         """Lowest and highest possible payoff."""
         self.payoffs = MomentSums(1)
@@ -176,6 +179,7 @@ class LogSums(Mergeable):
         self.least, self.largest = min(self.least, float(payoffs.min())), max(self.largest, float(payoffs.max()))
         rows.add_to(self.payoffs, payoffs)
         self.doubts.add(block, payoffs)
+        self.running.add(payoffs[np.newaxis])
         deviations = np.abs(rows.propensities * block.arms.counts - 1.0)
         self.chose_uniformly &= bool((deviations <= UNIFORM_TOLERANCE).all())
 

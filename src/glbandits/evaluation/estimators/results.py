@@ -76,6 +76,8 @@ class Evaluation:
     """Warnings and remarks for the reader."""
     at_rows: Ints
     """Numbers of rows at which `Estimate.running` was recorded, (points,)."""
+    logged_running: Floats
+    """Mean reward of the log up to these rows, (points,)."""
     arm_names: tuple[str, ...] | None
     no_evidence: str = ""
     """Why the headline has no numbers, or without a headline the estimates; "" if they may be shown."""

@@ -12,7 +12,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs, normal_interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.headline import HeadlineSums, Levels, agreement_doubts
-from glbandits.evaluation.estimators.log_rows import LogRows, LogSums
+from glbandits.evaluation.estimators.log_rows import RUNNING_POINTS, LogRows, LogSums
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
 from glbandits.evaluation.estimators.targets import ExploringTarget, OfferedArmTarget, Target
@@ -23,8 +23,6 @@ from glbandits.evaluation.logs.schema import LogSchema
 from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
 from glbandits.maths.online_statistics.running_sums import RunningSums
 
-RUNNING_POINTS = 500
-"""Number of points of running estimates."""
 FEW_GROUPS = 40
 """Number of clusters below which there is a note that intervals are unreliable."""
 
@@ -165,6 +163,7 @@ class TargetSums(Mergeable):
             notes=(*notes, *map(str, doubts)),
             doubts=tuple(doubts),
             at_rows=self._running[0].table()[0].astype(np.int64),
+            logged_running=log.running.table()[1] / log.running.table()[0],
             arm_names=arm_names,
             no_evidence=reason,
             unit=self._unit,

@@ -13,17 +13,22 @@ from glbandits.common.display.charts import (
     TICKS,
     WIDTH,
     Curve,
+    IntervalRow,
+    SeriesStyle,
     SeriesStyles,
     curves_chart,
     finish,
     inline,
+    intervals_chart,
     rounded,
     series_encodings,
 )
 from glbandits.common.display.displayed import percent
 from glbandits.common.display.palette import GREY
 from glbandits.evaluation import ArmSupport
-from glbandits.evaluation.comparison_result import PolicyComparison
+from glbandits.evaluation.comparison_result import LOG, PolicyComparison
+from glbandits.evaluation.estimators.estimator import UNKNOWN_INTERVAL
+from glbandits.evaluation.estimators.results import rows_of_both_intervals
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.learning.learning_curve import LearningCurve
 
@@ -31,6 +36,21 @@ SHOWN_ARMS = 24
 """Arms that a chart shows."""
 IGNORED_START = 20
 """The vertical axis ignores the first 1/20 of the rows, where a running mean is noisy."""
+
+
+def gains_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
+    """Return the gain of each candidate over the logging policy, with the intervals that all hold at once."""
+    rows = []
+    for policy in comparison.policies:
+        headline = policy.evaluation.headline
+        gain = None if headline is None else headline.joint_gain
+        for row in [] if gain is None else rows_of_both_intervals("", gain):
+            name = row.name.removeprefix(", ") if row.interval else f"{row.name.removeprefix(', ')}: no interval"
+            rows.append(IntervalRow(policy.label, name, row.value, *(row.interval or UNKNOWN_INTERVAL)))
+    colours = {label: style.colour for label, style in styles.items()}
+    chart = intervals_chart(rows, f"gain in mean {comparison.unit}", references=[0.0], colours=colours)
+    level = percent(comparison.settings.level)
+    return finish(chart, "Gain over the logging policy on these rows", f"{level} intervals, which all hold at once")
 
 
 def weights_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Any:
@@ -97,14 +117,18 @@ def arms_chart(comparison: PolicyComparison, supports: Mapping[str, ArmSupport],
 
 def running_chart(comparison: PolicyComparison, estimator: str, styles: SeriesStyles) -> Any:
     """Return each estimate from the rows up to a row, over the rows."""
-    shown = []
+    shown: list[Curve] = []
     for policy in comparison.policies:
         if policy.evaluation[estimator].no_evidence:
             continue
+        if not shown:
+            log_rows = policy.left_out_rows + policy.evaluation.at_rows
+            mean = policy.evaluation.logged_running
+            shown.append(Curve(LOG, log_rows, mean, np.full(len(mean), np.nan)))
         running = policy.evaluation[estimator].running
         rows = policy.left_out_rows + policy.evaluation.at_rows
         shown.append(Curve(policy.label, rows, running, np.full(len(running), np.nan)))
-    chart = _over_rows(comparison, shown, styles)
+    chart = _over_rows(comparison, shown, {LOG: SeriesStyle(GREY, (), "circle")} | dict(styles))
     return finish(chart, f"{estimator}: the estimate over the rows", f"dotted: the mean {comparison.unit} of the log")
 
 

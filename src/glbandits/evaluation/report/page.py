@@ -24,7 +24,7 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
     """
     folder.mkdir(parents=True, exist_ok=True)
     styles = styles_in_order(policy.label for policy in comparison.policies)
-    sections = []
+    sections, has_headline = [], any(policy.evaluation.headline is not None for policy in comparison.policies)
     if comparison.promotion is not None:
         sections.append(Section("gate", "Promote a policy?", _gate(comparison.promotion)))
     sections += [
@@ -33,6 +33,7 @@ def write_evaluation_report(comparison: PolicyComparison, folder: Path, command:
             f"Estimates, {comparison.reward}" if comparison.reward else "Estimates",
             _estimates(comparison, styles),
         ),
+        *([Section("gains", "Gains", _gains(comparison, styles))] if has_headline else []),
         *([Section("differences", "Differences", _differences(comparison))] if comparison.differences else []),
         *(
             Section(f"reward-{index}", f"Reward {other.reward}", _other_reward(comparison, other, styles, index))
@@ -101,6 +102,14 @@ def _estimates(comparison: PolicyComparison, styles: SeriesStyles, figure: str =
     )
     chart = _figure(comparison.plot(styles), figure)
     return "\n".join([paragraph(about), chart, *_notes(comparison), tables.estimates_table(comparison).to_html()])
+
+
+def _gains(comparison: PolicyComparison, styles: SeriesStyles) -> str:
+    about = (
+        f"The mean {comparison.unit} of each policy minus that of the logging policy on the same rows. If the log "
+        "changed, these are the rows since its last change."
+    )
+    return f"{paragraph(about)}\n{_figure(charts.gains_chart(comparison, styles), 'gains')}"
 
 
 def _differences(comparison: PolicyComparison) -> str:
