@@ -278,9 +278,10 @@ def test_time_orders_rows_and_ids_find_copies(folder: Path) -> None:
     assert values[0] == values[1]
     pl.concat([table, table.head(2)]).write_parquet(folder / "log.parquet")
     run = glb("evaluate", "log.parquet", *words, folder=folder)
-    assert run.returncode == 2
-    assert "2 of 602 rows repeat an id" in run.stderr
-    assert "Option: --id" in run.stderr
+    assert run.returncode == 0, run.stderr
+    assert "2 of 602 rows are exact copies" in run.stdout
+    record = json.loads((folder / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))
+    assert values[0] == [each["value"] for policy in record["policies"] for each in policy["estimates"]]
 
 
 def test_policies_are_judged_without_exploration(tmp_path: Path) -> None:

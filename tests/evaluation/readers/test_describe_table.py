@@ -99,6 +99,7 @@ def test_columns_have_checks_and_kinds_to_declare() -> None:
         user_id=range(ROWS),
         device=["mobile"] * 399 + ["Mobile"],
         income=[3000.0, 4000.0] * 199 + [3500.0, 1e6],
+        share=[0.01, 0.02] * 199 + [0.015, 0.97],
         comment=[f"text {index}" for index in range(ROWS)],
         vip=[True, None] * 200,
     )
@@ -111,12 +112,13 @@ def test_columns_have_checks_and_kinds_to_declare() -> None:
         "user_id": "code or quantity?",
         "device": "similar values",
         "income": "1 outliers (0.25%), such as 1e+06",
+        "share": "",
         "comment": "declare its kind",
         "vip": "",
     }
     assert {column.name: column.missing for column in description.columns}["vip"] == 0.5
     context, *kinds = [values[0] for option, *values in description.options if option in ("--context", "--kind")]
-    assert context == "age,price,zip,plz,device,income,vip"
+    assert context == "age,price,zip,plz,device,income,share,vip"
     assert kinds == ["price=number", "zip=category", "plz=category"]
 
 

@@ -228,6 +228,8 @@ def _range_and_outliers(numbers: Floats) -> tuple[str, str]:
         low, median, high = np.quantile(numbers, (0.25, 0.5, 0.75))
         away = OUTLIER_RANGES * (high - low)
         outliers = numbers[(numbers < low - away) | (numbers > high + away)] if away > 0.0 else numbers[:0]
+    if numbers.min() >= 0.0 and numbers.max() <= 1.0:  # shares and propensities have bounds, and so no outliers
+        outliers = numbers[:0]
     shown = f"{numbers.min():,.6g} to {numbers.max():,.6g}, median {median:,.6g}"
     if not len(outliers):
         return shown, ""
