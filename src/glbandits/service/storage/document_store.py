@@ -203,6 +203,13 @@ class DocumentStore(ABC):
         """Return the model with the greatest sequence number."""
         return self.model_at_most(loop_name, MAX_SEQUENCE)
 
+    def latest_model_sequence(self, loop_name: str) -> int:
+        """Return the sequence number of `latest_model`, 0 without one. Does not read the model."""
+        query = "SELECT coalesce(max(sequence), 0) FROM models WHERE loop_name = %s"
+        with self._reading() as connection:
+            ((sequence,),) = self._execute(connection, query, loop_name)
+        return int(sequence)
+
     def model_at_most(self, loop_name: str, sequence: int) -> SavedModel | None:
         """Return the model with the greatest sequence number that is at most `sequence`."""
         query = (

@@ -17,7 +17,7 @@ from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.runtime.loops.loop_documents import BASE, CONFIGURATION
 from glbandits.service.runtime.replay.replay_verification import verify
-from glbandits.service.storage.document_store import Document
+from glbandits.service.storage.document_store import Document, SavedModel
 from glbandits.service.storage.loop_store import IDENTITY
 from glbandits.service.storage.sqlite_store import SqliteStore
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
@@ -185,3 +185,31 @@ def test_concurrent_starts_share_salt_and_model(tmp_path: Path, monkeypatch: pyt
     loop = Loop("default", one, Clock())
     assert loop.salt == late[0].salt
     assert [len(one.documents("default", kind)) for kind in (IDENTITY, CONFIGURATION, BASE)] == [1, 1, 1]
+
+
+def test_models_are_read_only_if_they_are_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    follower = Loop("default", store, clock)
+    play_rounds(loop, store, clock, 20)
+    read, latest, document = list[str](), store.latest_model, store.latest_document
+
+    def model_of(name: str) -> SavedModel | None:
+        read.append("model")
+        return latest(name)
+
+    def document_of(name: str, kind: str) -> Document | None:
+        read.append(kind)
+        return document(name, kind)
+
+    monkeypatch.setattr(store, "latest_model", model_of)
+    monkeypatch.setattr(store, "latest_document", document_of)
+    follower.refresh()
+    assert follower.published.learned_through == loop.published.learned_through > 0
+    assert "model" in read
+    read.clear()
+    follower.refresh()
+    assert {"model", BASE}.isdisjoint(read)
+    loop.import_model(loop.export_model())
+    follower.refresh()
+    assert BASE in read
+    assert follower.published.epoch == loop.published.epoch

@@ -173,7 +173,10 @@ class LoopDocuments:
         configuration = msgspec.json.decode(document.body, type=LoopConfig)
         if document.version != self._versions.get(CONFIGURATION):
             self._window_since, self._assigned_since = self._unchanged_since(configuration)
-        base = self._document(BASE, lambda: encode_snapshot(self._first_snapshot(configuration)))
+        if present is not None and self._store.newest_version(self._name, BASE) == present[0] + 1:
+            base = Document(present[0] + 1, 0, b"")  # the caller has it, so it need not be read
+        else:
+            base = self._document(BASE, lambda: encode_snapshot(self._first_snapshot(configuration)))
         self._versions = {CONFIGURATION: document.version, BASE: base.version, IDENTITY: self.created}
         unreadable: list[Unreadable] = []
         model = self._newest_model(base, present, unreadable)
@@ -191,7 +194,9 @@ class LoopDocuments:
 
         Appends newer ones that cannot be loaded to `unreadable`.
         """
-        epoch, saved = base.version - 1, self._store.latest_model(self._name)
+        epoch = base.version - 1
+        is_known = present is not None and (epoch, self._store.latest_model_sequence(self._name)) <= present
+        saved = None if is_known else self._store.latest_model(self._name)
         while saved is not None and (present is None or (epoch, saved.sequence) > present):
             try:
                 if decode_snapshot(saved.body).epoch != epoch:
