@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from glbandits.common.arrays import Bools, Floats, Ints
-from glbandits.evaluation import Columns, CrossedArms, FixedArms, Log, LoggedData, open_log
+from glbandits.evaluation import Columns, CrossedArms, FixedArms, Log, LoggedData, open_log, train
+from glbandits.policies import LinUcb
 
 ROWS, ARMS, DIM = 6000, 4, 4
 NAMES = tuple("abcdefghijkl")
@@ -289,6 +290,13 @@ def rare(rewards: int) -> Callable[[np.random.Generator], TruthfulLog]:
     return make
 
 
+def trained_on_it(rng: np.random.Generator) -> TruthfulLog:
+    """All arms are equally good, and a saved model has learned the first two thirds of the rows."""
+    log = world(rng, means=np.full((ROWS, ARMS), 0.2)).data()
+    model = train(log[: 2 * ROWS // 3], LinUcb(), progress=lambda *_: None)
+    return TruthfulLog(log=log, candidates={"model": model}, gains={"model": 0.0}, row_gains={"model": np.zeros(ROWS)})
+
+
 def heavy_revenue(rng: np.random.Generator) -> TruthfulLog:
     """A few rows have most of the revenue."""
     made = world(rng)
@@ -357,6 +365,7 @@ KINDS: Kinds = {
     "50 rewards": rare(50),
     "100 rewards": rare(100),
     "heavy revenue": heavy_revenue,
+    "trained on two thirds": trained_on_it,
 }
 
 
