@@ -1,4 +1,6 @@
-"""Verdicts on logs whose truth is known: `python -m benchmarks verdicts [--kinds a,b] [--logs 200] [--folder out]`.
+"""Verdicts on logs whose truth is known: wrong and withheld sentences, and coverage.
+
+`python -m benchmarks verdicts [--kinds "as assumed,two arms"] [--logs 200] [--folder out]`.
 
 Each log compares two or three candidates with the logging policy. A sentence is wrong if it calls a candidate better
 or worse than the logging policy, and the true difference from the policy of the last row is not so, or if it names
