@@ -37,7 +37,7 @@ from glbandits.evaluation.estimators.estimator import Interval
 from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums
 from glbandits.evaluation.estimators.log_rows import LogRows, RewardRows
 from glbandits.evaluation.estimators.measures import MeasureRows
-from glbandits.evaluation.estimators.rare_rewards import RareRewards, RareRewardSums
+from glbandits.evaluation.estimators.rare_rewards import RareRewards, RareRewardSums, sums_of_weights
 from glbandits.evaluation.estimators.support import MIN_INTERVAL_SAMPLE_SIZE, small_sample
 from glbandits.maths.online_statistics.mergeable import Mergeable, added, merged
 
@@ -258,8 +258,9 @@ class EstimateSums(Mergeable):
         if rows.squared_weights is not None:
             self._expected_variance.add(rows.squared_weights, rewards.variances, rows.expected)
         weights = (rows.measure, rows.squared_weights) if rows.squared_weights is not None else rows.realised_weights
+        sums = sums_of_weights(*weights)
         for rare, payoffs in zip(self._rare, log.payoffs_of_rewards, strict=True):
-            rare.add(log, payoffs, rows.weights, weights)
+            rare.add(log, payoffs, rows.weights, sums)
 
     def _rare_rewards(self) -> RareRewards | None:
         """The contributions of rewards if they are rare: the fewest, of few rewards or of few missing ones."""

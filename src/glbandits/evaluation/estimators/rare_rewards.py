@@ -71,23 +71,19 @@ class RareRewardSums(Mergeable):
         self._payoffs = np.zeros((2, 3))
         """Sums of |d|, d^2 and |d|^3, for positive and for negative payoffs."""
 
-    def add(self, rows: LogRows, payoffs: Floats, weights: Floats, all_weights: tuple[Floats, Floats]) -> None:
+    def add(self, rows: LogRows, payoffs: Floats, weights: Floats, sums_of_weights: Floats) -> None:
         """Add the next rows.
 
         Args:
             rows: the rows.
             payoffs: d, the payoffs minus those without a reward, (rows,).
             weights: w of the chosen arms, (rows,).
-            all_weights: |w| and w^2 of each decision, with the signs of w, times their probabilities: of all arms if
-                these are known, else of the chosen ones.
+            sums_of_weights: as `sums_of_weights` returns them.
         """
         contributions = weights * payoffs
         rows.add_to(self._contributions, *_parts(contributions))
         self._payoffs += [[part.sum(), (part**2).sum(), (part**3).sum()] for part in _parts(payoffs)]
-        first, squares = all_weights
-        for sums, part in zip(self._weights, _parts(first), strict=True):
-            ratios = np.divide(squares, part, out=np.zeros_like(part), where=part > 0.0)
-            sums += part.sum(), (part * ratios).sum(), (squares * ratios).sum()
+        self._weights += sums_of_weights
 
     def rare_rewards(self) -> RareRewards | None:
         """Return the contributions; None if they are not rare."""
@@ -119,6 +115,20 @@ class RareRewardSums(Mergeable):
             f"{NO_EVIDENCE}: a few large rewards have most of the sum, as {payoffs:.2g} equal ones of {rows:,} rows "
             f"would{more}"
         )
+
+
+def sums_of_weights(weights: Floats, squares: Floats) -> Floats:
+    """Return the sums of |w|, w^2 and |w|^3, (2, 3), for positive and for negative weights.
+
+    Args:
+        weights: w of each decision, times its probability: of all arms if these are known, else of the chosen ones.
+        squares: w^2 of each decision, times its probability.
+    """
+    sums = np.zeros((2, 3))
+    for row, part in zip(sums, _parts(weights), strict=True):
+        ratios = np.divide(squares, part, out=np.zeros_like(part), where=part > 0.0)
+        row += part.sum(), (part * ratios).sum(), (squares * ratios).sum()
+    return sums
 
 
 def _parts(values: Floats) -> tuple[Floats, Floats]:
