@@ -15,7 +15,7 @@ The verdict is "promote" if a lower bound is above 0, "keep" if the upper bounds
 same side. A candidate on which the log has not enough evidence has no gain.
 
 Doubts about the log (`logs.doubts`) make the gate wait. If they are only that the log changed, and the recent rows
-start about where the last change was found, or later, they alone decide.
+start about where the last change was found, or later, they alone promote.
 """
 
 import math
@@ -244,11 +244,12 @@ def _result(
     agreement = {name: each.of_recent(AGREEMENT) for name, each in known.items()}
     since = max((doubt.since or 0 for doubt in doubts), default=0)
     others = [doubt for doubt in doubts if doubt.since is None]
-    if reason_to_withhold(others, Withheld.ALL, Withheld.GAIN) or since > schedule.latest_change:
+    verdict, gains, best = _verdict(of_all, of_recent, agreement, complete=not no_evidence, margin=margin)
+    outdated = verdict is Verdict.PROMOTE and since > schedule.latest_change
+    if outdated or reason_to_withhold(others, Withheld.ALL, Withheld.GAIN):
         verdict, gains, best = (Verdict.WAIT, cast(Gains, of_all), None)
-    else:  # if the log changed, only the rows since then decide
-        whole = of_recent if since > schedule.first else of_all
-        verdict, gains, best = _verdict(whole, of_recent, agreement, complete=not no_evidence, margin=margin)
+    elif verdict is Verdict.PROMOTE and since > schedule.first:  # only the rows since the change decide
+        verdict, gains, best = _verdict(of_recent, of_recent, agreement, complete=not no_evidence, margin=margin)
     return Promotion(
         verdict=verdict,
         candidate=best,
