@@ -1,6 +1,6 @@
 """TrainingRows: a sketch of the rows that a model learned, by which other code notices that it has learned a row.
 
-Rows of a log may equal each other by chance, if they have few features. So the sketch has hashes of windows of
+Rows of a log may equal each other by coincidence, if they have few features. So the sketch has hashes of windows of
 consecutive rows: of single rows if these differ from each other, else of as many as are needed. Of all windows it keeps
 those with the smallest hashes, which are a random sample.
 """

@@ -224,7 +224,7 @@ def agreement_doubts(differences: Moments, headline: Headline, support: Support)
             f"the {' and the '.join(outside)} of dr {'lies' if len(outside) == 1 else 'lie'} outside the interval for "
             "every n, which comes from another estimate than dr: trust neither before the cause is known"
         )
-    short = "two estimates of it differ by more than chance allows"
+    short = "two estimates of it differ by more than their errors allow"
     return [Doubt(kind=DoubtKind.DISAGREEMENT, text=text, short=short) for text in texts]
 
 

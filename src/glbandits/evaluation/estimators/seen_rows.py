@@ -11,7 +11,7 @@ from glbandits.common.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
 
 MIN_SHARE, MIN_SEEN = 0.05, 3
-"""Share and number of the compared rows below which equal rows are equal by chance."""
+"""Share and number of the compared rows below which equal rows are equal by coincidence."""
 MAX_WRONG = 0.02
 """Share of new rows among the first ones up to which a model has learned all of these."""
 MAX_COMPARED = 1_000_000

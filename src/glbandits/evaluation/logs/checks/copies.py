@@ -3,7 +3,7 @@
 Equal rows are no copies yet: a log with few categories and rewards of 0 and 1 has many. The number of rows with the
 same content is then, however often each content occurs, a mixture of Poisson distributions. If f(k) contents occur k
 times, the expected values of k! f(k) are log-convex: (k! f(k))^2 <= (k-1)! f(k-1) (k+1)! f(k+1). Copies break this, or
-all counts have a common divisor, or long stretches of rows occur twice.
+all counts have a common divisor, or long segments of rows occur twice.
 """
 
 import math
@@ -18,16 +18,16 @@ from glbandits.maths.online_statistics.mergeable import LARGEST, Mergeable, adde
 
 SAMPLE = 4096
 """Number of contents whose rows are counted: those with the smallest hashes."""
-STRETCH = 64
+SEGMENT = 64
 """Number of consecutive rows that are compared with others of the log."""
 LEAST_CONTENTS = 20
-"""The number of contents, or of repeated stretches, from which on there may be a doubt."""
-CHANCE = 5e-4
-"""The probability that the counts of all contents have a common divisor by chance, below which there is a doubt."""
+"""The number of contents, or of repeated segments, from which on there may be a doubt."""
+COINCIDENCE = 5e-4
+"""The probability that the counts of all contents have a common divisor by coincidence, below which one doubts."""
 LAG = 37
 """Rows are also compared with the one so many rows before, which is not its neighbour but of the same time."""
 MAX_ALIKE = 0.6
-"""Stretches are not compared if a larger share of rows equals the row before: they would be equal by chance."""
+"""Segments are not compared if a larger share of rows equals the row before: they would be equal by coincidence."""
 ERRORS = 5.0
 """The number of standard errors above which the counts cannot be those of independent rows."""
 MIX_1, MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -64,12 +64,12 @@ class CopySums(Mergeable):
 
     rules: ClassVar = added("count", "next_alike", "later_alike") | {
         "rows": merged,
-        "stretches": merged,
+        "segments": merged,
         "most_alike": LARGEST,
     }
 
     def __init__(self) -> None:
-        self.rows, self.stretches = SmallestHashes(), SmallestHashes()
+        self.rows, self.segments = SmallestHashes(), SmallestHashes()
         self.count, self.next_alike, self.later_alike, self.most_alike = 0, 0, 0, 0.0
         """Rows, those that equal the row before, and those that equal the one `LAG` rows before."""
 
@@ -81,8 +81,8 @@ class CopySums(Mergeable):
         self.next_alike += alike
         self.later_alike += int((hashes[LAG:] == hashes[:-LAG]).sum()) if len(hashes) > LAG else 0
         self.most_alike = max(self.most_alike, alike / max(1, len(hashes) - 1))
-        if len(hashes) >= STRETCH:
-            self.stretches.add(_of_stretches(hashes))
+        if len(hashes) >= SEGMENT:
+            self.segments.add(_of_segments(hashes))
 
     def doubts(self, *, clustered: bool) -> list[Doubt]:
         """Return the doubt that rows are copies.
@@ -104,14 +104,14 @@ class CopySums(Mergeable):
         """The share of copies and how they were found; 0 if there are none."""
         counts = self.rows.counts
         divisor = reduce(math.gcd, counts.tolist(), 0)
-        if divisor > 1 and (len(counts) - 1) * math.log(divisor) > -math.log(CHANCE):  # the sum is given
+        if divisor > 1 and (len(counts) - 1) * math.log(divisor) > -math.log(COINCIDENCE):  # the sum is given
             return 1.0 - 1.0 / divisor, f"the number of equal rows is always a multiple of {divisor}"
         if len(counts) >= LEAST_CONTENTS and _break_convexity(counts):
             return 1.0 - len(counts) / float(counts.sum()), "too many rows occur more than once"
-        twice = self.stretches.counts > 1
+        twice = self.segments.counts > 1
         if self.most_alike <= MAX_ALIKE and twice.sum() >= LEAST_CONTENTS:
-            extra = float((self.stretches.counts - 1).sum() / self.stretches.counts.sum())
-            return extra, f"stretches of {STRETCH} rows occur more than once"
+            extra = float((self.segments.counts - 1).sum() / self.segments.counts.sum())
+            return extra, f"segments of {SEGMENT} rows occur more than once"
         if not clustered and self.next_alike > 3 * self.later_alike + 0.02 * self.count + 1:
             return self.next_alike / self.count, "many rows equal the row before"
         return 0.0, ""
@@ -134,16 +134,16 @@ def _mixed(hashes: Hashes) -> Hashes:
     return hashes ^ (hashes >> np.uint64(31))
 
 
-def _of_stretches(hashes: Hashes) -> Hashes:
-    """The hash of each stretch of consecutive rows."""
+def _of_segments(hashes: Hashes) -> Hashes:
+    """The hash of each segment of consecutive rows."""
     powers = np.full(len(hashes), STEP)
     powers[0] = 1
     powers = np.cumprod(powers)
     back = np.full(len(hashes), INVERSE_OF_STEP)
     back[0] = 1
     sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes * powers)])
-    first = len(hashes) - STRETCH + 1
-    return _mixed((sums[STRETCH:] - sums[:first]) * np.cumprod(back)[:first])
+    first = len(hashes) - SEGMENT + 1
+    return _mixed((sums[SEGMENT:] - sums[:first]) * np.cumprod(back)[:first])
 
 
 def _break_convexity(counts: Ints) -> bool:
