@@ -18,6 +18,7 @@ from glbandits.common.parallel import check_engine
 from glbandits.evaluation import Columns, SklearnReward, estimate_propensities, evaluate, read_table
 from glbandits.lab import Synthetic, simulate
 from glbandits.lab.environments.classification import ClassificationTable
+from glbandits.service import storage
 from glbandits.service.storage.open_store import open_store
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
@@ -90,6 +91,7 @@ def test_package_without_its_dependency_names_the_extra(package: str, module: st
 
 
 OPEN_POSTGRES = """
+from glbandits.service import storage
 from glbandits.service.storage.open_store import open_store
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 open_store("postgresql://host/shop", durability="process")
@@ -126,8 +128,10 @@ def test_service_without_its_dependency_names_the_extra(module: str, code: str, 
 
 
 def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "glbandits.service.storage.postgres_store"
-    monkeypatch.setitem(sys.modules, name, ModuleType(name))  # importing PostgresStore from it raises ImportError
+    for name in [name for name in sys.modules if name.startswith("glbandits.service.storage.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(storage, "postgres_store", raising=False)
+    monkeypatch.setitem(sys.modules, "psycopg", ModuleType("psycopg"))  # importing from it raises ImportError
     with pytest.raises(MissingExtra, match=r"needs libpq .*In a clone of glbandits, run pip install '\.\[postgres\]'"):
         open_store("postgresql://host/shop", durability="process")
 

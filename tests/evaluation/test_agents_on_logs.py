@@ -323,7 +323,8 @@ def test_tune_command_takes_agents(folder: Path) -> None:
     words = ("--arm", "item", "--link", "logistic", "--policy", "mine:Mine", "--grid", "noise=0.0,1.0")
     run = glb("tune", "log.parquet", *words, "--seeds", "1", "--out", "found", folder=folder)
     assert run.returncode == 0, run.stderr
-    assert "noise=0.1, untuned" in run.stdout
+    assert "noise=0.1, default" in run.stdout
+    assert "Next: glb evaluate log.parquet --arm item" in run.stdout  # an agent has no model file
 
 
 def test_train_command_refuses_agents(folder: Path) -> None:

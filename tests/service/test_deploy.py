@@ -47,6 +47,7 @@ def labels_fixture(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[s
         site.learn()
         for family in text_string_to_metric_families(site.ask("GET", "/metrics").text):
             for sample in family.samples:
+                labels.setdefault(sample.name, {})
                 for name, value in sample.labels.items():
                     labels.setdefault(sample.name, {}).setdefault(name, set()).add(value)
     return labels

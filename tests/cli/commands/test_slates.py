@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from glbandits.evaluation import Columns, evaluate_slates, read_parquet
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -20,6 +21,7 @@ def log_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a store, where each of 60 events filled two slots and had both rewarded."""
     folder, rng = tmp_path_factory.mktemp("slates"), random.Random(3)
     with Site(folder) as site:
+        site.service.loop("default").reconfigure(lambda current: replace(current, exploration=0.6))
         for number in range(EVENTS):
             rows = [{"dish": dish} for dish in DISHES]
             sent = {"rows": rows, "ids": DISHES, "k": 2, "eventId": f"e{number}"}

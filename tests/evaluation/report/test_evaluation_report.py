@@ -173,9 +173,9 @@ def test_arms_chart_has_shares() -> None:
 
 def test_running_curves_end_at_the_estimates() -> None:
     running = running_chart(small_comparison(), "dr", styles())
-    assert last_values(running) == pytest.approx(
-        {policy.label: policy.evaluation["dr"].value for policy in small_comparison().policies}, rel=1e-5
-    )
+    ends = {policy.label: policy.evaluation["dr"].value for policy in small_comparison().policies}
+    ends["the log itself"] = small_comparison().policies[0].evaluation.logged
+    assert last_values(running) == pytest.approx(ends, rel=1e-5)
     assert max(row["x"] for row in chart_rows(running)) == ROWS
     curves = {
         policy.label: policy.learning_curve

@@ -16,7 +16,7 @@ def text_of(body: bytes, schema: Any) -> str:
 @pytest.mark.parametrize(
     ("body", "schema", "text"),
     [
-        (b'{"reward": 1}', EventRewardRequest, "unknown field `reward`. Known: cascade, eventId, key, position, value"),
+        (b'{"reward": 1}', EventRewardRequest, "unknown field `reward`. Known: cascade, eventId, flag, key"),
         (
             b'{"decide": [{}, {"arm": 1}]}',
             BatchRequest,

@@ -50,6 +50,7 @@ from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.learning.tune import CandidateResult, TuningVerdictKind
 from glbandits.evaluation.report.record import write_json
 from glbandits.evaluation.report.tuning_page import tuning_table, write_tuning_page
+from glbandits.policies.agents import AgentFactory
 from glbandits.policies.parsing import parse_grid, split_policy
 
 
@@ -139,7 +140,8 @@ def tune_command(
         console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
     verdict = tuned.verdict(level)
     chosen = _tuned(tuned.winner, settings) if verdict.kind is TuningVerdictKind.BETTER else {}
-    following = _next_command(options, policy, chosen)
+    command = "evaluate" if isinstance(untuned, AgentFactory) else "train"
+    following = _next_command(command, options, policy, chosen)
     record = {
         "verdict": {"kind": verdict.kind, "sentence": verdict.sentence, "next": following},
         "made_by": f"glbandits {__version__}",
@@ -165,13 +167,14 @@ def tune_command(
     console.print("\n".join(last), soft_wrap=True, markup=False, highlight=False)
 
 
-def _next_command(options: LogOptions, policy: str, chosen: dict[str, Any]) -> str:
-    """Return the command that trains the policy with the chosen settings."""
+def _next_command(command: str, options: LogOptions, policy: str, chosen: dict[str, Any]) -> str:
+    """Return the command that trains the policy with the chosen settings, or evaluates an agent, which has no file."""
     name, settings = split_policy(policy)
     text = ",".join(f"{key}={value}" for key, value in (settings | chosen).items())
-    given = options.given("propensity", "id", "cluster", "payoffs")  # train has no such options
+    missing = ("propensity", "id", "cluster", "payoffs") if command == "train" else ()  # options of glb tune alone
+    given = options.given(*missing)
     words = [word for group in given for word in group]
-    return shlex.join(["glb", "train", options.log, *words, "--policy", f"{name}:{text}".rstrip(":")])
+    return shlex.join(["glb", command, options.log, *words, "--policy", f"{name}:{text}".rstrip(":")])
 
 
 def _record(played: CandidateResult, names: Sequence[str]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class RareRewardSums(Mergeable):
         if not effective < min(MAX_CONTRIBUTIONS, MAX_RARE_SHARE * _effective(*self._weights[:, :2].sum(axis=0))):
             return None
         weights, scales = _ratios(self._weights[:, 2], self._weights[:, 1]), self._payoff_scales()
-        unseen = np.maximum(weights * scales[0], weights[::-1] * scales[1])
+        unseen = np.maximum(_scaled(weights, scales[0]), _scaled(weights[::-1], scales[1]))
         if moments.grouped:
             unseen = np.maximum(unseen, _ratios(squares, sums))
         return RareRewards(sums, squares, unseen, effective, moments.rows, self._reason(moments.rows))
@@ -115,6 +115,11 @@ class RareRewardSums(Mergeable):
             f"{NO_EVIDENCE}: a few large rewards have most of the sum, as {payoffs:.2g} equal ones of {rows:,} rows "
             f"would{more}"
         )
+
+
+def _scaled(weights: Floats, scale: float) -> Floats:
+    """Return weights * scale; 0 for a weight of 0, also if the scale is infinite."""
+    return np.multiply(weights, scale, where=weights > 0.0, out=np.zeros_like(weights))
 
 
 def sums_of_weights(weights: Floats, squares: Floats) -> Floats:
