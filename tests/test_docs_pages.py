@@ -72,6 +72,11 @@ def test_links_to_files_and_headings_exist(page: Path) -> None:
             assert heading in headings(target), link
 
 
+def test_pages_of_the_site_do_not_link_to_decision_records() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert page.parent.name == "decisions" or "decisions/0" not in page.read_text(encoding="utf-8"), page
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "decisions"], ids=name_of)
 def test_source_files_that_pages_name_exist(page: Path) -> None:
     files = [f"/{path.relative_to(ROOT)}" for path in ROOT.glob("[a-z]*/**/*.py")]
