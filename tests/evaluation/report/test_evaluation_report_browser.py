@@ -11,7 +11,7 @@ from tests.evaluation.small_comparison import small_comparison
 
 pytestmark = pytest.mark.system
 
-CHARTS = ("estimates", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
+CHARTS = ("estimates", "gains", "weights", "arms", "running-snips", "running-dr", "running-dm", "while-learning")
 
 
 @pytest.fixture(scope="module")
