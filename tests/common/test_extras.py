@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,6 @@ from glbandits.common.parallel import check_engine
 from glbandits.evaluation import Columns, SklearnReward, estimate_propensities, evaluate, read_table
 from glbandits.lab import Synthetic, simulate
 from glbandits.lab.environments.classification import ClassificationTable
-from glbandits.service import storage
-from glbandits.service.storage.open_store import open_store
 from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 
@@ -91,9 +88,7 @@ def test_package_without_its_dependency_names_the_extra(package: str, module: st
 
 
 OPEN_POSTGRES = """
-from glbandits.service import storage
 from glbandits.service.storage.open_store import open_store
-from tests.service.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 open_store("postgresql://host/shop", durability="process")
 """
 
@@ -127,13 +122,13 @@ def test_service_without_its_dependency_names_the_extra(module: str, code: str, 
     assert last_line_without(module, code) == f"glbandits.common.errors.MissingExtra: {message}"
 
 
-def test_psycopg_without_libpq_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("glbandits.service.storage.postgres")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(storage, "postgres_store", raising=False)
-    monkeypatch.setitem(sys.modules, "psycopg", ModuleType("psycopg"))  # importing from it raises ImportError
-    with pytest.raises(MissingExtra, match=r"needs libpq .*In a clone of glbandits, run pip install '\.\[postgres\]'"):
-        open_store("postgresql://host/shop", durability="process")
+def test_psycopg_without_libpq_names_the_extra(tmp_path: Path) -> None:
+    (tmp_path / "psycopg.py").write_text("raise ImportError('no pq wrapper available')")  # as psycopg does then
+    code = "from glbandits.service.storage.open_store import open_store as f; f('postgres://host', durability='power')"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert "MissingExtra: a PostgreSQL store needs libpq (no pq wrapper available). In a clone" in done.stderr
 
 
 @pytest.mark.system

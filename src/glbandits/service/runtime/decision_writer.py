@@ -78,7 +78,8 @@ class DecisionWriter:
             self._draws.remove(decision)
             raise StoreError(f"loop {decision.loop!r} was deleted, or created again, a moment ago; retry")
         if status is EventStatus.DUPLICATE:
-            self._draws.remove(decision)
+            if draw is None:  # otherwise the draw that it repeats counts, which may be pending
+                self._draws.remove(decision)
             logged = await asyncio.to_thread(self._logged, decision)
             if logged is None:
                 raise StoreError(
