@@ -188,13 +188,13 @@ def learning(rng: np.random.Generator) -> TruthfulLog:
     """The logging policy learns mean rewards of arms, and today's is what it has become after the last row."""
     true = np.array([0.15, 0.25, 0.2, 0.2]) + rng.normal(size=4) * 0.03
     probabilities, counts, wins = np.empty((ROWS, 4)), np.ones(4), np.full(4, 0.2)
-    draws, luck = rng.random(ROWS), rng.random(ROWS)
+    draws, uniforms = rng.random(ROWS), rng.random(ROWS)
     for row in range(ROWS):
         scores = np.exp(40.0 * min(1.0, row / 2000) * (wins / counts))
         probabilities[row] = 0.8 * scores / scores.sum() + 0.05
         arm = int(min(3, (draws[row] > np.cumsum(probabilities[row])).sum()))
         counts[arm] += 1.0
-        wins[arm] += luck[row] < true[arm]
+        wins[arm] += uniforms[row] < true[arm]
     chosen = np.minimum(3, (draws[:, np.newaxis] > np.cumsum(probabilities, axis=1)).sum(axis=1))
     means = np.tile(true, (ROWS, 1))
     return World(
@@ -202,7 +202,7 @@ def learning(rng: np.random.Generator) -> TruthfulLog:
         means=means,
         logging=probabilities,
         chosen=chosen,
-        rewards=(luck < true[chosen]).astype(float),
+        rewards=(uniforms < true[chosen]).astype(float),
         today=np.tile(probabilities[-1], (ROWS, 1)),
         means_today=means,
     ).made()
