@@ -60,7 +60,7 @@ class EpsilonGreedy(FittedPolicy):
     compiled_settings: ClassVar[tuple[str, ...] | None] = ("warm_up", "ridge", "exploration")
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d", learn="t d (online: d)", memory="t d (online: d)",
+        choose="K d", learn="t d (online: d)", memory="t d (online: d)", page="baselines",
         guarantee="none at this rate of exploration", use_when="a well-known baseline is wanted",
         sparse='K n; n; f (needs fit="online")',
     )  # fmt: skip

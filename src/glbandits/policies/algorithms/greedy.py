@@ -28,7 +28,7 @@ class Greedy(FittedPolicy):
 
     name: ClassVar[str] = "greedy"
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d", learn="t d", memory="t d",
+        choose="K d", learn="t d", memory="t d", page="baselines",
         guarantee="none; low if contexts are diverse",
         use_when="contexts vary so much that no other exploration is needed",
     )  # fmt: skip

@@ -27,7 +27,7 @@ class Uniform(Policy):
     name: ClassVar[str] = "uniform"
     layout: ClassVar[StateLayout] = LAYOUT
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="1", learn="1", memory="1",
+        choose="1", learn="1", memory="1", page="baselines",
         guarantee="none; regret grows with T", use_when="data for off-policy evaluation are wanted, or a baseline",
         sparse="1; 1; 1",
     )  # fmt: skip
