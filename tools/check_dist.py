@@ -95,7 +95,7 @@ def serve(scripts: Path, folder: str, variables: dict[str, str]) -> None:
     """Start `glb serve` and try it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    create = [scripts / "glb", "store", "keys", "create", "trial"]
+    create = [str(scripts / "glb"), "store", "keys", "create", "trial"]
     key = subprocess.check_output(create, text=True, cwd=folder, env=variables).strip()
     with subprocess.Popen([scripts / "glb", "serve", "--port", str(port)], cwd=folder, env=variables) as server:
         try:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,7 +77,8 @@ def run(command: list[str], clone: Path, variables: dict[str, str]) -> float:
         try:
             code = process.wait(SECONDS)
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # nothing is left
+                os.killpg(process.pid, signal.SIGTERM)
     if code != 0:
         sys.exit(f"{' '.join(command)} ended with {code}:\n{log.read_text()}")
     return time.monotonic() - start

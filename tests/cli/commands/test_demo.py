@@ -1,9 +1,8 @@
-"""`glb demo`, and the quickstart of the README."""
+"""`glb demo`."""
 
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -187,34 +186,3 @@ def test_demo_does_not_overwrite_an_existing_store(tmp_path: Path) -> None:
     message = error_of_demo("--to", "mine.db", folder=tmp_path)
     assert message == "glb: mine.db exists, and the demo needs a new store. Give another file with --to.\n"
     assert (tmp_path / "mine.db").read_text() == "precious"
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_service_quickstart_of_readme_runs_as_printed(tmp_path: Path) -> None:
-    section = (ROOT / "README.md").read_text().partition("## A server")[2]
-    lines = section.partition("```sh\n")[2].partition("```")[0].splitlines()
-    assert lines[0].startswith("pip install")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    script = "\n".join(lines[1:]).replace("glb demo", "glb demo --seconds 1").replace("8711", port)
-    script = script.replace("sleep 10", f"until curl -s http://127.0.0.1:{port}/livez; do sleep 0.2; done")
-    program = tmp_path / "glb"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m glbandits.cli.main "$@"\n')
-    program.chmod(0o755)
-    environment = (
-        os.environ | variables(tmp_path) | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GLB_SERVE_PORT": port}
-    )
-    stop = "\nstatus=$?\nkill $!\nwait $!\nexit $status"
-    run = subprocess.run(
-        ["sh", "-c", script + stop],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert '"probability"' in run.stdout  # of /v1/decide
-    assert '"rewardActionId"' in run.stdout  # of the Personalizer API
-    assert (tmp_path / "opened").read_text().startswith("http://127.0.0.1:")
