@@ -5,20 +5,15 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-import pytest
-
-from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.events import (
     Activation,
     Aggregation,
     Decision,
-    DecisionRequest,
     Event,
     EventStatus,
     Mode,
     Reward,
 )
-from glbandits.service.runtime.loops.learning_loop import Loop
 from glbandits.service.storage.event_store import EventStore
 
 WAIT = 1_000
@@ -53,18 +48,6 @@ def decision(event_id: str, timestamp: int = 0, *, loop: str = "shop", **changed
 def decisions_of_slots(event_id: str, slots: str, **changed: Any) -> list[Decision]:
     """A decision for each slot of an event. Each character is the id of a slot."""
     return [decision(event_id, slot=slot, slots=tuple(slots), **changed) for slot in slots]
-
-
-def fail_at(slot: str, patch: pytest.MonkeyPatch) -> None:
-    """Let decisions of one slot fail."""
-    decide = Loop.decide
-
-    def failing(self: Loop, request: DecisionRequest) -> Decision:
-        if request.slot == slot:
-            raise InvalidInput("failure of a test")
-        return decide(self, request)
-
-    patch.setattr(Loop, "decide", failing)
 
 
 def reward(

@@ -10,7 +10,7 @@ from glbandits.service.domain.errors import QueueFull
 from glbandits.service.domain.events import Receipt
 from glbandits.service.runtime.batch_writer import BATCH_EVENTS, BatchWriter, WriterState
 from glbandits.service.storage.sqlite_store import SqliteStore
-from tests.service.helpers import decision, reward, run
+from tests.service.helpers import decision, decisions_of_slots, reward, run
 from tests.service.runtime.fake_store import SLOW, FakeStore, hold, until
 
 
@@ -65,6 +65,20 @@ def test_large_queues_are_written_in_several_batches(fake_store: FakeStore) -> N
         await asyncio.gather(*(writer.submit(decision(name), SLOW) for name in names))
         assert [len(batch) for batch in fake_store.batches] == [BATCH_EVENTS, BATCH_EVENTS, 1]
         assert fake_store.written == names
+
+    run(main())
+
+
+def test_all_slots_of_an_event_are_in_one_batch(fake_store: FakeStore) -> None:
+    async def main() -> None:
+        writer = BatchWriter(fake_store, queue=BATCH_EVENTS + 3)
+        receipts = [writer.submit(decision(str(i)), SLOW) for i in range(BATCH_EVENTS - 1)]
+        receipts += writer.submit_slots(decisions_of_slots("ranking", "012"))
+        receipts.append(writer.submit(decision("last"), SLOW))
+        with pytest.raises(QueueFull):
+            writer.submit_slots(decisions_of_slots("other", "01"))
+        await asyncio.gather(*receipts)
+        assert [len(batch) for batch in fake_store.batches] == [BATCH_EVENTS + 2, 1]
 
     run(main())
 

@@ -57,13 +57,20 @@ def new_event_id() -> str:
 
 
 def size_of(event: Event) -> int:
-    """Return the approximate bytes of a decision in memory; 0 for other events."""
-    return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0
+    """Return the approximate bytes of a decision in memory; 0 for other events. All slots have the same request."""
+    if not isinstance(event, Decision):
+        return 0
+    return ACTION_SIZE * len(event.actions) + (len(event.request) if opens_event(event) else 0)
 
 
 def opens_event(decision: Decision) -> bool:
     """Return whether a decision is the first of its event. The decisions of other slots follow it."""
     return not decision.slots or decision.slot == decision.slots[0]
+
+
+def is_later_slot(event: Event) -> bool:
+    """Return whether an event is the decision of a slot after the first one of its event."""
+    return isinstance(event, Decision) and not opens_event(event)
 
 
 def unit_of(event: Event) -> UnitName | None:
@@ -139,6 +146,8 @@ class EventClassifier:
         self._known = known
         self._units = units
         self._state = state
+        self._repeated: set[tuple[str, str]] = set()
+        """Events whose first slot was a duplicate. Their later slots were chosen beside another one."""
         self._slots: dict[tuple[str, str], list[KnownDecision]] | None = None
         """The decisions of each event. Built when it is first needed, because few batches need it."""
 
@@ -162,6 +171,8 @@ class EventClassifier:
         name = (decision.loop, decision.event_id, decision.slot)
         first = self._known.get(name)
         if first is not None:
+            if opens_event(decision):
+                self._repeated.add(name[:2])
             return Receipt(DUPLICATE, first.sequence)
         if decision.learned_through < self._state.created.get(decision.loop, 0):
             return Receipt(UNKNOWN, 0)
@@ -170,8 +181,8 @@ class EventClassifier:
             if others:
                 return Receipt(DUPLICATE, others[0].sequence)
             unit = self._unit_of(decision)
-        elif (opening := self._known.get((*name[:2], decision.slots[0]))) is None:  # it was refused or deleted
-            return Receipt(DUPLICATE, 0)
+        elif (opening := self._known.get((*name[:2], decision.slots[0]))) is None or name[:2] in self._repeated:
+            return Receipt(DUPLICATE, 0)  # the first slot was refused or deleted, or is another one
         else:
             unit = opening.unit
         if decision.history != self._state.history:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Protocol, TypeAlias
 
 from glbandits.common.errors import GlbanditsError, check_int
 from glbandits.service.domain.errors import QueueFull, StoreError
-from glbandits.service.domain.event_rules import DecisionName, size_of
+from glbandits.service.domain.event_rules import DecisionName, is_later_slot, size_of
 from glbandits.service.domain.events import Decision, Event, Receipt
 from glbandits.service.runtime.failure_log import FailureLog
 
@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 WriteResult: TypeAlias = Receipt | Exception
 BATCH_EVENTS, COLLECT_SECONDS = 256, 0.002
-"""A batch is complete with so many events, or after so many seconds, even if more events come."""
+"""A batch is complete with so many events, or after so many seconds, even if more events come. It has all slots of an
+event."""
 RETRY_SECONDS = 0.1
 """Time between two attempts to write decisions that the store failed to write."""
 CLOSE_SECONDS = 10.0
@@ -160,7 +161,7 @@ class BatchWriter:
         or an activation is withdrawn, unless its commit has started: then the future waits for the outcome, so that a
         failure always means that the event was not written. Cancelling the future withdraws the event in the same way.
         """
-        self._check_room(event)
+        self._check_room([event])
         event_loop = asyncio.get_running_loop()
         pending = Pending(event, event_loop.create_future(), time.monotonic())
         timer = event_loop.call_later(timeout, self._expire, pending)
@@ -171,25 +172,41 @@ class BatchWriter:
                 self._queue.pop(pending, None)
 
         pending.receipt.add_done_callback(finish)
+        self._enqueue(pending)
+        return pending.receipt
+
+    def submit_slots(self, decisions: Sequence[Decision]) -> "list[asyncio.Future[Receipt]]":
+        """Queue the decisions of all slots of an event, for one batch. Returns the futures of their receipts.
+
+        The decisions stay queued and are written, whatever happens to the futures.
+        """
+        self._check_room(decisions)
+        event_loop, now = asyncio.get_running_loop(), time.monotonic()
+        slots = [Pending(decision, event_loop.create_future(), now) for decision in decisions]
+        for pending in slots:
+            self._enqueue(pending)
+        return [pending.receipt for pending in slots]
+
+    def _enqueue(self, pending: Pending) -> None:
+        event = pending.event
         if isinstance(event, Decision):
             self._bytes += size_of(event)
             self._decisions.setdefault((event.loop, event.event_id, event.slot), event)
         self._queue[pending] = None
         if self._task is None:
             self._wake = asyncio.Event()
-            self._task = event_loop.create_task(self._run(), name="batch-writer")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="batch-writer")
         elif self.state is WriterState.IDLE:
             self._wake.set()
-        return pending.receipt
 
-    def _check_room(self, event: Event) -> None:
+    def _check_room(self, events: Sequence[Event]) -> None:
         if self._closing:
             raise StoreError(CLOSED)
-        if self.state is WriterState.RETRYING and not isinstance(event, Decision):
+        if self.state is WriterState.RETRYING and not isinstance(events[0], Decision):
             raise StoreError(UNAVAILABLE)
-        if self.depth >= self._max_events:
+        if self.depth + len(events) > self._max_events:
             raise QueueFull(f"Write queue is full ({self._max_events} events). Retry later.")
-        if self._bytes + size_of(event) > self._max_bytes:
+        if self._bytes + sum(map(size_of, events)) > self._max_bytes:
             raise QueueFull(f"Write queue is full ({self._max_bytes:,} bytes). Retry later.")
 
     def _expire(self, pending: Pending) -> None:
@@ -230,7 +247,9 @@ class BatchWriter:
             self._abandon()
 
     def _take_batch(self) -> Sequence[Pending]:
-        batch = list(islice(self._queue, BATCH_EVENTS))
+        queued = iter(self._queue)
+        batch = list(islice(queued, BATCH_EVENTS))
+        batch += takewhile(lambda pending: is_later_slot(pending.event), queued)  # one commit for all slots
         for pending in batch:
             del self._queue[pending]
         return [pending for pending in batch if not pending.withdrawn]

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
@@ -54,16 +54,15 @@ class DecisionWriter:
         it gets that decision itself. `waited` is the longest time that another slot of the event has waited. Raises
         InvalidInput if the first request differs.
         """
-        draw, began = None, time.monotonic()
-        if decision.sticky and (once or not decision.is_stopped):
-            draw = await self._earlier_draw(decision, round(sticky_for * SECOND))
-            if draw is not None and draw.event_id != decision.event_id:
-                pending = self._writer.pending_decision(draw.loop, draw.event_id, draw.slot)
-                if once and pending is None:
-                    return DecisionResult(draw, degraded=False)
-                # A duplicate of a pending decision waits for its commit.
-                decision = pending if once and pending is not None else repeat_of(draw, decision)
-            waited = max(waited, time.monotonic() - began)
+        began = time.monotonic()
+        draw = await self._earlier_draw(decision, sticky_for, once=once)
+        if draw is not None and draw.event_id != decision.event_id:
+            pending = self._writer.pending_decision(draw.loop, draw.event_id, draw.slot)
+            if once and pending is None:
+                return DecisionResult(draw, degraded=False)
+            # A duplicate of a pending decision waits for its commit.
+            decision = pending if once and pending is not None else repeat_of(draw, decision)
+        waited = max(waited, time.monotonic() - began)
         receipt = self._writer.submit(decision, DECISION_TIMEOUT if waited < DECISION_TIMEOUT else 0.0)
         if draw is None:
             self._draws.note(decision)
@@ -76,7 +75,7 @@ class DecisionWriter:
             raise
         if status is EventStatus.UNKNOWN:
             self._draws.remove(decision)
-            raise StoreError(f"loop {decision.loop!r} was deleted, or created again, a moment ago; retry")
+            raise _deleted_loop(decision)
         if status is EventStatus.DUPLICATE:
             if draw is None:  # otherwise the draw that it repeats counts, which may be pending
                 self._draws.remove(decision)
@@ -88,12 +87,57 @@ class DecisionWriter:
             decision = _same_decision(logged.decision, decision, hashed_unit)
         return DecisionResult(decision, degraded=False)
 
-    async def _earlier_draw(self, decision: Decision, sticky_for: int) -> Decision | None:
+    async def repeated(self, decision: Decision, sticky_for: float) -> Decision | None:
+        """Return the decision of a slot; that of an earlier draw if its unit gets that again.
+
+        Returns None if the event was decided before.
+        """
+        draw = await self._earlier_draw(decision, sticky_for)
+        if draw is None:
+            return decision
+        return None if draw.event_id == decision.event_id else repeat_of(draw, decision)
+
+    async def write_slots(self, decisions: Sequence[Decision]) -> list[DecisionResult]:
+        """Write the decisions of all slots of an event in one commit, and return them.
+
+        Returns nothing, and writes nothing, if the event was decided before.
+        """
+        first = decisions[0]
+        earlier = self._writer.pending_decision(first.loop, first.event_id, first.slot)
+        receipts, statuses = asyncio.gather(*self._writer.submit_slots(decisions)), set[EventStatus]()
+        drawn = [decision for decision in decisions if not decision.repeats]
+        for decision in drawn:
+            self._draws.note(decision)
+        try:
+            statuses = {receipt.status for receipt in await asyncio.wait_for(receipts, DECISION_TIMEOUT)}
+        except TimeoutError:
+            if earlier is None and await self._logged_in_time(first, DECISION_TIMEOUT) is None:
+                self.degraded += len(decisions)
+                return [DecisionResult(decision, degraded=True) for decision in decisions]
+        except Exception:
+            self._remove_draws(drawn)
+            raise
+        if statuses == {EventStatus.ACCEPTED}:
+            return [DecisionResult(decision, degraded=False) for decision in decisions]
+        self._remove_draws(drawn)
+        if EventStatus.UNKNOWN in statuses:
+            raise _deleted_loop(first)
+        return []
+
+    def _remove_draws(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            self._draws.remove(decision)
+
+    async def _earlier_draw(self, decision: Decision, sticky_seconds: float, *, once: bool = False) -> Decision | None:
         """Return the draw that the decision repeats, or the first decision of the same event; None without either.
 
-        The newest draw in the store counts. A draw in memory counts if it was not written when the store was read, or
-        if the store does not answer in time.
+        None too for a decision that is not sticky, and for one without a draw, unless `once`. The newest draw in the
+        store counts. A draw in memory counts if it was not written when the store was read, or if the store does not
+        answer in time.
         """
+        if not decision.sticky or (decision.is_stopped and not once):
+            return None
+        sticky_for = round(sticky_seconds * SECOND)
         before = self._draws.recent(decision, sticky_for)
         if self._writer.state is not WriterState.RETRYING:
             is_pending = before and self._writer.pending_decision(before.loop, before.event_id, before.slot)
@@ -111,22 +155,30 @@ class DecisionWriter:
         """
         # Before the store is read, because the decision may be written in between.
         first = self._writer.pending_decision(decision.loop, decision.event_id, decision.slot)
-        logged = None
-        is_readable = self._writer.state is not WriterState.RETRYING and waited < 2 * DECISION_TIMEOUT
-        if is_readable:  # reading from a store that fails would only cost time
-            with suppress(TimeoutError, StoreError):
-                logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
+        logged = await self._logged_in_time(decision, waited)
         if logged is not None:
             return DecisionResult(_same_decision(logged.decision, decision, hashed_unit), degraded=False)
         result = DecisionResult(_same_decision(first or decision, decision, hashed_unit), degraded=True)
         self.degraded += 1
         return result
 
+    async def _logged_in_time(self, decision: Decision, waited: float) -> LoggedDecision | None:
+        """Return what `_logged` does; None if the store does not answer in time."""
+        is_readable = self._writer.state is not WriterState.RETRYING and waited < 2 * DECISION_TIMEOUT
+        if is_readable:  # reading from a store that fails would only cost time
+            with suppress(TimeoutError, StoreError):
+                return await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
+        return None
+
     def _logged(self, decision: Decision) -> LoggedDecision | None:
         """Return the logged decision of this name; of an event with other slots, any of its decisions."""
         logged = self._store.decisions_of(decision.loop, decision.event_id, NO_REWARDS)
         same = (each for each in logged if each.decision.slot == decision.slot)
         return next(same, logged[0] if logged and opens_event(decision) else None)
+
+
+def _deleted_loop(decision: Decision) -> StoreError:
+    return StoreError(f"loop {decision.loop!r} was deleted, or created again, a moment ago; retry")
 
 
 def _same_decision(first: Decision, repeated: Decision, hashed_unit: HashedUnit) -> Decision:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from glbandits.common.errors import InvalidInput
 from glbandits.service.domain.action_selection import allowed_indices, decide
 from glbandits.service.domain.errors import LoopExists, QueueFull, StoreError, UnknownLoop
-from glbandits.service.domain.events import Activation, DecisionRequest, EventStatus, Receipt, Reward
+from glbandits.service.domain.events import Activation, Decision, DecisionRequest, EventStatus, Receipt, Reward
 from glbandits.service.domain.groups.experiment import check_numbers
 from glbandits.service.domain.loop_config import SECOND, LoopConfig
 from glbandits.service.domain.model_snapshots import FirstModel, arms_of_zeros, check_exact
@@ -198,16 +198,22 @@ class Service:
     async def decide_slots(self, loop_name: str, requests: Sequence[DecisionRequest]) -> list[DecisionResult]:
         """Choose an action for each slot of an event, in this order. Actions of earlier slots are excluded.
 
-        The decisions are written one after the other. After a failure the requests can be sent again: slots that were
-        decided keep their actions. Raises InvalidInput if the event was decided before with other slots.
+        The decisions are written in one commit. If the event was decided before, its slots keep their actions, and
+        those that were not written are decided one after the other. Raises InvalidInput if the event had other slots.
         """
-        results, slots, waited = list[DecisionResult](), tuple(request.slot for request in requests), 0.0
+        loop, slots = self.loop(loop_name), tuple(request.slot for request in requests)
+        decisions = list[Decision]()
         for request in requests:
-            excluded = {*request.excluded, *(result.decision.shown for result in results)}
-            # If an earlier slot has the baseline, the first remaining action is the baseline.
-            baseline = None if request.baseline in excluded else request.baseline
-            slot = replace(request, slots=slots, excluded=tuple(sorted(excluded)), baseline=baseline)
-            began = time.monotonic()
+            made = loop.decide(_slot(request, slots, decisions))
+            decision = await self._decisions.repeated(made, loop.configuration.sticky_for)
+            if decision is None:  # the event was decided before
+                break
+            decisions.append(decision)
+        if len(decisions) == len(requests) and (results := await self._decisions.write_slots(decisions)):
+            return results
+        results, waited = [], 0.0
+        for request in requests:
+            slot, began = _slot(request, slots, [result.decision for result in results]), time.monotonic()
             results.append(await self.decide(loop_name, slot, waited=waited))
             waited = max(waited, time.monotonic() - began)
         return results
@@ -373,6 +379,14 @@ class Service:
         for loop in self.loops.values():
             loop.close()
         self.store.close()
+
+
+def _slot(request: DecisionRequest, slots: tuple[str, ...], earlier: Sequence[Decision]) -> DecisionRequest:
+    """Return the request of a slot after the decisions of earlier slots."""
+    excluded = {*request.excluded, *(decision.shown for decision in earlier)}
+    # If an earlier slot has the baseline, the first remaining action is the baseline.
+    baseline = None if request.baseline in excluded else request.baseline
+    return replace(request, slots=slots, excluded=tuple(sorted(excluded)), baseline=baseline)
 
 
 def _refresh_configuration(loop: Loop) -> None:

@@ -83,7 +83,8 @@ class EventStore(LoopStore):
         """Write events in this order in one transaction. Returns a receipt for each.
 
         Does not block the event loop. A decision of a known (loop, event_id, slot) is a duplicate and changes nothing.
-        A decision of a loop that was deleted, also if it was created again since, is unknown.
+        A decision of a loop that was deleted, also if it was created again since, is unknown. If the first slot of an
+        event is a duplicate, so are the later slots of the call: they were chosen beside another first slot.
         A reward may be in the same call as its decision, after it. A reward is late if its timestamp is after the
         reward window of its decision, or if its decision is sealed. A reward with the key of an accepted reward of the
         same decision is a duplicate. An activation applies to all slots of its event.

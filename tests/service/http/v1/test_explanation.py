@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from glbandits.service.domain.loop_config import LoopConfig
 from glbandits.service.http.v1 import loop_handlers
 from glbandits.service.storage import document_store
-from tests.service.helpers import fail_at
 from tests.service.http.personalizer import personalizer_site
 from tests.service.http.v1.v1_site import ARMS, Site
 
@@ -188,12 +188,12 @@ def test_json_features_have_the_names_of_the_request(tmp_path: Path) -> None:
     assert terms["spice"]["value"] == 2.5
 
 
-def test_every_slot_is_explained_by_its_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_slot_is_explained_by_its_own_model(tmp_path: Path) -> None:
     sent = {"eventId": "e", "rows": [{"taste": "salty"}, {"taste": "sweet"}], "k": 2}
     with personalizer_site.Site(tmp_path) as site:
-        with monkeypatch.context() as patch:
-            fail_at("1", patch)
-            assert site.ask("POST", "/v1/rank", sent).status_code == 400
+        assert site.ask("POST", "/v1/rank", sent | {"eventId": "other"}).status_code == 200
+        begun = site.service.store.decisions_of("default", "other")[0].decision
+        site.service.store.append_blocking([replace(begun, event_id="e")])
         site.rank(eventId="ee")  # begins with the id of the other event
         site.learn()
         assert site.ask("POST", "/v1/rank", sent).status_code == 200  # the first slot keeps its decision

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from glbandits.common.arrays import Floats
 from glbandits.evaluation import LoggedData, evaluate_slates, read_export
@@ -18,7 +19,6 @@ from glbandits.service.runtime.decision_writer import DECISION_TIMEOUT
 from glbandits.service.runtime.loops.loop_statistics import Window
 from glbandits.service.runtime.replay.replay_verification import verify
 from glbandits.service.storage.event_store import EventStore
-from tests.service.helpers import fail_at
 from tests.service.http.v1.v1_site import ARMS, Site
 
 FOUR = [*ARMS, [0.2, 0.1]]
@@ -71,12 +71,27 @@ class TestRank:
             assert (status, "was decided before" in detail) == (400, True)
         assert len(site.service.store.decisions_of("default", "e")) == 2
 
-    def test_a_partly_written_ranking_is_completed(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-        with monkeypatch.context() as patch:
-            fail_at("2", patch)
-            assert site.refusal("POST", "/v1/rank", {"arms": FOUR, "k": 4, "eventId": "e"})[0] == 400
-        begun = [logged.decision.shown for logged in site.service.store.decisions_of("default", "e")]
-        assert rank(site, eventId="e", k=4)["arms"][:2] == begun
+    def test_a_ranking_is_one_commit(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        batches, append = list[int](), site.service.store.append
+
+        async def counting(events: Any) -> Any:
+            batches.append(len(events))
+            return await append(events)
+
+        monkeypatch.setattr(site.service.store, "append", counting)
+        rank(site, k=4)
+        assert batches == [4]
+
+    def test_a_partly_written_ranking_is_completed(self, site: Site) -> None:
+        """Those that are written keep their actions, which another model has chosen."""
+        rank(site, eventId="e", k=4)
+        first, second, *_ = site.service.store.decisions_of("default", "e")
+        moved = replace(first.decision, event_id="f", shown=(first.decision.shown + 1) % 4)
+        then = replace(second.decision, event_id="f", shown=(moved.shown + 1) % 4, excluded=(moved.shown,))
+        site.service.store.append_blocking([moved, then])
+        ranked = rank(site, eventId="f", k=4)["arms"]
+        assert (ranked[:2], sorted(ranked)) == ([moved.shown, then.shown], [0, 1, 2, 3])
+        assert len(site.service.store.decisions_of("default", "f")) == 4
 
     def test_an_event_id_belongs_to_one_kind_of_request(self, site: Site) -> None:
         rank(site, eventId="r")

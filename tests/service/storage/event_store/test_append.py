@@ -57,6 +57,14 @@ def test_an_event_has_the_slots_of_its_first_decision(store: EventStore, in_one_
     assert store.check() == []
 
 
+def test_later_slots_are_not_written_beside_another_first_slot(store: EventStore) -> None:
+    """They were chosen without the actions that the first slots have in the log."""
+    sent = decisions_of_slots("e", "012")
+    store.append_blocking(sent[:1])
+    assert statuses(store, *sent) == [EventStatus.DUPLICATE] * 3
+    assert statuses(store, *sent[1:]) == [EventStatus.ACCEPTED] * 2
+
+
 def test_a_reward_needs_an_earlier_decision(store: EventStore) -> None:
     assert store.append_blocking([reward("e"), activation("e")]) == [Receipt(EventStatus.UNKNOWN, 0)] * 2
     assert statuses(store, reward("e"), decision("e"), reward("e")) == [
