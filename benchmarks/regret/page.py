@@ -43,7 +43,7 @@ Decision 19 has the details."""
 def markdown(results: Results) -> str:
     """The page of all results. Each problem must have results of the subject."""
     parts = [
-        "# Regret",
+        "<!-- Written by `make regret`. Do not edit. -->\n# Regret",
         METHOD,
         READING,
         f"glbandits {__version__}; `make regret` writes this page.",

@@ -26,6 +26,9 @@ from glbandits.lab.experiments.experiment import describe_settings
 from glbandits.policies.contract import Policy
 from glbandits.policies.contract.policy_checks import check_is_policy
 
+TIMED_RUNS = 4
+"""Runs that decide the effort of a policy."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -57,7 +60,7 @@ class Candidate:
     def total_seconds(self) -> float:
         """Expected CPU seconds of all its runs."""
         tuning_runs = len(self.policies) * len(self.effort.tuning) if self.is_tunable else 0
-        return self.seconds * (tuning_runs + (1 + self.is_tunable) * len(self.effort.fresh))
+        return self.seconds * (TIMED_RUNS + tuning_runs + (1 + self.is_tunable) * len(self.effort.fresh))
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,8 @@ class Variant:
     is_tuned: bool
 
 
-def find_candidate(name: str, setup: Setup) -> Candidate:
-    """Time a policy and choose its effort.
+def find_candidate(name: str, setup: Setup, timed_runs: int = TIMED_RUNS) -> Candidate:
+    """Time a policy and choose its effort. An estimate needs one timed run.
 
     Raises InvalidInput if it cannot play, or takes too long.
     """
@@ -79,7 +82,8 @@ def find_candidate(name: str, setup: Setup) -> Candidate:
     default = default_policy(entry)
     seconds = 0.0
     # Fits take longer on some seeds, and a setting may have a shorter random phase than the default.
-    for seed, policy in enumerate((default, default, default, check_is_policy(entry.policies()[-1])), start=1):
+    timed = [*[default] * (TIMED_RUNS - 1), check_is_policy(entry.policies()[-1])]
+    for seed, policy in enumerate(timed[:timed_runs], start=1):
         timing = measure(policy, setup.environment, setup.horizon, seed, TOO_SLOW)
         seconds = max(seconds, timing.seconds)
         if seconds > TOO_SLOW and name != SUBJECT:

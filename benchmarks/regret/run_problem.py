@@ -1,6 +1,7 @@
 """Update the stored results of one problem."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -40,6 +41,21 @@ def update(problem: Problem, policies: Sequence[str], folder: Path, jobs: int) -
         results += play_vowpal(explorers, environment, setup.horizon) if explorers else []
     entries += [storage.entry_of(result, keys[result.policy]) for result in results]
     storage.replace_entries(folder, problem.name, setup.horizon, environment.dim, missing, entries)
+
+
+def estimate(problem: Problem, policies: Sequence[str], folder: Path) -> dict[str, float]:
+    """Return the CPU seconds that a policy would take on a problem, from one run of its default, after compiling."""
+    environment = problem.build(folder)
+    setup = Setup(environment, problem.horizon(environment), problem.link, problem.kind)
+    seconds = dict[str, float]()
+    for name in policies:
+        if name in POLICIES:
+            with suppress(InvalidInput):  # it cannot play, or is too slow
+                seconds[name] = find_candidate(name, setup, timed_runs=1).total_seconds
+        elif isinstance(environment, ClassificationTable):
+            ((_, run),) = vowpal.play([name], environment, setup.horizon, seed=1)
+            seconds[name] = run * len(TABLE_SEEDS)
+    return seconds
 
 
 def entry_key(name: str, setup: Setup) -> str:
