@@ -22,7 +22,7 @@ run: .venv/ready-run
 
 results: .venv/ready-run
 	$(BIN)/glb paper all --out out/paper
-	$(BIN)/python tools/write_results.py out/paper docs
+	$(BIN)/python -m tools.write_results out/paper docs
 
 # Groups keep the tests of one policy, or of one file, in one process (tests/conftest.py).
 PYTEST := $(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup

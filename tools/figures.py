@@ -45,7 +45,9 @@ DECIMAL = r"\d[\d,]*\.\d+"
 UNCERTAIN = re.compile(rf"{DECIMAL} ?(?:±|\+-) ?\d|\d ± \d|{DECIMAL} \[-?{DECIMAL}, -?{DECIMAL}\]")
 RATIO = re.compile(rf"{DECIMAL} times\b")
 MICROSECONDS = re.compile(r"\d (?:us|µs)\b")
-WITH_UNIT = re.compile(rf"(?<![\w.])(?!(?:90|95|5) ?%)(?:\d[\d,]*(?:\.\d+)? ?(?:%|(?:ms|s|seconds|[kKMG]i?B)\b)|{DECIMAL})")
+WITH_UNIT = re.compile(
+    rf"(?<![\w.])(?!(?:90|95|5) ?%)(?:\d[\d,]*(?:\.\d+)? ?(?:%|(?:ms|s|seconds|[kKMG]i?B)\b)|{DECIMAL})"
+)
 NOT_PROSE = re.compile(
     r"^ *(```|~~~).*?^ *\1|<!-- given -->.*?<!-- end -->|<!--.*?-->|(`+).+?\2|\$\$.*?\$\$|\$[^$\n]+\$|\]\([^)\n]*\)"
     r"|arXiv [\d.]+",
@@ -54,7 +56,7 @@ NOT_PROSE = re.compile(
 
 
 def main(arguments: list[str]) -> None:
-    """Write the figures of all pages, or check them. Exits with 1 if the check finds something."""
+    """Write the figures of all pages, or check them. Exits with the problems that it finds."""
     is_check, problems = arguments == ["--check"], list[str]()
     for page in pages():
         text = page.read_text(encoding="utf-8")
@@ -68,11 +70,8 @@ def main(arguments: list[str]) -> None:
             problems += [f"{name}:{line}: {problem}" for line, problem in (*different(text, written), *unsourced(text))]
         elif written != text:
             page.write_text(written, encoding="utf-8")
-    for problem in problems:
-        print(problem)
     if problems:
-        print("Run `python tools/figures.py`; its first lines say how to name a source.")
-        sys.exit(1)
+        sys.exit("\n".join([*problems, "Run `python tools/figures.py`; its first lines say how to name a source."]))
 
 
 def pages() -> Iterator[Path]:

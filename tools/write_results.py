@@ -1,6 +1,6 @@
 """Write docs/results.md, docs/claims.md and their images from results of the paper.
 
-    glb paper all --out out/paper && python tools/write_results.py out/paper docs
+    glb paper all --out out/paper && python -m tools.write_results out/paper docs
 
 `make results` does both.
 """
@@ -8,7 +8,11 @@
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import msgspec
+from benchmarks.code_version import code_version
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.lab.experiments.summary import FILE, ExperimentSummary
@@ -39,8 +43,8 @@ GENERATED = "<!-- Written by `make results` from the results of `glb paper all`.
 
 def main(results: Path, docs: Path) -> None:
     """Write the pages, the summary from which they are generated, and their images."""
-    summary = read_summary(results / FILE)
-    shutil.copyfile(results / FILE, docs / "results.json")
+    summary = replace(read_summary(results / FILE), version=code_version())
+    (docs / "results.json").write_bytes(msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
     (docs / "results.md").write_text(results_page(summary, IMAGES), encoding="utf-8")
     (docs / "claims.md").write_text(claims_page(summary), encoding="utf-8")
     for name in (*FIGURES, *(experiment.name for experiment in summary.experiments)):

@@ -36,7 +36,8 @@ def main(arguments: Sequence[str]) -> None:
     policies = [lookup("policy", name, known) for name in options.policies.split(",")] if options.policies else known
     policies = [name for name in policies if name not in options.without.split(",")]
     if options.estimate:
-        return print_estimate(problems, policies, options.out)
+        print_estimate(problems, policies, options.out)
+        return
     for problem in [] if options.page_only else problems:
         began = time.monotonic()
         update(problem, policies, options.out, options.jobs)
