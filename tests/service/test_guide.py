@@ -1,4 +1,4 @@
-"""Programs that readers copy from docs/service-embedding.md."""
+"""Programs that readers copy from docs/production.md."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.sqlite_store import SqliteStore
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "service-embedding.md").read_text()
+GUIDE = (ROOT / "docs" / "production.md").read_text()
 
 
 def python_block(word: str) -> str:

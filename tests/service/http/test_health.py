@@ -13,7 +13,7 @@ from glbandits.service.domain.errors import StoreError
 from tests.service.helpers import decision
 from tests.service.http.served_site import ServedSite
 
-GUIDE = Path(__file__).parents[3] / "docs" / "service-metrics.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "production.md"
 
 
 @pytest.fixture

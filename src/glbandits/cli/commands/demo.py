@@ -307,7 +307,7 @@ def _summarize(console: Console, shop: Shop, store: Path | None) -> None:
         "  glb demo --keep                # this server, until you press Ctrl-C",
         "  glb demo --harm                # customers return their favourites, and a guardrail stops the loop",
         *([] if store is None else [f"  glb store verify --store {store}   # repeat every decision from the log"]),
-        "  docs/service.md, docs/personalizer.md, docs/dashboard.md",
+        "  docs/service.md, docs/personalizer.md, docs/guarded-loops.md",
     ]
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)

@@ -165,7 +165,7 @@ class PostgresStore(EventStore):
 
     def backup(self, path: str | PathLike[str]) -> None:
         """Raise InvalidInput: use the tools of PostgreSQL."""
-        raise InvalidInput(f"{self._name} cannot be copied to the file {path}; use pg_dump, see docs/postgres.md")
+        raise InvalidInput(f"{self._name} cannot be copied to the file {path}; use pg_dump, see docs/production.md")
 
     def maintain(self) -> None:
         """See `EventStore.maintain`. PostgreSQL needs no such work."""

@@ -1,4 +1,4 @@
-"""The commands and statements of docs/postgres.md, on a real PostgreSQL server and with two real rankers."""
+"""The PostgreSQL commands and statements of docs/production.md, on a real server and with two real rankers."""
 
 import os
 import re
@@ -14,7 +14,8 @@ from tests.service.storage.postgres.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.system
 
-PAGE = (Path(__file__).parents[4] / "docs" / "postgres.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "production.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("\n## PostgreSQL\n")[2].partition("\n## ")[0]
 DOCUMENTED_ADDRESS = "postgresql://glb@db.example/shop"
 NEEDS_MORE = ("pip install", "# ", "?sslmode=", "?service=")
 """Commands of the page that need another installation, a certificate or a service file."""
@@ -22,14 +23,14 @@ NEEDS_MORE = ("pip install", "# ", "?sslmode=", "?service=")
 
 def commands() -> list[str]:
     """The commands of the page that a test can run, without their comments."""
-    blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", SECTION, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     return [line.partition(" #")[0] for line in lines if not any(part in line for part in NEEDS_MORE)]
 
 
 def statements() -> list[str]:
     """The SQL statements of the page."""
-    (block,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    (block,) = re.findall(r"```sql\n(.*?)```", SECTION, re.DOTALL)
     return [statement.strip() for statement in block.split(";") if statement.strip()]
 
 
