@@ -1,16 +1,18 @@
 """Options that several commands share. One name has one meaning, one type and one default in all commands."""
 
+import re
 import shlex
 import sys
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import typer
 
 from glbandits.common.errors import InvalidInput
 
 LINK_NAMES = "identity, logistic, probit or log"
+RAY = "ray"
 
 LevelOption: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 ExploreOption: TypeAlias = Annotated[
@@ -22,9 +24,12 @@ ExploreOption: TypeAlias = Annotated[
     ),
 ]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Seed of all random numbers.")]
-JobsOption: TypeAlias = Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")]
-EngineOption: TypeAlias = Annotated[
-    str, typer.Option(help="Where processes run: local, or ray (needs the extra 'ray').")
+JobsOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help="Number of processes; -1 for one per core; ray for a Ray cluster (needs the extra 'ray').",
+    ),
 ]
 ReferenceOption: TypeAlias = Annotated[
     str | None,
@@ -43,6 +48,26 @@ LoopOption: TypeAlias = Annotated[str, typer.Option(help="The loop, in the store
 LoopsOption: TypeAlias = Annotated[
     list[str], typer.Option(help="The loop, in the store of a service. Repeat for more. Default: all loops.")
 ]
+
+
+class Workers(NamedTuple):
+    """What --jobs says."""
+
+    jobs: int
+    engine: str
+
+
+def parse_jobs(text: str) -> Workers:
+    """Return the workers of --jobs. Raises InvalidInput for another text, MissingExtra for ray without its extra."""
+    from glbandits.common.parallel import check_engine  # the commands of a store do not need its extra
+
+    if re.fullmatch(r"[+-]?\d+", text) is None and text != RAY:
+        raise InvalidInput(
+            f"--jobs must be a number of processes, -1 for one per core, or {RAY}; got {text!r}", field="jobs"
+        )
+    workers = Workers(-1, RAY) if text == RAY else Workers(int(text), "local")
+    check_engine(workers.engine, workers.jobs)
+    return workers
 
 
 def prepare_out_folder(folder: Path) -> None:

@@ -215,7 +215,7 @@ def test_ray_on_two_nodes_gives_the_same_summary(tmp_path: Path, monkeypatch: py
     try:
         cluster.add_node(num_cpus=1)
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-        run = glb(*words, "ray", "--engine", "ray", folder=tmp_path)
+        run = glb(*words, "ray", "--jobs", "ray", folder=tmp_path)
     finally:
         cluster.shutdown()
     assert run.returncode == 0, run.stderr
@@ -239,13 +239,13 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
             "cannot be combined with other names; got all, news",
         ),
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
-        (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "simulation", "--jobs", "rayy"), "-1 for one per core, or ray; got 'rayy'"),
         (("compare", "mine.toml", "--protocol", "paper"), "--protocol"),
-        (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--jobs", "rayy"), "-1 for one per core, or ray; got 'rayy'"),
         (("paper", "cost", "--jobs", "0"), "Option: --jobs"),
         (("paper", "cost", "--jobs", "-2"), "Option: --jobs"),
         (("paper", "cost", "--out", "mine.toml"), "--out needs a writable folder; got mine.toml"),
-        (("compare", "mine.toml", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("compare", "mine.toml", "--jobs", "rayy"), "-1 for one per core, or ray; got 'rayy'"),
         (("compare", "mine.toml", "--jobs", "0"), "Option: --jobs"),
         (("compare", "mine.toml", "--out", "mine.toml/out"), "--out needs a writable folder; got mine"),
         (("paper", "simulation", "--data", "."), "covtype.data or a folder of them; . has neither"),

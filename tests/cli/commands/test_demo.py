@@ -67,7 +67,7 @@ def test_demo_shows_that_the_server_learns(tmp_path: Path) -> None:
     1,000 visits in 20 s, one that does not learn passes with probability 7e-06, one that learns fails with
     3e-09. With 200 visits, on a busy machine: 4e-02 and 3e-03.
     """
-    run = demo_in_process("--seconds", "20", "--to", "shop.db", "--seed", "1", folder=tmp_path)
+    run = demo_in_process("--seconds", "20", "--to", "shop.db", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     shares = re.search(r"Best offer: (\d+)% of the first tenth, (\d+)% of the last tenth", run.stdout)
     assert shares is not None, run.stdout
@@ -101,7 +101,7 @@ def test_customers_come_back_and_return_favourites() -> None:
     """Counts are binomial: each is within 5 standard deviations with probability 0.999999."""
     counts = {}
     for returns in (RETURNS, HARMED_RETURNS):
-        client, shop = Counter(), Shop(seed=1, returns=returns)
+        client, shop = Counter(), Shop(returns=returns)
         for _ in range(2_000):
             shop.serve_customer(client)  # type: ignore[arg-type]
         assert abs(len(set(client.units)) - 2_000 * (1 - COMES_BACK)) < 110
@@ -134,7 +134,7 @@ def test_the_page_of_the_flag_is_served_from_another_origin(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_guardrail_stops_a_harmful_demo(tmp_path: Path) -> None:
-    run = demo_in_process("--harm", "--seed", "1", folder=tmp_path)
+    run = demo_in_process("--harm", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert re.search(r"^After \d+ s: The guardrail of returned stopped the loop", run.stdout, re.MULTILINE)
 

@@ -237,7 +237,7 @@ def test_propensity_may_be_a_column_of_all_probabilities(folder: Path, kind: str
         (("log.parquet", *NAMES, "--level", "2"), "Option: --level"),
         (("log.parquet", *NAMES, "--level", "0.4", "--promote-if-better"), "level must be"),
         (("none.parquet", *NAMES), "none.parquet must be a file"),
-        (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
+        (("log.parquet", *NAMES, "--jobs", "rai"), "-1 for one per core, or ray; got 'rai'"),
         (("log.parquet", *NAMES, "--jobs", "0"), "Option: --jobs"),
         (("log.parquet", *NAMES, "--policy", "uniform", "--out", "log.parquet"), "--out needs a writable folder"),
     ],

@@ -17,14 +17,14 @@ from glbandits.maths.online_statistics.confidence_sequence import add_recipe
 from glbandits.policies import POLICIES
 from glbandits.policies.parsing import parse_policy
 
+DIM = 10
+"""The compiled code of the package's policies does not depend on the number of features."""
+
 
 def compile_command(
     policy: Annotated[
         list[str], typer.Argument(help="Policies: names, or module:Class for your own; `all` for all names.")
     ] = ["optimist"],  # noqa: B006
-    dim: Annotated[
-        int, typer.Option(help="Number of features. Some policies have different code for many features.")
-    ] = 10,
 ) -> None:
     """Compile policies into the cache on disk, for all built-in links, so that no later process compiles them.
 
@@ -39,5 +39,5 @@ def compile_command(
         jobs.append((import_module("glbandits.service.domain.action_selection").draw_recipe,))
     console = Console()
     with work_bar(console):
-        compile_all([*(job for each in policies for job in policy_jobs(each, dim)), *jobs])
+        compile_all([*(job for each in policies for job in policy_jobs(each, DIM)), *jobs])
     console.print(f"Compiled {', '.join(names)}.", soft_wrap=True, markup=False)

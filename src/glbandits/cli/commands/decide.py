@@ -19,14 +19,12 @@ from glbandits.bandit.decisions import decide_block
 from glbandits.bandit.predictions import LARGEST_INTERVAL
 from glbandits.cli.candidates import ModelOption
 from glbandits.cli.common_options import ExploreOption, LevelOption, SeedOption, prepare_file
-from glbandits.cli.log_options import ArmTableOption, ContextOption, PayoffsOption, is_payoff_file, split_names
+from glbandits.cli.log_options import ArmTableOption, PayoffsOption, is_payoff_file, split_names
 from glbandits.cli.progress import work_bar
 from glbandits.common.atomic_files import atomic_path
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
-from glbandits.evaluation.readers.columns import EACH_ARM
 from glbandits.evaluation.readers.decision_table import OfferColumns, OfferTable
-from glbandits.features import FeatureMap
 
 WRITERS: Mapping[str, Callable[[pl.LazyFrame, Path], Any]] = MappingProxyType(
     {".csv": pl.LazyFrame.sink_csv, ".parquet": pl.LazyFrame.sink_parquet, ".jsonl": pl.LazyFrame.sink_ndjson}
@@ -55,7 +53,6 @@ def decide_command(
         typer.Option(help="Column with the name of the arm. For a table with a row for each arm; needs --id."),
     ] = None,
     arm_table: ArmTableOption = None,
-    context: ContextOption = [],  # noqa: B006
     payoffs: PayoffsOption = None,
     explore: ExploreOption = None,
     level: LevelOption = DEFAULT_LEVEL,
@@ -64,9 +61,8 @@ def decide_command(
     """Decide for each context of a table by a saved model: the arm, its probability and its expected reward.
 
     The decisions depend only on the model, the table and the seed. The model learns nothing. It knows the columns of
-    its context; --context must name those with a number for each arm, such as affinity_{arm}. With --arm, the columns
-    of --payoffs are value,cost. The column explore says whether the policy explored; without it, every decision has
-    probability 1.
+    its context. With --arm, the columns of --payoffs are value,cost. The column explore says whether the policy
+    explored; without it, every decision has probability 1.
     """
     write = None if to is None else lookup("suffix of --to", to.suffix, WRITERS)
     check_int("top", top, at_least=1, at_most=LARGEST_TOP)
@@ -74,9 +70,7 @@ def decide_command(
     payoff_table = Path(payoffs) if payoffs and is_payoff_file(payoffs) else None
     of_payoffs = split_names([payoffs]) if payoffs and not payoff_table else ()
     explore = not payoffs and top == 1 if explore is None else explore
-    names = split_names(context)
-    per_arm = tuple(name for name in names if EACH_ARM in name)
-    columns = OfferColumns(id=id_column, arm=arm, per_arm=per_arm, payoffs=of_payoffs)
+    columns = OfferColumns(id=id_column, arm=arm, payoffs=of_payoffs)
     for source in (table, model, arm_table, payoff_table):
         if to is not None and source is not None and _contains(source, to):
             raise InvalidInput(f"--to must not be a file that the decisions are made from; got {to} for {source}")
@@ -85,9 +79,6 @@ def decide_command(
     bandit.state = saved.state
     files: dict[str, Any] = {"arm_table": arm_table, "payoff_table": payoff_table}
     offered = OfferTable(table, bandit, columns, **files)
-    known = saved.features.kinds if isinstance(saved.features, FeatureMap) else {}
-    for name in set(names) - set(per_arm):
-        lookup("column of the model", name, known)
     if not offered.rows:
         raise InvalidInput(f"{table} must have at least one row; got none")
     console, chosen = Console(stderr=True, emoji=False), Counter[str]()

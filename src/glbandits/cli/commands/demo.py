@@ -24,7 +24,6 @@ import httpx2
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import SeedOption
 from glbandits.cli.main import ERROR_PREFIX
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import GlbanditsError
@@ -116,7 +115,6 @@ def demo_command(
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the dashboard in the browser.")] = True,
     keep: Annotated[bool, typer.Option("--keep", help="Continue to serve after the simulation, until Ctrl-C.")] = False,
-    seed: SeedOption = 0,
     harm: Annotated[
         bool,
         typer.Option(
@@ -144,7 +142,7 @@ def demo_command(
                 words = {"server": server.address, "key": server.page_key, "kinds": ",".join(FAVOURITES)}
                 console.print(f"A page with the flag: {(page := f'{page}/#{urlencode(words)}')}\n", soft_wrap=True)
                 _ = browser and webbrowser.open(page)
-            shop = Shop(seed, HARMED_RETURNS if harm else RETURNS)
+            shop = Shop(HARMED_RETURNS if harm else RETURNS)
             try:
                 _play(console, server, seconds, shop)
             finally:
@@ -242,15 +240,14 @@ class Shop:
     """Customers who visit a shop, one after another.
 
     Args:
-        seed: the seed of the customers.
         returns: the probability that a clicked favourite is returned.
     """
 
-    def __init__(self, seed: int, returns: float) -> None:
+    def __init__(self, returns: float) -> None:
         self.visits: list[Served] = []
         self.verdict = "not compared yet"
         """The last verdict of the server on treatment and control."""
-        self._random, self._returns = random.Random(seed), returns
+        self._random, self._returns = random.Random(0), returns
         self._newest: deque[Customer] = deque(maxlen=WAITING_ROOM)
         self._customers = 0
 

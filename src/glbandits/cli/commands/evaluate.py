@@ -18,7 +18,6 @@ from glbandits.cli.candidates import (
     proposed_columns,
 )
 from glbandits.cli.common_options import (
-    EngineOption,
     ExploreOption,
     JobsOption,
     LevelOption,
@@ -27,6 +26,7 @@ from glbandits.cli.common_options import (
     ReferenceOption,
     SeedOption,
     command_line,
+    parse_jobs,
     prepare_out_folder,
 )
 from glbandits.cli.log_options import (
@@ -55,7 +55,6 @@ from glbandits.cli.log_options import (
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.common.parallel import check_engine
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.logs.payoffs import opened_log
@@ -149,8 +148,7 @@ def evaluate_command(
         ),
     ] = None,
     seed: SeedOption = 0,
-    jobs: JobsOption = 1,
-    engine: EngineOption = "local",
+    jobs: JobsOption = "1",
     out: OutOption = Path("out/evaluate"),
 ) -> None:
     """Estimate the mean reward of policies from a log of another policy's decisions.
@@ -161,7 +159,7 @@ def evaluate_command(
     logging policy did. Without --policy, `optimist` and `uniform` are evaluated; on the log of a
     service, its running policy with its settings and `uniform`.
     """
-    check_engine(engine, jobs)
+    workers = parse_jobs(jobs)
     for name in estimator:
         lookup("estimator", name, ESTIMATORS)
     if len(set(reward)) < len(reward):
@@ -251,8 +249,8 @@ def evaluate_command(
             source=log,
             reward=first if others else None,
             other_rewards=others,
-            jobs=jobs,
-            engine=engine,
+            jobs=workers.jobs,
+            engine=workers.engine,
             resume=out / PARTS,
             progress=bar,
         )

@@ -10,11 +10,10 @@ from typing import Annotated, TypeAlias
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import EngineOption, JobsOption, OutOption, command_line, prepare_out_folder
+from glbandits.cli.common_options import JobsOption, OutOption, command_line, parse_jobs, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.errors import lookup
-from glbandits.common.parallel import check_engine
 from glbandits.common.version import __version__
 from glbandits.lab.experiments.protocols import PROTOCOLS, ExperimentRunner
 from glbandits.lab.experiments.result_store import ResultStore
@@ -49,23 +48,22 @@ def compare_command(
         ),
     ],
     quick: QuickOption = False,
-    jobs: JobsOption = -1,
-    engine: EngineOption = "local",
+    jobs: JobsOption = "-1",
     out: OutOption = Path("out/compare"),
 ) -> None:
     """Compare policies on your own problems. Each has one setting, chosen on other seeds than those of the report.
 
     One report has a section for each problem, and a table of all of them.
     """
-    check_engine(engine, jobs)
+    workers = parse_jobs(jobs)
     experiments = read_experiments(files)
     check_names(experiments)
     console, store = Console(), _open_store(out)
     with _resumable(store, console):
         with work_bar(console, in_seconds=True) as bar:
-            runner = ExperimentRunner(store, jobs, engine, bar)
+            runner = ExperimentRunner(store, *workers, bar)
             results = runner.run(experiments, quick=quick)
-        page = write_experiment_report(results, out, command_line(), jobs=jobs)
+        page = write_experiment_report(results, out, command_line(), jobs=workers.jobs)
         summaries = list(map(summarise, results))
         path = write_summary(ComparisonSummary(__version__, command_line(), quick, tuple(summaries)), out)
     _print_conclusions(summaries, console)
@@ -81,8 +79,7 @@ def paper_command(
         list[Path], typer.Option(help="covtype.data, a Yahoo! R6A file, or a folder of them. Repeat for more.")
     ] = [],  # noqa: B006
     protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH,
-    jobs: JobsOption = -1,
-    engine: EngineOption = "local",
+    jobs: JobsOption = "-1",
     out: OutOption = Path("out/paper"),
 ) -> None:
     """Reproduce the paper, and show each result beside that on fresh seeds.
@@ -90,17 +87,17 @@ def paper_command(
     Finished runs are stored in OUT/store and never computed twice: after a stop the same command continues.
     """
     parts, protocols = paper_parts(names), _protocols(protocol)
-    check_engine(engine, jobs)
+    workers = parse_jobs(jobs)
     sources = Sources(*find_data(data, parts), out, quick)
     console, store = Console(), _open_store(out)
     page = None
     with _resumable(store, console), work_bar(console, in_seconds=True) as bar:
-        for results in run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar):
+        for results in run_paper(parts, sources, ExperimentRunner(store, *workers), protocols, bar):
             summary = summarise_paper(results, command_line(), quick=quick)
             missing = results.missing
             is_first = page is None
             page = write_experiment_report(
-                results.experiments, out, command_line(), paper=summary, missing=missing, jobs=jobs
+                results.experiments, out, command_line(), paper=summary, missing=missing, jobs=workers.jobs
             )
             if is_first and missing:
                 console.print(f"Open {page} in a browser: it grows with each part.", soft_wrap=True, markup=False)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import EngineOption, JobsOption, OutOption, ReferenceOption, prepare_out_folder
+from glbandits.cli.common_options import JobsOption, OutOption, ReferenceOption, parse_jobs, prepare_out_folder
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import work_bar
 from glbandits.common.display.charts import save_chart
@@ -36,8 +36,7 @@ def simulate_command(
     seeds: Annotated[int, typer.Option(help="Number of runs of each policy. Each seed is a different problem.")] = 100,
     reference: ReferenceOption = None,
     out: OutOption = Path("out/simulate"),
-    jobs: JobsOption = -1,
-    engine: EngineOption = "local",
+    jobs: JobsOption = "-1",
 ) -> None:
     """Play policies on a simulated problem, by default the synthetic one of the paper, and plot their regret.
 
@@ -45,6 +44,7 @@ def simulate_command(
     All policies play the same rounds under the same seed. Policies with a setting `horizon` receive the horizon, as in
     the paper.
     """
+    workers = parse_jobs(jobs)
     check_int("seeds", seeds, at_least=1)
     check_int("horizon", horizon, at_least=1)  # policies receive it, and would report it as their setting
     problem = _problem(environment)
@@ -56,7 +56,7 @@ def simulate_command(
 
     console = Console()
     with work_bar(console) as bar:
-        comparison = compare(policies, problem, horizon, seeds, jobs=jobs, engine=engine, progress=bar)
+        comparison = compare(policies, problem, horizon, seeds, jobs=workers.jobs, engine=workers.engine, progress=bar)
     print_table(console, _table(comparison, reference))
     prepare_out_folder(out)
     png, svg, pdf = save_chart(comparison.plot(_title(environment, problem, horizon)), out, "regret")

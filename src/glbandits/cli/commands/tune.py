@@ -10,12 +10,12 @@ from rich.console import Console
 
 from glbandits.cli.candidates import PolicyOption, fit_notes, parse_learning_policy
 from glbandits.cli.common_options import (
-    EngineOption,
     JobsOption,
     LevelOption,
     LoopOption,
     OutOption,
     command_line,
+    parse_jobs,
     prepare_out_folder,
 )
 from glbandits.cli.log_options import (
@@ -43,7 +43,6 @@ from glbandits.cli.log_options import (
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.common.errors import check_float, lookup
-from glbandits.common.parallel import check_engine
 from glbandits.common.version import __version__
 from glbandits.evaluation import overlap_of, tune
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
@@ -82,8 +81,7 @@ def tune_command(
     seeds: Annotated[int, typer.Option(help="Number of runs of each policy.")] = 3,
     learn: LearnOption = "matched",
     level: LevelOption = DEFAULT_LEVEL,
-    jobs: JobsOption = 1,
-    engine: EngineOption = "local",
+    jobs: JobsOption = "1",
     out: OutOption = Path("out/tune"),
 ) -> None:
     """Choose the settings of a policy from a log of another policy's decisions.
@@ -91,7 +89,7 @@ def tune_command(
     Each setting plays the first part of the log, and starts untrained. The best setting and the untuned one then play
     the second part, which was not used for the choice, and the verdict says whether to replace the untuned one.
     """
-    check_engine(engine, jobs)
+    workers = parse_jobs(jobs)
     learn_mode = lookup("way to learn", learn, LEARN_MODES)
     level = check_float("level", level, above=0, at_most=1 - 1e-9)
     values = parse_grid(grid)
@@ -128,8 +126,8 @@ def tune_command(
             share=train,
             seeds=seeds,
             learn=learn_mode,
-            jobs=jobs,
-            engine=engine,
+            jobs=workers.jobs,
+            engine=workers.engine,
             progress=lambda done, total: bar(f"{untuned.name} plays", done, total),
         )
     notes += fit_notes([policy])

@@ -38,8 +38,6 @@ class OfferColumns:
     arm: str | None = None
     """The names of arms, if the table has one row for each arm of a decision. None if a row is a context, for which all
     arms are offered."""
-    per_arm: tuple[str, ...] = ()
-    """As `Columns.per_arm`, in a table of contexts."""
     payoffs: tuple[str, ...] = ()
     """Values and, optionally, costs: patterns such as "value_{arm}" in a table of contexts, else columns."""
 
@@ -101,13 +99,17 @@ class OfferTable:
         self._arms: pl.DataFrame | None = None
         if columns.arm is None:
             self._names, self._arms = _all_arms(self._map, arm_table, texts)
+        self._patterns = dict[str, str]()
+        """The pattern of the columns of each value that a context has for each arm."""
+        own = self._map.own.kinds
+        if columns.arm is None and own:
+            known = _scan(source, Columns(propensity=None, probabilities=None), texts).collect_schema().names()
+            self._patterns = {name: _pattern_of(name, self._names, known) for name in own}
         wanted = self._wanted()
         texts += [name for name in (columns.id, columns.arm) if name is not None]  # so that 01 stays 01
         context = tuple(name for name in wanted if name not in texts)
         named = Columns(propensity=None, probabilities=None, arm=columns.arm or "", reward="", context=context)
-        table = scan_log(source, named, texts=texts)
-        if table is None:
-            raise InvalidInput(f"{source} is a log in a format of its own. Name a CSV, Parquet or JSON-lines table")
+        table = _scan(source, named, texts)
         with convert_polars_errors():
             check_present(wanted, table.collect_schema().names(), str(source))
             self._table = table.select(wanted)
@@ -117,7 +119,7 @@ class OfferTable:
     def _wanted(self) -> list[str]:
         """The columns that the table must have."""
         columns, names = self._columns, list(self._map.kinds if self._arms is None else self._map.context.kinds)
-        for pattern in (*columns.per_arm, *columns.payoffs):
+        for pattern in (*self._patterns.values(), *columns.payoffs):
             names += columns_of(pattern, self._names or [""])
         return list(dict.fromkeys([*names, *filter(None, [columns.id, columns.arm])]))
 
@@ -169,8 +171,7 @@ class OfferTable:
         """The decisions of rows that are contexts, with every arm for each."""
         assert self._arms is not None
         n, count, columns = len(rows), len(self._names), self._columns
-        patterns = zip(Columns(per_arm=columns.per_arm).per_arm_names, columns.per_arm, strict=True)
-        own = {name: self._spread(rows, pattern).to_list() for name, pattern in patterns}
+        own = {name: self._spread(rows, pattern).to_list() for name, pattern in self._patterns.items()}
         at_rows = first + np.repeat(np.arange(n), count)
         payoffs = _payoffs([self._spread(rows, pattern) for pattern in columns.payoffs], at_rows)
         ids = pl.Series("row", np.arange(first, first + n)) if columns.id is None else rows[columns.id]
@@ -205,6 +206,26 @@ class OfferTable:
 
     def _usable(self, features: Any) -> Any:
         return as_sparse_rows(features, self._map.dim, "arms") if self._bandit.sparse else features
+
+
+def _scan(source: str | PathLike[str], columns: Columns, texts: Sequence[str]) -> pl.LazyFrame:
+    """The table. Raises InvalidInput for a log in a format that defines its columns."""
+    table = scan_log(source, columns, texts=texts)
+    if table is None:
+        raise InvalidInput(f"{source} is a log in a format of its own. Name a CSV, Parquet or JSON-lines table")
+    return table
+
+
+def _pattern_of(name: str, arm_names: Sequence[str], known: Sequence[str]) -> str:
+    """The pattern of the columns with a value for each arm, of which a model knows the name, such as affinity."""
+    for column in known:
+        for found in re.finditer(re.escape(arm_names[0]), column):
+            pattern = f"{column[: found.start()]}{EACH_ARM}{column[found.end() :]}"
+            if Columns(per_arm=(pattern,)).per_arm_names == (name,):
+                return pattern
+    raise InvalidInput(
+        f"the model needs a column {name}_{EACH_ARM} for each arm, such as {name}_{arm_names[0]}; got none"
+    )
 
 
 def _all_arms(

@@ -49,8 +49,6 @@ def test_list_says_which_models_can_be_loaded(tmp_path: Path, world: LOOP, monke
     (older,) = (line for line in lines if f" {saved_numbers(store)[1]} " in line)
     assert "yes" in older
     assert "start of epoch" in result.output
-    assert glb(tmp_path, "list", "--loop", "default").output == result.output
-    assert "unknown loop 'shop'" in str(glb(tmp_path, "list", "--loop", "shop").exception)
 
 
 def test_use_starts_an_epoch_with_an_older_model(tmp_path: Path, world: LOOP) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.common_options import LoopOption, LoopsOption, StoreOption
+from glbandits.cli.common_options import LoopOption, StoreOption
 from glbandits.cli.printed_table import print_table
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.errors import InvalidInput, ModelFileError, lookup
@@ -27,15 +27,12 @@ from glbandits.service.storage.loop_store import IDENTITY
 from glbandits.service.storage.open_store import open_existing_store
 
 
-def list_command(
-    store: StoreOption = DEFAULTS["store"],
-    loop: LoopsOption = [],  # noqa: B006
-) -> None:
-    """List the saved models, the newest first, and the model with which the present epoch started."""
+def list_command(store: StoreOption = DEFAULTS["store"]) -> None:
+    """List the saved models of all loops, the newest first, and the model with which the present epoch started."""
     columns = ("loop", "number", "epoch", "saved", "bytes", "can be loaded")
     rows: list[tuple[str, ...]] = []
     with closing(open_existing_store(store)) as opened:
-        for name in named_loops(opened, loop):
+        for name in named_loops(opened, ()):
             for saved in _saved_models(opened, name):
                 rows.append((name, str(saved.sequence), *_described(saved.timestamp, saved.body)))
             base = opened.latest_document(name, BASE)
