@@ -38,7 +38,7 @@ def test_help_of_a_command_is_plain_text(words: str, tmp_path: Path) -> None:
     ("words", "completions"),
     [
         ("glb ev", ["evaluate"]),
-        ("glb s", ["serve", "simulate", "slates", "store"]),
+        ("glb s", ["serve", "simulate", "store"]),
         ("glb simulate --se", ["--seeds"]),
         ("glb store keys r", ["revoke"]),
     ],

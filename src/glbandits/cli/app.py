@@ -35,10 +35,8 @@ COMMANDS = {
     "paper": Entry("lab", "Reproduce the figures, tables and claims of the SGD-TS paper.", "experiments"),
     "policies": Entry("lab", "List all policies with their settings and defaults.", "policies"),
     "power": Entry("lab", "Tell how many units a guardrail needs to find a change.", "power"),
-    "route audit": Entry("lab", "Estimate quality and cost of other routers from the log of one.", "route"),
     "serve": Entry("serve", "Run the Rank/Reward service.", "serve"),
     "simulate": Entry("lab", "Play policies on a simulated problem, and plot their regret.", "simulate"),
-    "slates": Entry("lab", "Estimate the reward of slates under other policies, from a log.", "slates"),
     "store backup": Entry("serve", "Copy the store, and check the copy.", "store.backup"),
     "store export": Entry("serve", "Write the log to Parquet files.", "store.export"),
     "store keys create": Entry("serve", "Create a key and print it.", "store.keys"),
@@ -54,13 +52,13 @@ COMMANDS = {
     "tune": Entry("lab", "Choose the settings of a policy from a log.", "tune"),
 }
 GROUPS = {
-    "route": "Audit the log of a router for language models.",
     "store": "Look after the store of a service: its log, keys and models.",
     "store keys": "Create, list and revoke the API keys of a service.",
     "store models": "List and replace the models of a service.",
 }
 """Summaries of the groups of commands. A group comes before the groups in it."""
 OPTIONS = {
+    "cluster": ("--cluster", "--slate"),
     "costs": ("--payoffs",),
     "columns": ("--arm", "--reward", "--propensity", "--context"),
     "kinds": ("--kind",),

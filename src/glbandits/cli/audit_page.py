@@ -1,4 +1,4 @@
-"""The results of `glb route audit`: table, sentences, page with the picture of quality against cost, and JSON file."""
+"""The audit of a router: table, sentences, page with a picture of quality against cost, and JSON file."""
 
 import math
 from collections.abc import Iterator

@@ -90,9 +90,6 @@ CrossesOption: TypeAlias = Annotated[
     list[str],
     typer.Option(help="Pairs of columns that are multiplied: all, none, or country:topic,age:topic. May be repeated."),
 ]
-PerArmBlockOption: TypeAlias = Annotated[
-    bool, typer.Option("--per-arm-block", help="Give each arm its own features, besides those of --arm-table.")
-]
 PayoffsOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -129,7 +126,6 @@ class LogOptions:
     arm_table: Path | None = None
     kind: Sequence[str] = ()
     crosses: Sequence[str] = ()
-    per_arm_block: bool = False
     payoffs: str | None = None
 
     def given(self, *left_out: str) -> list[tuple[str, ...]]:
@@ -230,7 +226,6 @@ class LogOptions:
             "link": self.link,
             "kinds": dict(map(_parse_kind, self.kind)) or None,
             "crosses": crosses if self.crosses else None,
-            "per_arm_block": self.per_arm_block or None,
             "arm_table": self.arm_table,
         }
         return {name: value for name, value in settings.items() if value is not None}

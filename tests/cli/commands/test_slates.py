@@ -66,19 +66,19 @@ def test_exported_slates_match_values_computed_by_hand(log: Path) -> None:
 
 @pytest.mark.parametrize("source", ["log", "events.db"])
 def test_command_evaluates_an_export_and_a_store(log: Path, source: str) -> None:
-    run = glb("slates", source, "--policy", "uniform", "--estimator", "rips", folder=log)
+    run = glb("evaluate", source, "--slate", "event_id", "--policy", "uniform", "--estimator", "rips", folder=log)
     assert run.returncode == 0, run.stderr
     assert f"rips       {by_hand(log)['rips']:.5f}" in run.stdout
     assert f"over {EVENTS} slates" in run.stdout
 
 
 def test_unknown_slate_estimator_is_an_error(log: Path) -> None:
-    run = glb("slates", "log", "--estimator", "ripz", folder=log)
+    run = glb("evaluate", "log", "--slate", "event_id", "--estimator", "ripz", folder=log)
     assert "unknown estimator of slates 'ripz'; did you mean 'rips'" in run.stderr
 
 
 @pytest.mark.slow
 def test_policies_are_evaluated_on_slates_they_did_not_learn(log: Path) -> None:
-    run = glb("slates", "log", "--policy", "optimist", "--policy", "uniform", folder=log)
+    run = glb("evaluate", "log", "--slate", "event_id", "--policy", "optimist", "--policy", "uniform", folder=log)
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("over 30 slates") == 2

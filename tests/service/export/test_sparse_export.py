@@ -85,8 +85,10 @@ def test_commands_with_fixed_columns_read_a_sparse_export(tmp_path: Path) -> Non
     run = glb("train", "log", "--policy", "uniform", folder=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "(20 rows learned)" in run.stdout
-    run = glb("slates", "log", "--policy", "uniform", "--estimator", "slate-ips", folder=tmp_path)
+    run = glb(
+        "evaluate", "log", "--slate", "event_id", "--policy", "uniform", "--estimator", "slate-ips", folder=tmp_path
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith("uniform")
-    run = glb("slates", "log", "--policy", "uniform", "--slate", "event", folder=tmp_path)
+    run = glb("evaluate", "log", "--policy", "uniform", "--slate", "event", folder=tmp_path)
     assert "no column 'event'" in run.stderr

@@ -1,10 +1,12 @@
 """`glb evaluate`: estimate the reward of other policies from a log, with a table, a page and a JSON file."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Annotated
 
+import polars as pl
 import typer
 from rich.console import Console
 
@@ -46,7 +48,6 @@ from glbandits.cli.log_options import (
     LogArgument,
     LogOptions,
     PayoffsOption,
-    PerArmBlockOption,
     PropensityOption,
     TimeOption,
     TrainOption,
@@ -54,8 +55,9 @@ from glbandits.cli.log_options import (
 )
 from glbandits.cli.printed_table import print_table
 from glbandits.cli.progress import warnings_printed, work_bar
+from glbandits.cli.slates import print_slates
 from glbandits.common.errors import InvalidInput, check_float, lookup
-from glbandits.evaluation import ESTIMATORS, Verdict
+from glbandits.evaluation import ESTIMATORS, SLATE_ESTIMATORS, Verdict
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL
 from glbandits.evaluation.logs.payoffs import opened_log
 from glbandits.evaluation.policy_comparison import ComparisonSettings, GateSettings, PolicyComparison, compare_policies
@@ -70,6 +72,15 @@ from glbandits.evaluation.report.tables import (
 )
 from glbandits.service.export.unit_comparison import compare_groups
 
+DEFAULT_ESTIMATORS = ("snips", "dr")
+NOT_OF_SLATES = {
+    *("reference", "cluster", "learn", "promote_if_better", "margin", "exploration", "explore", "reward_range"),
+    *("payoff_range", "jobs", "out"),
+}
+ROUTER_COLUMNS = {"drawn", "models", "quality", "cost"}
+"""Columns by which the log of a router is recognised."""
+OF_ROUTERS = {"log", "policy", "budget", "level", "out"}
+"""Options that the audit of a router has."""
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""
 PARTS = ".parts"
@@ -78,14 +89,18 @@ MODEL_NOTE = "{} does not say which rows it learned: if it has learned from this
 
 
 def evaluate_command(
+    ctx: typer.Context,
     log: LogArgument,
     *,
     policy: CandidatesOption = [],  # noqa: B006
     model: ModelsOption = [],  # noqa: B006
-    estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(ESTIMATORS)}. Repeat for more.")] = [  # noqa: B006
-        "snips",
-        "dr",
-    ],
+    estimator: Annotated[
+        list[str],
+        typer.Option(
+            help=f"One of {', '.join(ESTIMATORS)}; with --slate one of {', '.join(SLATE_ESTIMATORS)}. Repeat for more.",
+            show_default="snips, dr; with --slate all",
+        ),
+    ] = [],  # noqa: B006
     reference: ReferenceOption = None,
     loop: LoopOption = "default",
     arm: ArmOption = "arm",
@@ -102,12 +117,18 @@ def evaluate_command(
     arms: ArmsOption = None,
     features: FeaturesOption = None,
     cluster: ClusterOption = None,
+    slate: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the slate; event_id in an export. Rows with the same value are its slots, in the order in "
+            "which they were filled, and the estimates are those of the sum of their rewards."
+        ),
+    ] = None,
     time: TimeOption = None,
     id: IdOption = None,  # noqa: A002  (the name of the option)
     arm_table: ArmTableOption = None,
     kind: KindOption = [],  # noqa: B006
     crosses: CrossesOption = [],  # noqa: B006
-    per_arm_block: PerArmBlockOption = False,
     payoffs: PayoffsOption = None,
     train: TrainOption = 0.5,
     learn: LearnOption = "matched",
@@ -147,6 +168,14 @@ def evaluate_command(
             help="The lowest and the highest possible payoff: -1,20. --promote-if-better needs it with payoffs."
         ),
     ] = None,
+    budget: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COSTS",
+            help="Audit the log of a router for language models: mean costs of a decision, 0.2,0.3. May be repeated. "
+            "--policy mix:A,B,0.3 then sends a share of 0.3 to model B, and all others to A.",
+        ),
+    ] = [],  # noqa: B006
     seed: SeedOption = 0,
     jobs: JobsOption = "1",
     out: OutOption = Path("out/evaluate"),
@@ -158,10 +187,22 @@ def evaluate_command(
     on the same rows, saved models (--model) on all rows. In rows that do not offer the arm, the last two decide as the
     logging policy did. Without --policy, `optimist` and `uniform` are evaluated; on the log of a
     service, its running policy with its settings and `uniform`.
+
+    The log of a router for language models gets an audit of quality and cost.
     """
+    console = Console(emoji=False)  # an arm named ":new:" is not an emoji
+    if budget or _is_router_log(Path(log)):
+        from glbandits.cli.router_audit import print_audit  # other logs need none of it
+
+        _check_unused(ctx, "the audit of a router", ctx.params.keys() - OF_ROUTERS)
+        print_audit(log, budget, policy, level=level, out=out, console=console)
+        return
+    if slate is not None:
+        _check_unused(ctx, "an evaluation of slates", NOT_OF_SLATES)
     workers = parse_jobs(jobs)
+    known: Mapping[str, object] = ESTIMATORS if slate is None else SLATE_ESTIMATORS
     for name in estimator:
-        lookup("estimator", name, ESTIMATORS)
+        lookup("estimator" if slate is None else "estimator of slates", name, known)
     if len(set(reward)) < len(reward):
         raise InvalidInput(f"each reward can be named once; got {', '.join(reward)}", field="reward")
     if len(reward_range) > len(reward):
@@ -177,7 +218,7 @@ def evaluate_command(
         check_float("level", level, at_least=0.5, at_most=1.0 - 1e-9)
     ranges = dict(zip(reward, map(parse_range, reward_range), strict=False))
     settings = ComparisonSettings(
-        estimators=tuple(estimator),
+        estimators=tuple(estimator) or DEFAULT_ESTIMATORS,
         train=train,
         level=level,
         reward_range=ranges.get(reward[0]),
@@ -190,7 +231,6 @@ def evaluate_command(
         gate=GateSettings(alpha=round(1.0 - level, 12), margin=margin) if promote_if_better else None,
         seed=seed,
     )
-    console = Console(emoji=False)  # an arm named ":new:" is not an emoji
     settings_of_models, proposed = features_of_models(model), proposed_columns(policy)
     options = LogOptions(
         log=log,
@@ -202,13 +242,12 @@ def evaluate_command(
         context=context,
         arms=arms,
         features=features,
-        cluster=cluster,
+        cluster=slate or cluster,
         time=time,
         id=id,
         arm_table=arm_table,
         kind=kind,
         crosses=crosses,
-        per_arm_block=per_arm_block,
         payoffs=payoffs,
     )
     first, *others = reward
@@ -241,6 +280,10 @@ def evaluate_command(
         for label, each in candidates.items()
         if isinstance(each, Bandit) and each.training is None
     ]
+    if slate is not None:
+        with warnings_printed(console):
+            print_slates(console, rows, candidates, estimator, notes, train_share=train, level=level, seed=seed)
+        return
     with work_bar(console) as bar, warnings_printed(console):
         comparison = compare_policies(
             rows,
@@ -269,6 +312,23 @@ def evaluate_command(
     console.print("\n".join(["Verdict:", *comparison.verdict]), soft_wrap=True, markup=False, highlight=False)
     if comparison.promotion is not None:
         raise typer.Exit(EXIT_CODES[comparison.promotion.verdict])
+
+
+def _is_router_log(path: Path) -> bool:
+    """Whether a path is the log of a `PromptRouter`, by the columns of its first file."""
+    first = path if path.is_file() else next(path.glob("*.parquet"), None)
+    try:
+        return first is not None and pl.read_parquet_schema(first).keys() >= ROUTER_COLUMNS
+    except (OSError, pl.exceptions.PolarsError):
+        return False
+
+
+def _check_unused(ctx: typer.Context, what: str, unused: Collection[str]) -> None:
+    """Raise InvalidInput if the command line has an option without effect."""
+    for name in sorted(unused):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InvalidInput(f"{what} has no option --{name.replace('_', '-')}. Leave it out", field=name)
 
 
 def _print(console: Console, comparison: PolicyComparison) -> None:

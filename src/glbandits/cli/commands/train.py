@@ -17,7 +17,6 @@ from glbandits.cli.log_options import (
     LinkOption,
     LogArgument,
     LogOptions,
-    PerArmBlockOption,
     RewardOption,
     TimeOption,
 )
@@ -42,7 +41,6 @@ def train_command(
     arm_table: ArmTableOption = None,
     kind: KindOption = [],  # noqa: B006
     crosses: CrossesOption = [],  # noqa: B006
-    per_arm_block: PerArmBlockOption = False,
     seed: SeedOption = 0,
     to: ToOption = Path("model.safetensors"),
 ) -> None:
@@ -65,7 +63,6 @@ def train_command(
         arm_table=arm_table,
         kind=kind,
         crosses=crosses,
-        per_arm_block=per_arm_block,
     )
     opened, notes = options.open(console, with_propensities=False)
     settings = parse_learning_policy(policy, opened)

@@ -34,7 +34,6 @@ from glbandits.cli.log_options import (
     LogArgument,
     LogOptions,
     PayoffsOption,
-    PerArmBlockOption,
     PropensityOption,
     RewardOption,
     TimeOption,
@@ -75,7 +74,6 @@ def tune_command(
     arm_table: ArmTableOption = None,
     kind: KindOption = [],  # noqa: B006
     crosses: CrossesOption = [],  # noqa: B006
-    per_arm_block: PerArmBlockOption = False,
     payoffs: PayoffsOption = None,
     train: TrainOption = 0.5,
     seeds: Annotated[int, typer.Option(help="Number of runs of each policy.")] = 3,
@@ -110,7 +108,6 @@ def tune_command(
         arm_table=arm_table,
         kind=kind,
         crosses=crosses,
-        per_arm_block=per_arm_block,
         payoffs=payoffs,
     )
     opened, notes = options.open(console)
