@@ -1,8 +1,4 @@
-"""Pages and public docstrings do not use the words that docs/glossary.md has retired.
-
-tests/glossary_exceptions.toml lists retired words that a package or a page still uses. The list may only shrink: an
-entry without a use fails too.
-"""
+"""Pages and public docstrings do not use the words of tests/retired_words.toml, and the glossary is in order."""
 
 import ast
 import re
@@ -16,17 +12,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 GLOSSARY = ROOT / "docs" / "glossary.md"
-EXCEPTIONS = ROOT / "tests" / "glossary_exceptions.toml"
+RETIRED = ROOT / "tests" / "retired_words.toml"
 CODE = re.compile(r"```.*?```|`[^`\n]*`|<!--.*?-->", re.DOTALL)
 """Code blocks and code spans of a page, which may contain names on disk or in old versions."""
 
 
 @cache
 def retired_words() -> dict[str, re.Pattern[str]]:
-    """Patterns of the words in the last table of the glossary, with their inflected forms."""
-    table = GLOSSARY.read_text(encoding="utf-8").split("## Retired words")[1]
-    words = re.findall(r"^\| ([a-z-]+) \|", table, re.MULTILINE)
-    words.remove("retired")
+    """Patterns of the retired words, with their inflected forms."""
+    words = tomllib.loads(RETIRED.read_text(encoding="utf-8"))
     return {word: re.compile(rf"\b{_stem(word)}(s|es|ies|d|ed|ing|ful|y)?\b", re.IGNORECASE) for word in words}
 
 
@@ -42,10 +36,9 @@ def _stem(word: str) -> str:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """The name and the text, without code, of every page except the glossary."""
+    """The name and the text, without code, of every page."""
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
-        if path != GLOSSARY:
-            yield path.relative_to(ROOT).as_posix(), CODE.sub(" ", path.read_text(encoding="utf-8"))
+        yield path.relative_to(ROOT).as_posix(), CODE.sub(" ", path.read_text(encoding="utf-8"))
 
 
 def public_docstrings() -> Iterator[tuple[str, str]]:
@@ -82,33 +75,17 @@ def uses() -> dict[str, dict[str, str]]:
     return found
 
 
-def exceptions() -> dict[str, list[str]]:
-    return {where: list(words) for where, words in tomllib.loads(EXCEPTIONS.read_text(encoding="utf-8")).items()}
-
-
 def test_retired_words_are_not_used() -> None:
-    allowed = exceptions()
     wrong = [
         f"{where} uses the retired word {word!r}: ...{excerpt}..."
         for where, words in uses().items()
         for word, excerpt in words.items()
-        if word not in allowed.get(where, [])
     ]
-    assert not wrong, "\n".join([*wrong, "docs/glossary.md has the words to use instead"])
-
-
-def test_exceptions_are_still_needed() -> None:
-    unused = [
-        f"{where} no longer uses {word!r}; remove it from tests/glossary_exceptions.toml"
-        for where, words in exceptions().items()
-        for word in words
-        if word not in uses().get(where, {})
-    ]
-    assert not unused, "\n".join(unused)
+    assert not wrong, "\n".join([*wrong, "tests/retired_words.toml has the words to use instead"])
 
 
 def test_glossary_defines_each_word_once() -> None:
-    definitions = GLOSSARY.read_text(encoding="utf-8").split("## Retired words")[0]
+    definitions = GLOSSARY.read_text(encoding="utf-8")
     words = re.findall(r"^\| ([^|]+) \|", definitions, re.MULTILINE)
     words = [word for word in words if word not in ("word", "---")]
     assert len(words) == len(set(words))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from glbandits.lab.experiments.user_experiment import read_experiments
 
-TUTORIALS = Path(__file__).parent.parent / "docs" / "tutorials"
+DOCS = Path(__file__).parent.parent / "docs"
+TUTORIALS = DOCS / "tutorials"
 
 
 def test_experiment_file_of_the_tutorial_is_valid(tmp_path: Path) -> None:
@@ -18,17 +19,14 @@ def test_experiment_file_of_the_tutorial_is_valid(tmp_path: Path) -> None:
 
 
 def listed_pages() -> list[Path]:
-    """Return the tutorials that the index lists, in its order."""
-    links = re.findall(r"^\| \[[^]]+\]\(([^)]+)\)", (TUTORIALS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
-    return [(TUTORIALS / link).resolve() for link in links]
+    """Return the tutorials of the navigation."""
+    start = (DOCS / "index.md").read_text(encoding="utf-8")
+    (navigation,) = re.findall(r":caption: Tutorials\n:hidden:\n(.*?)```", start, re.DOTALL)
+    return [DOCS / f"{name}.md" for name in navigation.split()]
 
 
-def test_index_lists_every_tutorial_in_the_order_of_the_navigation() -> None:
-    start = (TUTORIALS.parent / "index.md").read_text(encoding="utf-8")
-    (navigation,) = re.findall(r":caption: Tutorials\n:hidden:\n[^\n]*\n(.*?)```", start, re.DOTALL)
-    pages = [str(page.relative_to(TUTORIALS.parent).with_suffix("")) for page in listed_pages()]
-    assert pages == navigation.split()
-    assert set(TUTORIALS.glob("*.md")) - {TUTORIALS / "index.md"} <= set(listed_pages())
+def test_navigation_lists_every_tutorial() -> None:
+    assert set(TUTORIALS.glob("*.md")) <= set(listed_pages())
 
 
 def test_every_tutorial_has_a_picture_that_exists() -> None:
