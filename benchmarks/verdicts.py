@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.verdict_logs import KINDS, TruthfulLog
 from glbandits.evaluation.comparison_result import PolicyComparison
+from glbandits.evaluation.logs.doubts import Withheld, reason_to_withhold
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 from glbandits.evaluation.policy_verdicts import VerdictKind
 
@@ -72,7 +73,8 @@ def _coverage(comparison: PolicyComparison, made: TruthfulLog) -> tuple[int, int
     covered = intervals = 0
     for policy in comparison.policies:
         headline, first = policy.evaluation.headline, policy.left_out_rows
-        if headline is None or headline.gain.fixed_n is None or policy.evaluation.doubts:
+        withheld = reason_to_withhold(policy.evaluation.doubts, Withheld.ALL, Withheld.GAIN)
+        if headline is None or headline.gain.fixed_n is None or withheld:
             continue
         truth = made.gain_on_rows(policy.label, first)
         intervals, covered = intervals + 1, covered + (headline.gain.fixed_n.low <= truth <= headline.gain.fixed_n.high)

@@ -32,7 +32,7 @@ from glbandits.bandit.predictions import (
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.common.arrays import Floats, Generator, Ints
 from glbandits.common.display.displayed import Displayed
-from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_int, value_text
+from glbandits.common.errors import MAX_ABS, InvalidInput, ModelFileError, check_bool, check_int, value_text
 from glbandits.features.table_columns import Table
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.arm_rows import ONLY_ROW
@@ -151,7 +151,7 @@ class Bandit(Displayed):
                 `predict`, of equal ones the first, and leaves the random generator as it is. Such decisions earn more
                 for now, but a bandit that learns from them alone may never find the best arm.
         """
-        if not explore:
+        if explore is not True and not check_bool("explore", explore):
             return int(self.rank(arms, 1, values=values, costs=costs, explore=False).arms[0])
         has_payoffs = values is not None or costs is not None
         entry = self._inputs.choose_by_payoff if has_payoffs else self._choose
@@ -199,7 +199,7 @@ class Bandit(Displayed):
         >>> bandit.rank(np.eye(3), 2)
         Ranking(arms=array([2, 0]), probability=0.16666666666666666)
         """
-        if not explore:
+        if not check_bool("explore", explore):
             rows = self._arms(arms)
             count, has_payoffs = self._inputs.count(rows), values is not None or costs is not None
             payoffs = self._inputs.payoffs(count, values, costs) if has_payoffs else None
@@ -255,6 +255,7 @@ class Bandit(Displayed):
         >>> bandit.choose_batch(np.array([np.eye(2), np.eye(2)[::-1]]), explore=False)
         array([1, 0])
         """
+        explore = check_bool("explore", explore)
         batch, before = self._batch(arms, counts, values, costs), self._rng.copy()
         chosen = np.empty(len(batch), np.int64)
         try:
@@ -323,8 +324,8 @@ class Bandit(Displayed):
         batch, before = self._batch(contexts, None, values, costs), self._rng.copy()
         if not batch.names:
             raise InvalidInput(f"decide_batch needs a table of contexts; got {value_text(contexts)}. Use choose_batch")
-        if explore is None:
-            explore = values is None and costs is None and top == 1
+        by_default = values is None and costs is None and top == 1
+        explore = by_default if explore is None else check_bool("explore", explore)
         try:
             parts = [
                 decide_block(

@@ -126,5 +126,12 @@ def check_int(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> 
     return int(value)
 
 
+def check_bool(name: str, value: Any) -> bool:
+    """Return the value as a bool. Raises InvalidInput unless it is True or False, of Python or NumPy."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise InvalidInput(f"{name} must be True or False; got {value_text(value, 40)}", field=_field(name))
+    return bool(value)
+
+
 def _field(name: str) -> str | None:
     return name if name.isidentifier() else None

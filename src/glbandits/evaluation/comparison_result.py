@@ -9,7 +9,7 @@ import polars as pl
 
 from glbandits.common.display.data_table import DataTable
 from glbandits.common.display.displayed import Displayed, percent
-from glbandits.common.errors import InvalidInput, check_float, check_int
+from glbandits.common.errors import InvalidInput, check_bool, check_float, check_int
 from glbandits.evaluation.estimators.estimator import DEFAULT_LEVEL, UNKNOWN_INTERVAL
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate
 from glbandits.evaluation.estimators.results import Evaluation
@@ -82,6 +82,7 @@ class ComparisonSettings:
         check_float("train", self.train, above=0, at_most=1)
         check_int("seed", self.seed, at_least=0)
         check_float("exploration", self.exploration, at_least=0, at_most=1)
+        check_bool("explore", self.explore)
         self.learning_curve_rules()
 
     def learning_curve_rules(self) -> PlaySettings:

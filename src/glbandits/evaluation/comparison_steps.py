@@ -21,7 +21,7 @@ from glbandits.evaluation.learning.learning_curve import LearningCurve
 from glbandits.evaluation.learning.log_player import block_rows, check_duration, play_policies
 from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.checks.log_doubts import LEAST_ROWS
-from glbandits.evaluation.logs.doubts import DoubtKind
+from glbandits.evaluation.logs.doubts import DoubtKind, Withheld
 from glbandits.evaluation.logs.log_slice import LogSlice, split, with_reward
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import promotion
@@ -190,10 +190,12 @@ class ComparisonSteps:
         test_part = new_rows if self.parts is None else self.parts[1]
         rows = new_rows if isinstance(self.candidates.by_label[labels[0]], Bandit) else test_part
         evaluations, outdated = self._evaluations(labels, rows, test_part, workers), 0
-        changes = [doubt for each in evaluations.values() for doubt in each.doubts if doubt.kind is DoubtKind.CHANGED]
+        doubts = [doubt for each in evaluations.values() for doubt in each.doubts]
+        changes = [doubt for doubt in doubts if doubt.kind is DoubtKind.CHANGED]
+        leaks = {doubt.text: replace(doubt, withholds=Withheld.ALL) for doubt in doubts if doubt.kind is DoubtKind.LEAK}
         since = max((doubt.since or 0 for doubt in changes), default=0)
         if since and len(rows) - since >= LEAST_ROWS:
-            outdated, recent = since, LogSlice(rows, since, len(rows))
+            outdated, recent = since, LogSlice(rows, since, len(rows), (*leaks.values(),))
             test_part = recent if rows is test_part else test_part
             evaluations = self._evaluations(labels, recent, test_part, workers)
             note = (

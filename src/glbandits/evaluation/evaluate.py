@@ -6,7 +6,7 @@ from functools import partial
 from math import comb
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias, TypedDict, Unpack, overload
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 from glbandits.common.display.progress_lines import shown_progress
 from glbandits.common.errors import InvalidInput, check_float, check_int, lookup
@@ -17,8 +17,10 @@ from glbandits.evaluation.estimators.headline import HeadlineSums, Levels
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Evaluation
 from glbandits.evaluation.estimators.seen_rows import check_not_learned
-from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target
+from glbandits.evaluation.estimators.targets import Target, TargetLike, as_target, may_read
 from glbandits.evaluation.evaluation_parts import EvaluationWork
+from glbandits.evaluation.logs.doubts import DoubtKind, Withheld
+from glbandits.evaluation.logs.hidden_features import HiddenFeatures
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, block_size
 from glbandits.evaluation.logs.payoffs import payoff_range as possible_payoffs
 from glbandits.evaluation.logs.reward_checks import check_reward_range
@@ -177,17 +179,64 @@ def evaluate(
         seed=seed,
         size=_block_rows(schema),
     )
-    with shown_progress(progress, "Evaluation") as shown:
-        sums = work.run(jobs=jobs, engine=engine, progress=shown, resume=None if resume is None else Path(resume))
     levels = Levels(level, 1.0 - (1.0 - level) / gains, 1.0 - (1.0 - level) / pairs)
-    results = {
-        name: each.evaluation(work.targets[name], sums.log, levels, least, log.arm_names)
-        for name, each in sums.targets.items()
-    }
+    with shown_progress(progress, "Evaluation") as shown:
+        run = partial(
+            _results_of,
+            levels=levels,
+            least=least,
+            jobs=jobs,
+            engine=engine,
+            progress=shown,
+            resume=None if resume is None else Path(resume),
+        )
+        results = run(work)
+        doubts = [doubt for each in results.values() for doubt in each.doubts]
+        hidden = HiddenFeatures.of(log, doubts)
+        if hidden is not None:
+            results |= _without_leaks(work, hidden, results, run)
     if compared is not None:
         reason = next(results[name].no_evidence for name, each in work.targets.items() if each is compared)
         results = {name: _with_reference(results[name], reason) for name in targets}
     return results if isinstance(target, Mapping) else next(iter(results.values()))
+
+
+def _results_of(work: EvaluationWork, *, levels: Levels, least: float | None, **options: Any) -> dict[str, Evaluation]:
+    """Evaluate all targets. `options` are those of `EvaluationWork.run`."""
+    sums = work.run(**options)
+    return {
+        name: each.evaluation(work.targets[name], sums.log, levels, least, work.log.arm_names)
+        for name, each in sums.targets.items()
+    }
+
+
+def _without_leaks(
+    work: EvaluationWork,
+    hidden: HiddenFeatures,
+    results: Mapping[str, Evaluation],
+    run: Callable[[EvaluationWork], dict[str, Evaluation]],
+) -> dict[str, Evaluation]:
+    """Evaluate again the targets that do not read the leaked columns, with a reward model that does not either."""
+    depends = {name: may_read(target, hidden) for name, target in work.targets.items()}
+    apart = {name: target for name, target in work.targets.items() if not depends[name]}
+    reference = next((name for name, target in work.targets.items() if target is work.reference), "")
+    known = work.reference if reference in apart else None
+    again = run(replace(work, log=hidden, targets=apart, reference=known)) if apart else {}
+    return {name: _joined(results[name], each, has_reference=known is not None) for name, each in again.items()}
+
+
+def _joined(with_leak: Evaluation, without: Evaluation, *, has_reference: bool) -> Evaluation:
+    """Return the evaluation without leaked columns, with the doubts about the rows that leaks do not explain."""
+    kept = [doubt for doubt in with_leak.doubts if doubt.kind in (DoubtKind.ORDER, DoubtKind.COPIES)]
+    kept = [doubt for doubt in kept if doubt not in without.doubts]
+    leaks = [doubt for doubt in with_leak.doubts if doubt.kind is DoubtKind.LEAK]
+    notes = [*map(str, kept), *(f"{doubt}. The reward model does not use it, nor does this target" for doubt in leaks)]
+    headline, before = without.headline, with_leak.headline
+    if not has_reference and headline is not None and before is not None and before.difference is not None:
+        reason = f"{leaks[0].short} (the reference)"
+        headline = replace(headline, difference=before.difference.without_evidence(reason))
+    doubts = (*without.doubts, *kept, *(replace(doubt, withholds=Withheld.NOTHING) for doubt in leaks))
+    return replace(without, headline=headline, notes=(*without.notes, *notes), doubts=doubts)
 
 
 def _checked_schema(log: Log) -> LogSchema:

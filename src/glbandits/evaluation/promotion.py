@@ -14,27 +14,37 @@ The verdict is "promote" if a lower bound is above 0, "keep" if the upper bounds
 "wait" otherwise (`_verdict`). All rows decide only if the recent rows agree: if their bound at `AGREEMENT` is on the
 same side. A candidate on which the log has not enough evidence has no gain.
 
-Doubts about the log (`logs.doubts`) make the gate wait. If they are only that the log changed, and the recent rows
+Doubts about the log (`logs.doubts`) make the gate wait. If a column was known only after the decision, candidates that
+do not read it are compared without it. If they are only that the log changed, and the recent rows
 start about where the last change was found, or later, they alone promote.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput, check_float, check_int
+from glbandits.common.errors import InvalidInput, check_bool, check_float, check_int
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeSums, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_agent import frozen
 from glbandits.evaluation.estimators.log_rows import LogRows, RowReader
 from glbandits.evaluation.estimators.measures import Measure
 from glbandits.evaluation.estimators.seen_rows import check_not_learned
 from glbandits.evaluation.estimators.support import SupportSums
-from glbandits.evaluation.estimators.targets import ExploringTarget, Target, TargetLike, as_target, target_probabilities
+from glbandits.evaluation.estimators.targets import (
+    ExploringTarget,
+    Target,
+    TargetLike,
+    as_target,
+    may_read,
+    target_probabilities,
+)
 from glbandits.evaluation.learning.train import train_all
 from glbandits.evaluation.logs.checks.log_doubts import LogDoubtSums
-from glbandits.evaluation.logs.doubts import Doubt, Withheld, reason_to_withhold
+from glbandits.evaluation.logs.doubts import Doubt, DoubtKind, Withheld, reason_to_withhold
+from glbandits.evaluation.logs.hidden_features import HiddenFeatures
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.payoffs import payoff_range as possible_payoffs
@@ -105,6 +115,7 @@ def promotion(
     alpha = check_float("alpha", alpha, at_least=1e-9, at_most=0.5)
     margin, seed = check_float("margin", margin, at_least=0), check_int("seed", seed, at_least=0)
     exploration = check_float("exploration", exploration, at_least=0, at_most=1)
+    explore = check_bool("explore", explore)
     if least_propensity is not None:
         least_propensity = check_float("least_propensity", least_propensity, above=0, at_most=1)
     schema = log.schema
@@ -122,21 +133,36 @@ def promotion(
     }
     check_not_learned(log, candidates)
     schedule = _Schedule(len(log), FIRST_ROWS if learners else 0)
-    model = SequentialGlm(find_link(schema.link), log.dim, sparse=log.sparse)
-    reader = RowReader(bounds, None, model, 0, payoff_bounds)
-    compared = {name: _Comparison(schema, payoff_bounds, least_propensity) for name in candidates}
-    checks = LogDoubtSums(schema)
-    for start, end in schedule.parts:
-        targets |= _trained(LogSlice(log, 0, start), learners, seed, explore=explore)
-        for block in LogSlice(log, start, end).blocks():
-            rows = reader.read(block)
-            checks.add(block, block.payoffs)
-            for name, target in targets.items() if start >= schedule.first else ():
-                probabilities = target_probabilities(ExploringTarget.of(target, exploration), block, rows.first_row)
-                compared[name].add(rows, probabilities, recent=start >= schedule.recent)
-            if progress is not None:
-                progress(rows.first_row + len(rows), len(log))
-    return _result(compared, schedule, checks.doubts(), alpha=alpha, margin=margin, unit=schema.unit)
+
+    def compare(rows: Log, names: Collection[str]) -> tuple[dict[str, _Comparison], tuple[Doubt, ...]]:
+        """Compare candidates on all rows, and check the rows."""
+        known = {name: target for name, target in targets.items() if name in names}
+        model = SequentialGlm(find_link(schema.link), log.dim, sparse=log.sparse)
+        reader, checks = RowReader(bounds, None, model, 0, payoff_bounds), LogDoubtSums(rows.schema)
+        compared = {name: _Comparison(schema, payoff_bounds, least_propensity) for name in names}
+        for start, end in schedule.parts:
+            learning = {name: each for name, each in learners.items() if name in names}
+            known |= _trained(LogSlice(rows, 0, start), learning, seed, explore=explore)
+            for block in LogSlice(rows, start, end).blocks():
+                read = reader.read(block)
+                checks.add(block, block.payoffs)
+                for name, target in known.items() if start >= schedule.first else ():
+                    probabilities = target_probabilities(ExploringTarget.of(target, exploration), block, read.first_row)
+                    compared[name].add(read, probabilities, recent=start >= schedule.recent)
+                if progress is not None:
+                    progress(read.first_row + len(read), len(log))
+        return compared, checks.doubts()
+
+    compared, doubts = compare(log, candidates)
+    leaks, hidden = {}, HiddenFeatures.of(log, doubts)
+    apart = [] if hidden is None else [name for name, each in targets.items() if not may_read(each, hidden)]
+    if hidden is not None and apart:
+        of_leaks = [doubt for doubt in doubts if doubt.kind is DoubtKind.LEAK]
+        leaks = dict.fromkeys((name for name in candidates if name not in apart), of_leaks[0].short)
+        again, others = compare(hidden, apart)
+        compared |= again
+        doubts = (*others, *(replace(doubt, withholds=Withheld.NOTHING) for doubt in of_leaks))
+    return _result(compared, schedule, doubts, leaks, alpha=alpha, margin=margin, unit=schema.unit)
 
 
 def _checked_reward_range(schema: LogSchema, given: tuple[float, float] | None) -> tuple[float, float]:
@@ -220,6 +246,7 @@ def _result(
     compared: Mapping[str, _Comparison],
     schedule: _Schedule,
     doubts: Sequence[Doubt],
+    leaks: Mapping[str, str],
     *,
     alpha: float,
     margin: float,
@@ -238,6 +265,7 @@ def _result(
             unit=unit,
         )
     no_evidence = {name: reason for name, each in compared.items() if (reason := each.no_evidence())}
+    no_evidence |= leaks
     known, share = {name: each for name, each in compared.items() if name not in no_evidence}, alpha / len(compared)
     of_all = {name: each.of_all(SHARE_OF_ALL * share) for name, each in known.items()}
     of_recent = {name: each.of_recent(share * schedule.share_of_recent) for name, each in known.items()}

@@ -4,7 +4,7 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats
-from glbandits.common.errors import InvalidInput
+from glbandits.common.errors import InvalidInput, check_bool
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.logs.sparse_arms import arms_between, packed_arms
@@ -14,7 +14,7 @@ from glbandits.policies.agents import PlayingAgent, read_only_rows
 def frozen(learner: Bandit | PlayingAgent, seed: int = 0, *, explore: bool = True) -> "FrozenTarget | FrozenAgent":
     """Return a target that decides as this Bandit or agent does, and does not learn."""
     if isinstance(learner, PlayingAgent):
-        if not explore:
+        if not check_bool("explore", explore):
             raise InvalidInput(
                 f"agent {learner.name} decides by its own rule, so it cannot be evaluated without exploration. Leave "
                 "it out, or use a policy",

@@ -9,7 +9,7 @@ from glbandits.bandit import Bandit
 from glbandits.bandit.entry_points import policy_recipe, work_of_rows
 from glbandits.bandit.predictions import expected_rewards, score_means
 from glbandits.common.arrays import Bools, Floats, Generator, Ints
-from glbandits.common.errors import InvalidInput, check_int
+from glbandits.common.errors import InvalidInput, check_bool, check_int
 from glbandits.compilation.entry_point import entry_point
 from glbandits.compilation.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.compilation.recipe import Recipe
@@ -50,7 +50,7 @@ class FrozenTarget:
         self._sparse, self._features = bandit.sparse, bandit.features
         self._seed = check_int("seed", seed, at_least=0)
         self.begin_part(0)
-        self._policy, self._explores = policy, explore
+        self._policy, self._explores = policy, check_bool("explore", explore)
 
     def begin_part(self, part: int) -> None:
         """Draw the decisions of this part of a log by random numbers of its own."""

@@ -13,6 +13,7 @@ from glbandits.common.user_code import described_error
 from glbandits.evaluation.estimators.frozen_agent import FrozenAgent
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.logs.arm_features import check_array
+from glbandits.evaluation.logs.hidden_features import HiddenFeatures
 from glbandits.evaluation.logs.log_slice import of_part
 from glbandits.evaluation.logs.logged_data import Log, LoggedData
 from glbandits.features.kinds.categorical import normalised
@@ -247,6 +248,20 @@ def _named_target(text: str, log: Log, role: str) -> Target:
     known = indices if is_arm else {"uniform": -1} | indices
     index = lookup("arm" if is_arm else role, name, known, listed=LISTED_ARMS)
     return AlwaysTarget(index) if log.arm_names is not None else OfferedArmTarget(name)
+
+
+def may_read(target: Target, hidden: HiddenFeatures) -> bool:
+    """Whether the decisions of a target may depend on features that are hidden in the log."""
+    target = target.target if isinstance(target, ExploringTarget) else target
+    if isinstance(target, ComputedTarget):
+        first_row = 0
+        for block in hidden.log.blocks():
+            with_them = target.probabilities(block, first_row)
+            if not np.array_equal(with_them, target.probabilities(hidden.without_features(block), first_row)):
+                return True
+            first_row += len(block)
+        return False
+    return not isinstance(target, UniformTarget | AlwaysTarget | OfferedArmTarget)
 
 
 def target_probabilities(target: Target, block: LoggedData, first_row: int) -> Floats:

@@ -41,6 +41,9 @@ class Doubt:
     withholds: Withheld = Withheld.ALL
     since: int | None = None
     """The first row after a change; None if the doubt is not about a change."""
+    features: tuple[int, ...] = ()
+    """The features of the context that come from a leaked column, if only the reward explains them. Targets and reward
+    models that do not read them are not in doubt."""
 
     def __str__(self) -> str:
         return self.text

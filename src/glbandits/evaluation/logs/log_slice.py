@@ -17,6 +17,7 @@ import numpy as np
 from glbandits.common.arrays import Bools, Floats, Ints
 from glbandits.common.errors import InvalidInput, lookup
 from glbandits.evaluation.logs.arm_features import copy_with
+from glbandits.evaluation.logs.doubts import Doubt
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, StreamedLog
 from glbandits.evaluation.logs.schema import LogSchema
 
@@ -35,6 +36,8 @@ class LogSlice(StreamedLog):
     log: Log
     start: int
     stop: int
+    doubts: tuple[Doubt, ...] = ()
+    """Doubts about these rows that other rows of the log tell."""
 
     @cached_property
     def schema(self) -> LogSchema:  # type: ignore[override]
@@ -42,7 +45,8 @@ class LogSlice(StreamedLog):
         schema = self.log.schema
         first_row = None if schema.first_row is None else schema.first_row + self.start
         first_row = 0 if isinstance(self.log, LoggedData) else first_row
-        return replace(schema, rows=self.stop - self.start, first_row=first_row)
+        doubts = (*schema.doubts, *self.doubts)
+        return replace(schema, rows=self.stop - self.start, first_row=first_row, doubts=doubts)
 
     def for_workers(self) -> "LogSlice":
         """Return the log in a form of which each worker reads its part without the rows before it."""

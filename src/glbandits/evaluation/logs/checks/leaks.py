@@ -3,6 +3,9 @@
 What is known before a decision cannot depend on it. So with weights 1 / p, the mean of a column is the same for each
 arm. A column that was filled in later, such as the status of an order, depends on the reward, and so on the arm: its
 weighted means differ. A column that tells the reward almost exactly is in doubt too, also if all arms are equal.
+
+Wrong propensities make weighted means differ too, and then nothing in the log can be trusted. They are ruled out if the
+reward explains the differences: without the part of the column that depends on the reward, all arms have the same mean.
 """
 
 from collections.abc import Callable
@@ -22,12 +25,14 @@ LEAST_SAMPLE = 100.0
 """The effective number of rows of an arm from which on its weighted means are compared."""
 MOST_EXPLAINED = 0.8
 """The share of the variance of the rewards that a feature known before the decision may explain."""
+REMAINING = 2.5
+"""The largest number of standard errors by which a weighted mean may differ if the reward explains the difference."""
 
 
 class ContextSums(Mergeable):
     """Accumulates moments of the context, of rewards and of weights."""
 
-    rules: ClassVar = added("_rows", "_x", "_xx", "_r", "_rr", "_xr", "_w", "_ww", "_moments") | {
+    rules: ClassVar = added("_rows", "_x", "_xx", "_r", "_rr", "_xr", "_w", "_ww", "_of_rewards", "_moments") | {
         "usable": np.logical_and
     }
 
@@ -36,8 +41,10 @@ class ContextSums(Mergeable):
         self._rows, self._r, self._rr = 0, 0.0, 0.0
         self._x, self._xx, self._xr = np.zeros((3, self._width))
         self._w, self._ww = np.zeros((2, self._arms))
-        self._moments = np.zeros((4, self._width, self._arms))
-        """Sums of x w, x^2 w, x w^2 and x^2 w^2."""
+        self._of_rewards = np.zeros((4, self._arms))
+        """Sums of r w, r^2 w, r w^2 and r^2 w^2."""
+        self._moments = np.zeros((6, self._width, self._arms))
+        """Sums of x w, x^2 w, x w^2, x^2 w^2, x r w and x r w^2."""
         self.usable: Bools = np.ones(self._width, dtype=bool)
         """Features that do not differ between the arms of a row."""
 
@@ -51,26 +58,34 @@ class ContextSums(Mergeable):
         self._r, self._rr = self._r + float(rewards.sum()), self._rr + float(rewards @ rewards)
         self._xr = self._xr + rewards @ x
         self._w, self._ww = self._w + weights.sum(axis=0), self._ww + squared_weights.sum(axis=0)
+        both, products = (weights, squared_weights), x * rewards[:, np.newaxis]
+        self._of_rewards = self._of_rewards + np.stack([power @ w for w in both for power in (rewards, rewards**2)])
         self._moments = self._moments + np.stack(
-            [x.T @ weights, squares.T @ weights, x.T @ squared_weights, squares.T @ squared_weights]
+            [power.T @ w for w in both for power in (x, squares)] + [products.T @ w for w in both]
         )
 
-    def doubts(self, name_of: Callable[[int], str]) -> list[Doubt]:
+    def doubts(self, column_of: Callable[[int], tuple[str, range]], *, can_hide: bool = True) -> list[Doubt]:
         """Return a doubt for each leaked column.
 
         Args:
-            name_of: returns the name of the column of a feature.
+            column_of: returns the name of the column of a feature, and all its features.
+            can_hide: whether the features of a column can be left out of a reward model.
         """
         if self._rows < LEAST_SAMPLE or not self._width:
             return []
-        names: dict[str, str] = {}
-        explained, unbalanced = self._explained(), self._unbalanced()
-        predicts = explained * self._rows > ERRORS**2
-        for index in np.flatnonzero(self.usable & ((explained > MOST_EXPLAINED) | (unbalanced & predicts))):
+        explained, errors = self._explained(), self._errors(of_rest=False)
+        unbalanced = errors > ERRORS
+        leaked = self.usable & ((explained > MOST_EXPLAINED) | (unbalanced & (explained * self._rows > ERRORS**2)))
+        by_reward = self._errors(of_rest=True) <= REMAINING
+        can_hide = can_hide and not (self.usable & ~by_reward & (leaked | unbalanced)).any()
+        found: dict[str, Doubt] = {}
+        for index in map(int, np.flatnonzero(leaked)):
+            name, features = column_of(index)
             share = f"it alone explains {explained[index]:.0%} of the variance of the rewards"
             differs = "it differs between arms although the propensities weight them"
-            names.setdefault(name_of(int(index)), differs if unbalanced[index] else share)
-        return [_doubt(name, how) for name, how in names.items()]
+            how = differs if unbalanced[index] else share
+            found.setdefault(name, _doubt(name, how, tuple(features) if can_hide else ()))
+        return [*found.values()]
 
     def _explained(self) -> Floats:
         """The share of the variance of the rewards that each feature explains."""
@@ -80,28 +95,40 @@ class ContextSums(Mergeable):
         shares: Floats = np.divide(covariance**2, spread, out=np.zeros(self._width), where=spread > 1e-12)
         return shares
 
-    def _unbalanced(self) -> Bools:
-        """Whether the weighted mean of a feature differs between arms.
+    def _errors(self, *, of_rest: bool) -> Floats:
+        """The largest number of standard errors by which the weighted mean of a feature differs between arms.
 
-        Only arms with a mean weight of 1 are compared: others were not offered in all rows.
+        Only arms with a mean weight of 1 are compared: others were not offered in all rows. `of_rest` subtracts from
+        each feature its regression on the rewards.
         """
-        n, means = self._rows, self._x / self._rows
-        xw, xxw, xww, xxww = self._moments
-        m = means[:, np.newaxis]
-        deviations = xw - m * self._w
-        own = np.maximum(self._xx - n * means**2, 0.0)[:, np.newaxis]
+        n, x, xx = self._rows, self._x, self._xx
+        xw, xxw, xww, xxww, xrw, xrww = self._moments
+        if of_rest:
+            spread = self._rr - self._r**2 / n
+            slopes = (self._xr - x * self._r / n) / spread if spread > 0.0 else np.zeros(self._width)
+            xx = xx - 2 * slopes * self._xr + slopes**2 * self._rr
+            x = x - slopes * self._r
+            b, (rw, rrw, rww, rrww) = slopes[:, np.newaxis], self._of_rewards
+            xxw, xxww = xxw - 2 * b * xrw + b * b * rrw, xxww - 2 * b * xrww + b * b * rrww
+            xw, xww = xw - b * rw, xww - b * rww
+        m = (x / n)[:, np.newaxis]
+        deviations = np.abs(xw - m * self._w)
+        own = np.maximum(xx - x * x / n, 0.0)[:, np.newaxis]
         once = xxw - 2 * m * xw + m * m * self._w
         twice = xxww - 2 * m * xww + m * m * self._ww
         errors = np.sqrt(np.maximum(twice - 2 * once + own, 0.0))
         error_of_weights = np.sqrt(np.maximum(self._ww - 2 * self._w + n, 0.0))
         comparable = (np.abs(self._w - n) <= 4.0 * error_of_weights) & (self._w**2 >= LEAST_SAMPLE * self._ww)
-        found: Bools = np.any((np.abs(deviations) > ERRORS * errors) & (errors > 1e-9) & comparable, axis=1)
+        # The sums of a feature without variance have rounding errors only.
+        known = comparable & (errors > np.maximum(1e-9, 1e-6 * np.sqrt(np.maximum(self._xx, 0.0))[:, np.newaxis]))
+        found: Floats = np.divide(deviations, errors, out=np.zeros_like(deviations), where=known).max(axis=1, initial=0)
         return found
 
 
-def _doubt(name: str, how: str) -> Doubt:
+def _doubt(name: str, how: str, features: tuple[int, ...]) -> Doubt:
     text = (
         f"{name}: was it known before the decision? Of the chosen arms, {how}. Leave it out if it was filled in later, "
         "such as a status; otherwise correct the propensities"
     )
-    return Doubt(kind=DoubtKind.LEAK, text=text, short=f"{name} may have been known only after the decision")
+    short = f"{name} may have been known only after the decision"
+    return Doubt(kind=DoubtKind.LEAK, text=text, short=short, features=features)

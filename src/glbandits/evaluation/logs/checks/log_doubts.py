@@ -1,6 +1,5 @@
 """LogDoubtSums: all checks of the rows of a log, in one pass over its blocks."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from glbandits.evaluation.logs.checks.leaks import MAX_COLUMNS, ContextSums
 from glbandits.evaluation.logs.checks.order import OrderSums
 from glbandits.evaluation.logs.doubts import Doubt, DoubtKind, Withheld
 from glbandits.evaluation.logs.schema import LogSchema
-from glbandits.maths.online_statistics.mergeable import Mergeable, merged
+from glbandits.maths.online_statistics.mergeable import ALL, Mergeable, merged
 from glbandits.maths.online_statistics.running_sums import RunningSums
 
 LEAST_ROWS = 200
@@ -33,19 +32,22 @@ class LogDoubtSums(Mergeable):
         first_row: index of the first row that is added.
     """
 
-    rules: ClassVar = dict.fromkeys(("order", "copies", "_running", "_context"), merged)
+    rules: ClassVar = dict.fromkeys(("order", "copies", "_running", "_context"), merged) | {"_is_crossed": ALL}
 
     def __init__(self, schema: LogSchema, first_row: int = 0) -> None:
         self._schema, self._first_row = schema, first_row
         self.order, self.copies = OrderSums(), CopySums()
         self._running: RunningSums | None = None
         self._context: ContextSums | None = None
+        self._is_crossed = True
+        """Whether the context is apart from the arms in all rows, so that columns of it can be hidden."""
 
     def add(self, block: Any, payoffs: Floats) -> None:
         """Add the next rows, which are a `LoggedData`."""
         if not len(block):
             return
         arms, context = _arms(block), _context(block)
+        self._is_crossed &= isinstance(block.arms, CrossedArms)
         propensities = np.ones(len(block)) if block.propensities is None else block.propensities
         if self._running is None:
             self._running = RunningSums(2 + SHARES + MIXES, BLOCKS, self._first_row)
@@ -67,20 +69,16 @@ class LogDoubtSums(Mergeable):
         found += self.order.doubts(clustered=clustered)
         found += self.copies.doubts(clustered=clustered)
         if self._schema.propensities:
-            found += self._context.doubts(self._name_of)
+            found += self._context.doubts(self._column_of, can_hide=self._is_crossed)
         if not found:  # a log in a wrong order, or with a part copied, changes too
             found += change_doubts(last_change(self._running), self.order.rows, "the logging policy or the rewards")
-        return tuple(found)
+        return tuple({doubt.short: doubt for doubt in reversed(found)}.values())[::-1]
 
-    @property
-    def _name_of(self) -> Callable[[int], str]:
+    def _column_of(self, feature: int) -> tuple[str, range]:
+        """The name of the column of a feature of the context, and all features of this column."""
         spans = getattr(getattr(self._schema.feature_map, "context", None), "spans", {})
-
-        def name_of(feature: int) -> str:
-            named = (name for name, (start, stop) in spans.items() if start <= feature < stop)
-            return next((f"column {name!r}" for name in named), f"feature {feature} of the context")
-
-        return name_of
+        named = ((f"column {name!r}", range(*span)) for name, span in spans.items() if feature in range(*span))
+        return next(named, (f"feature {feature} of the context", range(feature, feature + 1)))
 
 
 def change_doubts(since: int, rows: int, what: str) -> list[Doubt]:
