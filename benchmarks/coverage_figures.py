@@ -1,4 +1,4 @@
-"""The figures of docs/logs-of-a-learning-policy.md and docs/looking-more-than-once.md.
+"""The figures of docs/evaluate.md.
 
 `python -m benchmarks coverage_figures` simulates 400 logs of 2,000 rows (floor 0.05, arms that vary) and writes
 docs/images/coverage.png and docs/images/looks.png.

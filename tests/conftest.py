@@ -48,12 +48,8 @@ LOOPS = ("tests/service/runtime/", "tests/service/export/")
 LONG_PAGES = {
     "README.md": "statistics",
     "docs/beyond-linear.md": "statistics",
-    "docs/evaluate-the-service.md": "system",
     "docs/evaluate.md": "statistics",
     "docs/from-csv-to-bandit.md": "statistics",
-    "docs/learning-from-logs.md": "statistics",
-    "docs/logs-of-a-learning-policy.md": "statistics",
-    "docs/looking-more-than-once.md": "statistics",
     "docs/tutorials/changing-world.md": "statistics",
     "docs/tutorials/headlines.md": "statistics",
     "docs/tutorials/prices.md": "statistics",

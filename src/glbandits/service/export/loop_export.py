@@ -81,7 +81,7 @@ def export_loop(
     """Export the settled decisions of a loop, with the features that the present model of the loop uses.
 
     `glbandits.evaluation.read_export(folder)` reads the files. They are written atomically, the manifest last.
-    docs/evaluate-the-service.md describes the columns.
+    docs/evaluate.md describes the columns.
 
     Args:
         store: the event store.
