@@ -18,10 +18,3 @@ def printed(*, terminal: bool) -> str:
 def test_table_in_a_pipe_has_one_line_for_each_row() -> None:
     lines = ["Regret", f"{'policy':<118}   mean", f"{NAME}   1.25", f"{'uniform':<118}  12.50", "A note."]
     assert printed(terminal=False).splitlines() == lines
-
-
-def test_table_in_a_terminal_has_lines_and_its_width() -> None:
-    lines = printed(terminal=True).splitlines()
-    assert max(map(len, lines)) <= 60
-    assert "│" in "".join(lines)
-    assert "[b]" in "".join(lines)

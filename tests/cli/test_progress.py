@@ -15,22 +15,8 @@ def test_progress_in_a_pipe_goes_to_stderr_only(capsys: pytest.CaptureFixture[st
     assert "25%" in printed
 
 
-def test_label_has_no_markup_and_no_emoji() -> None:
-    shown = io.StringIO()
-    with work_bar(Console(file=shown, force_terminal=True, width=100, emoji=False)) as report:
-        report("arm:coat: row [1]", 1.0, 4.0)
-    assert "arm:coat: row [1]" in shown.getvalue()
-
-
 def test_each_step_prints_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with work_bar(Console(file=io.StringIO())) as report:
         for label, done in (("a", 0), ("b", 0), ("b plays", 5), ("b plays", 6), ("c", 6), ("c plays", 7)):
             report(label, done, 10)
     assert capsys.readouterr().err.splitlines() == ["a: 0%", "b: 0%", "c: 60%, about 1 s left"]
-
-
-def test_end_of_the_work_prints_a_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    with work_bar(Console(file=io.StringIO())) as report:
-        for done in (0, 3, 10):
-            report("a", done, 10)
-    assert capsys.readouterr().err.splitlines() == ["a: 0%", "a: 100%"]

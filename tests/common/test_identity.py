@@ -168,29 +168,6 @@ def test_deeply_nested_tuple_is_refused() -> None:
         identity_of(nested)
 
 
-def test_pandas_tables_count_by_content() -> None:
-    pandas = pytest.importorskip("pandas")
-    frames = [
-        pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}),
-        pandas.DataFrame({"a": [1, 2], "b": ["x", "z"]}),
-        pandas.DataFrame({"a": [1.0, 2], "b": ["x", "y"]}),
-        pandas.DataFrame({"a": [1, 2], "c": ["x", "y"]}),
-        pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}, index=[1, 2]),
-        pandas.DataFrame({"a": pandas.Categorical(["x"], ["x", "y"])}),
-        pandas.DataFrame({"a": pandas.Categorical(["x"], ["x", "z"])}),
-        pandas.DataFrame({"a": pandas.Categorical(["x"], ["x", "y"], ordered=True)}),
-        pandas.Series([1, None], dtype="Int64"),
-        pandas.Series(pandas.to_datetime(["2026-01-01"]).tz_localize("UTC")),
-        pandas.MultiIndex.from_tuples([(1, 2)], names=["a", "b"]),
-        pandas.MultiIndex.from_tuples([(1, 2)], names=["a", "c"]),
-    ]
-    for value in (1, 2):
-        frames.append(pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}))
-        frames[-1].attrs["unit"] = value
-    assert len({identity_of(frame) for frame in frames}) == len(frames)
-    assert all(identity_of(frame) == identity_of(frame.copy()) for frame in frames)
-
-
 def test_polars_tables_count_by_content() -> None:
     polars = pytest.importorskip("polars")
     frames = [polars.DataFrame({"a": [1, last]}) for last in (2, 3)] + [polars.Series("a", [1, 2])]

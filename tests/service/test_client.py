@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import httpx2
-import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,7 +29,6 @@ from glbandits.service.client import (
 )
 from glbandits.service.client.calls import Destination, Pause
 from glbandits.service.domain.events import EventStatus
-from glbandits.service.http.v1.schemas import DecideRequest
 from glbandits.service.runtime.service import microseconds
 from glbandits.service.storage.api_keys import Keys
 from glbandits.service.storage.sqlite_store import SqliteStore
@@ -104,13 +102,6 @@ def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
         rewarded = client.reward(decided.event_id, 1.0)
         assert (rewarded.event_id, rewarded.status) == (decided.event_id, EventStatus.ACCEPTED)
         assert client.status().counts.rewards[EventStatus.ACCEPTED] >= 1
-
-
-def test_client_reads_the_guardrails_and_resumes(live: Live) -> None:
-    with live.client() as client:
-        assert client.guardrails().state == "off"
-        with pytest.raises(ServiceError, match="nothing to resume"):
-            client.resume()
 
 
 def test_client_ranks_and_sends_rewards_of_positions(live: Live) -> None:
@@ -244,15 +235,6 @@ def test_threads_may_share_a_client(server: Live) -> None:
     assert found == [f"t{index}" for index in range(80)]
 
 
-def test_tasks_may_share_a_client(server: Live) -> None:
-    async def decide_all() -> list[str]:
-        async with AsyncClient(server.address, server.key) as client:
-            decided = await asyncio.gather(*(client.decide(ARMS, event_id=f"a{index}") for index in range(80)))
-        return [each.event_id for each in decided]
-
-    assert asyncio.run(decide_all()) == [f"a{index}" for index in range(80)]
-
-
 def test_both_clients_have_the_same_methods() -> None:
     def methods(kind: type) -> dict[str, inspect.Signature]:
         public = inspect.getmembers(kind, lambda member: inspect.isfunction(member) and member.__name__[0] != "_")
@@ -321,16 +303,6 @@ def test_an_unusable_key_is_refused_and_not_printed(key: Any) -> None:
     assert "cret" not in str(refused.value)
 
 
-def test_the_error_without_a_response_names_the_address(client_of: Any) -> None:
-    with Scripted([]) as server:
-        address = server.address
-    with (
-        client_of(address.replace("//", "//user:password@"), "key", tries=1) as client,
-        pytest.raises(ServiceError, match=f"the service at {address} did not respond: ConnectError"),
-    ):
-        client.status()
-
-
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
@@ -350,11 +322,6 @@ def test_page_of_a_proxy_is_an_error(status: int) -> None:
     with pytest.raises(ServiceError, match=f"responded with {status}: <html>") as refused:
         destination.result(calls.status(), httpx2.Response(status, text="<html>" * 100), 1)
     assert (refused.value.status, refused.value.code, len(str(refused.value)) < 300) == (status, "Unknown", True)
-
-
-def test_batch_gives_each_decision_an_event_id() -> None:
-    sent = msgspec.json.decode(calls.batch([DecideRequest(arms=[[1.0]])], []).body or b"")
-    assert len(sent["decide"][0]["eventId"]) == 32
 
 
 class Scripted(ThreadingHTTPServer):

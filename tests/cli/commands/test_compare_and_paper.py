@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.commands.experiments import _resumable
-from glbandits.common.parallel import run_parallel
 from glbandits.lab.experiments.result_store import ResultStore
 from glbandits.lab.experiments.summary import ExperimentSummary
 from glbandits.lab.paper.paper_summary import read_summary
@@ -150,39 +148,6 @@ def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
     assert stored <= set((tmp_path / "out/store").iterdir())
 
 
-@pytest.mark.system
-@pytest.mark.usefixtures("compiled_now")
-def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
-    (tmp_path / "simple.toml").write_text(SIMPLE.replace("HORIZON", "400000"))
-    words = ["compare", "simple.toml", "--jobs", "1", "--out", "out"]
-    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
-        time.sleep(0.005)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    printed, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "finished runs are stored in out/store. To continue, run: glb" in printed
-    assert "Traceback" not in errors  # a slow machine prints progress
-
-
-def stop_after_first_task() -> None:
-    for _ in run_parallel(time.sleep, [0.01] * 20, jobs=2):
-        time.sleep(0.2)
-        raise KeyboardInterrupt
-
-
-@pytest.mark.system
-def test_ctrl_c_between_tasks_prints_no_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-    console = Console(file=StringIO(), width=200)
-    with pytest.raises(typer.Exit), _resumable(ResultStore(tmp_path), console):
-        stop_after_first_task()
-    assert isinstance(console.file, StringIO)
-    assert f"Stopped. 0 finished runs are stored in {tmp_path}." in console.file.getvalue().replace("\n", "")
-    assert not recwarn.list
-
-
 @pytest.mark.parametrize("link", ["__cause__", "__context__"])
 def test_system_error_caused_by_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Path) -> None:
     interrupted = SystemError("CPUDispatcher returned a result with an exception set")
@@ -191,13 +156,6 @@ def test_system_error_caused_by_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Pat
         raise interrupted
     with pytest.raises(SystemError), _resumable(ResultStore(tmp_path), Console(quiet=True)):
         raise SystemError("another reason")
-
-
-def test_tables_fit_80_columns_with_names_on_one_line(finished: Finished) -> None:
-    words = ["compare", "mine.toml", "--jobs", "1", "--out", "whole"]
-    printed = glb(*words, folder=finished.folder, environment={"COLUMNS": "80"}).stdout
-    assert max(map(len, printed.splitlines()[1:-1])) <= 80
-    assert re.search(r"online-laplace +2 ", printed)
 
 
 def test_all_names_every_part_of_the_paper() -> None:
@@ -239,18 +197,13 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
             "cannot be combined with other names; got all, news",
         ),
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
-        (("paper", "simulation", "--jobs", "rayy"), "-1 for one per core, or ray; got 'rayy'"),
         (("compare", "mine.toml", "--protocol", "paper"), "--protocol"),
         (("paper", "cost", "--jobs", "rayy"), "-1 for one per core, or ray; got 'rayy'"),
         (("paper", "cost", "--jobs", "0"), "Option: --jobs"),
-        (("paper", "cost", "--jobs", "-2"), "Option: --jobs"),
         (("paper", "cost", "--out", "mine.toml"), "--out needs a writable folder; got mine.toml"),
-        (("compare", "mine.toml", "--jobs", "rayy"), "-1 for one per core, or ray; got 'rayy'"),
-        (("compare", "mine.toml", "--jobs", "0"), "Option: --jobs"),
         (("compare", "mine.toml", "--out", "mine.toml/out"), "--out needs a writable folder; got mine"),
         (("paper", "simulation", "--data", "."), "covtype.data or a folder of them; . has neither"),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
-        (("paper", "news", "--data", "mine.toml"), "mine.toml has neither"),
         (("compare", "nowhere.toml"), "nowhere.toml could not be read (No such file or directory)"),
     ],
 )
@@ -261,11 +214,3 @@ def test_invalid_option_is_an_error_and_writes_nothing(words: tuple[str, ...], m
     assert message in run.stderr
     assert "Traceback" not in run.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
-
-
-def test_no_compilation_is_announced_without_machine_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
-    (tmp_path / "mine.toml").write_text(SIMPLE.replace("HORIZON", "20"))
-    run = glb("compare", "mine.toml", "--quick", "--jobs", "1", folder=tmp_path)
-    assert run.returncode == 0, run.stderr
-    assert "compiling" not in run.stdout + run.stderr

@@ -34,45 +34,22 @@ def test_metric_in_a_range_needs_the_same_on_any_scale(tmp_path: Path) -> None:
     assert first == table("40", "20", "-8", "0", "0", "100") != table("0.4", "0.2", "-20%", "1%", "0", "1")
 
 
-@pytest.mark.parametrize("problem", ["--mean 0.5 --deviation 1e-6", "--rate 1", "--mean 0.5 --deviation 0.49"])
-def test_extreme_problems_have_a_table(problem: str, tmp_path: Path) -> None:
-    run = glb("power", *problem.split(), "--change", "-0.3", "--share", "0.01", folder=tmp_path)
-    assert run.returncode == 0
-    assert "too many" not in run.stdout
-
-
-def test_tiny_change_ends(tmp_path: Path) -> None:
-    assert "too many" in glb("power", "--rate", "0.05", "--change", "1e-9", folder=tmp_path).stdout
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ("--change -1%", "give --rate"),
-        ("--change -1% --rate 0.1 --mean 3", "give --deviation"),
         ("--change -1% --rate 0.1 --mean 3 --deviation 2 --range 0 9", "whose table has caps"),
-        ("--change -1 --rate 0.1 --mean 3 --deviation 2", "must be a percentage"),
-        ("--change 1000% --rate 0.1 --mean 3 --deviation 2", "leave a rate between 0 and 1"),
-        ("--change -1% --rate 1.5 --mean 3 --deviation 2", "rate must be"),
         ("--change -200% --rate 0.1", "between 0 and 1"),
-        ("--change 0 --rate 0.1", "--change must not be 0"),
         ("--change -20% --rate 0", "--change must not be 0"),
         ("--change -1% --rate 0.1 --deviation 0.2", "are for --mean"),
-        ("--change -1% --rate 0.1 --range 0 1", "are for --mean"),
         ("--change -1% --guardrail-margin 2% --rate 0.1", "smaller than the change"),
-        ("--change -1% --guardrail-margin -2% --rate 0.1", "at least 0"),
         ("--change much --rate 0.1", "percentage"),
-        ("--change nan --rate 0.1", "percentage"),
-        ("--change -1% --rate 5", "must be between"),
         ("--change -1% --rate 0.1 --share 0.7", "share must be"),
         ("--change -1% --rate 0.1 --units-per-day 0", "units_per_day must be"),
-        ("--change -1% --mean 3 --deviation 1", "must be between"),
-        ("--change -1% --mean 0.3", "give --deviation"),
         ("--change -1% --mean 0.3 --deviation 0", "deviation must be"),
         ("--change -1 --mean 3 --deviation 9 --range 0 10", "deviation below"),
         ("--change -5 --mean 3 --deviation 1 --range 0 10", "after the change"),
         ("--change -5 --mean 3 --deviation 1 --range 10 0", "smaller to a larger"),
-        ("--change -5 --mean inf --deviation 1", "mean must be"),
     ],
 )
 def test_nonsense_is_refused(options: str, reason: str, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Policy, Uniform
 from glbandits.common.display.charts import (
     MAX_POINTS,
     Curve,
@@ -15,11 +14,10 @@ from glbandits.common.display.charts import (
     curves_chart,
     finish,
     save_chart,
-    styles_in_order,
 )
-from glbandits.evaluation import FixedArms, LoggedData, evaluate, play_log
-from glbandits.lab import Synthetic, compare, simulate
-from tests.common.display.chart_rows import chart_rows, last_values
+from glbandits.evaluation import FixedArms, LoggedData, evaluate
+from glbandits.lab import Synthetic, simulate
+from tests.common.display.chart_rows import chart_rows
 
 PROBLEM = Synthetic(dim=2, arms=4)
 
@@ -50,24 +48,6 @@ def test_simulation_plots_mean_regret() -> None:
     np.testing.assert_allclose([row["margin"] for row in rows], result.standard_error, rtol=1e-5, atol=1e-12)
 
 
-def test_simulation_of_one_seed_has_no_band() -> None:
-    rows = chart_rows(simulate("uniform", PROBLEM, 30, 1, jobs=1).plot())
-    assert {row["low"] for row in rows} == {None}
-
-
-def test_comparison_plots_each_policy() -> None:
-    policies: dict[str, Policy | str] = {f"policy {i}": Uniform() for i in range(9)}
-    comparison = compare(policies, PROBLEM, 20, 2, jobs=1)
-    ends = last_values(comparison.plot())
-    assert list(ends) == [f"{label}: {result.mean[-1]:.1f}" for label, result in comparison.items()]
-
-
-def test_styles_differ() -> None:
-    styles = styles_in_order(map(str, range(30)))
-    assert len({(style.colour, style.dash) for style in styles.values()}) == 30
-    assert len({style.colour for style in list(styles.values())[:29]}) == 29
-
-
 def test_evaluation_plots_every_estimate_and_the_log(log: LoggedData) -> None:
     evaluation = evaluate(log, "b", ["snips", "dr"])
     chart = evaluation.plot()
@@ -76,11 +56,6 @@ def test_evaluation_plots_every_estimate_and_the_log(log: LoggedData) -> None:
     values = [evaluation["dr"].value, evaluation["dr"].value, evaluation["snips"].value]
     assert [row["value"] for row in rows] == pytest.approx(values, rel=1e-5)
     assert chart_rows(chart, "at") == [{"at": pytest.approx(evaluation.logged, rel=1e-5)}]
-
-
-def test_learning_curve_plots_the_mean_so_far(log: LoggedData) -> None:
-    curve = play_log("uniform", log, seed=1)
-    assert last_values(curve.plot()) == {"uniform": pytest.approx(curve.value, rel=1e-5)}
 
 
 def test_long_curves_are_thinned_and_keep_their_ends() -> None:

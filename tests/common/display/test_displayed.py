@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, FeatureMap, Optimist
-from glbandits.common.display.displayed import MAX_LENGTH, Displayed, one_line, percent
+from glbandits.common.display.displayed import percent
 from glbandits.evaluation import (
     Columns,
     FixedArms,
@@ -20,7 +20,6 @@ from glbandits.evaluation import (
     promotion,
     read_csv,
     read_dsjson,
-    read_table,
     split,
     tune,
 )
@@ -72,28 +71,6 @@ def test_repr_is_short_and_names_no_address_in_memory(name: str) -> None:
     assert "0x" not in shown
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("LoggedData", "<LoggedData: rows 400, arms 2, features 2, link logistic, propensities logged>"),
-        ("LogSlice", "<LogSlice: rows 200, arms 2, features 2, link logistic>"),
-    ],
-)
-def test_repr_of_logs_has_their_sizes(name: str, shown: str) -> None:
-    assert repr(SHOWN[name]()) == shown
-
-
-def test_repr_of_results_has_their_values() -> None:
-    curve, simulation, tuned = SHOWN["LearningCurve"](), SHOWN["Simulation"](), SHOWN["TuningResult"]()
-    assert f"value {curve.value:.5g}" in repr(curve)
-    assert "rows 400" in repr(curve)
-    assert f"mean final regret {simulation.mean[-1]:.5g}" in repr(simulation)
-    assert f"best {tuned.best!r}, of 2 candidates" in repr(tuned)
-    assert str(SHOWN["Promotion"]()) == repr(SHOWN["Promotion"]())
-    comparison = SHOWN["SimulatedComparison"]()
-    assert repr(comparison) == f"<SimulatedComparison: mean final regret {HOSTILE} {comparison[HOSTILE].mean[-1]:.1f}>"
-
-
 def test_repr_of_a_log_in_a_file_does_not_read_the_file(tmp_path: Path) -> None:
     csv, dsjson = tmp_path / "log.csv", tmp_path / "log.dsjson"
     csv.write_text("arm,reward,propensity,age\na,0,0.5,3\nb,1,0.5,4\n")
@@ -105,39 +82,11 @@ def test_repr_of_a_log_in_a_file_does_not_read_the_file(tmp_path: Path) -> None:
     assert repr(logs[1]) == "<DsjsonLog: rows 1, arms up to 2, features 256, link identity>"
 
 
-def test_estimated_propensities_are_shown() -> None:
-    table = {"arm": ["a", "b"] * 10, "reward": [0, 1] * 10}
-    log = read_table(table, Columns(propensity=None))
-    assert "propensities none" in repr(log)
-
-
-def test_long_and_unprintable_values_are_one_short_line() -> None:
-    assert len(one_line("x" * 10_000)) == MAX_LENGTH
-    assert one_line("a\x1b[31m\nb") == "a?[31m?b"
-
-
-def test_a_class_must_say_what_it_shows() -> None:
-    with pytest.raises(NotImplementedError):
-        repr(Displayed())
-
-
-def test_html_of_a_bandit_shows_the_settings_of_its_policy() -> None:
-    html = Bandit(Optimist(link="logistic"), dim=3)._repr_html_()
-    assert "<td" in html
-    for text in ("optimist", "link", "logistic", "dim", ">3<"):
-        assert text in html
-
-
 @pytest.mark.usefixtures("plain_python")
 def test_name_of_a_link_of_the_user_is_escaped_in_html() -> None:
     html = Bandit(Optimist(link=replace(LINKS["logistic"], name=HOSTILE)), dim=3)._repr_html_()
     assert "<script" not in html
     assert "&lt;script&gt;" in html
-
-
-def test_repr_of_a_bandit_is_one_line_with_its_policy_and_sizes() -> None:
-    assert repr(Bandit("uniform", dim=3)) == "Bandit(Uniform(link='identity'), dim=3)"
-    assert repr(Bandit("uniform", dim=3, sparse=True)) == "Bandit(Uniform(link='identity'), dim=3, sparse=True)"
 
 
 def test_unusual_levels_are_not_rounded() -> None:

@@ -2,9 +2,7 @@
 
 import gzip
 import lzma
-import pickle
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -54,13 +52,6 @@ def test_compressed_files_are_read(
             np.testing.assert_array_equal(rounds.expected[:, arm], paid[distance.argmin(axis=1)])
 
 
-@pytest.mark.parametrize("ends", ["\r\n", "\n\n"])
-def test_line_endings_and_empty_lines_do_not_matter(covtype: Path, clusters: Path, ends: str) -> None:
-    before = ForestCover(scenario=2, data=covtype, clusters=clusters).fingerprint()
-    covtype.write_bytes(text(lines()).replace("\n", ends).encode())
-    assert ForestCover(scenario=2, data=covtype, clusters=clusters).fingerprint() == before
-
-
 def test_constant_quantity_becomes_zeros(covtype: Path, clusters: Path) -> None:
     table = lines()
     table[:, 3] = 50
@@ -81,20 +72,6 @@ def test_kmeans_runs_without_a_clusters_file(covtype: Path, tmp_path: Path, scen
     assert again.fingerprint() == problem.fingerprint()
     module._labels.cache_clear()
     np.testing.assert_array_equal(problem.labels(), found)
-
-
-def test_threads_read_the_file_once(covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, original = [], module.read_patches
-
-    def counted(path: str) -> module.Patches:
-        read.append(path)
-        return original(path)
-
-    monkeypatch.setattr(module, "read_patches", counted)
-    problem = ForestCover(scenario=2, data=covtype, clusters=clusters)
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda seed: all_rounds(problem, 5, seed), range(8)))
-    assert read == [str(covtype)]
 
 
 def test_changed_file_is_read_again(covtype: Path, clusters: Path) -> None:
@@ -138,11 +115,3 @@ def test_fingerprint_of_the_sample() -> None:
 
 
 FINGERPRINTS = ["c3662b4cc69d", "6d515cf037e8", "f74b87092252"]
-
-
-def test_repr_and_pickle(covtype: Path, clusters: Path) -> None:
-    assert repr(ForestCover(scenario=2)) == "ForestCover(scenario=2, version='clean', data=None, clusters=None)"
-    problem = ForestCover(scenario=2, data=covtype, clusters=clusters)
-    assert problem == ForestCover(scenario=2, data=str(covtype), clusters=str(clusters))
-    assert repr(problem) == f"ForestCover(scenario=2, version='clean', data='{covtype}', clusters='{clusters}')"
-    assert pickle.loads(pickle.dumps(problem)) == problem

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits import InvalidInput
-from glbandits.lab.environments import r6a as module
 from glbandits.lab.environments.r6a import Display, read_displays
 
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
@@ -59,17 +58,6 @@ def test_two_events_match_a_manual_computation(tmp_path: Path, name: str) -> Non
 def test_malformed_line_is_left_out(tmp_path: Path, line: bytes) -> None:
     path = file_of(tmp_path, b"\n".join([GOOD, line, GOOD, line, line, GOOD]))
     assert displays_in(path) == [(300, 11, 1, A_FEATURES)] * 3
-
-
-@pytest.mark.parametrize("article", [OTHER, b"|33 2:1 3:1 4:1 5:1 6:1", b"|33"])
-def test_article_with_other_features_is_left_out(tmp_path: Path, article: bytes) -> None:
-    text = b"300 33 1 " + USER + A + b" " + article + b"\n300 11 0 " + USER + A + b" " + article
-    assert displays_in(file_of(tmp_path, text)) == [(300, 11, 0, A_FEATURES)]
-
-
-def test_first_features_of_a_repeated_article_are_used(tmp_path: Path) -> None:
-    text = GOOD + b" " + B.replace(b"|22", b"|11")
-    assert displays_in(file_of(tmp_path, text)) == [(300, 11, 1, A_FEATURES)]
 
 
 def test_files_that_are_not_r6a_are_rejected_at_once(tmp_path: Path) -> None:
@@ -127,15 +115,6 @@ def test_events_survive_writing_and_reading(
     with tempfile.TemporaryDirectory() as folder:
         read = displays_in(file_of(Path(folder), b"".join(lines), "log.gz" if zipped else "log"))
     assert read == [(timestamp, article, click, pool[article]) for timestamp, article, click, pool in events]
-
-
-def test_read_size_does_not_change_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = file_of(tmp_path, (GOOD + b"\nno event\n") * 20 + (GOOD + b" " + OTHER + b"\n") * 30, "log.gz")
-    expected = displays_in(path)
-    assert len(expected) == 50
-    monkeypatch.setattr(module, "BLOCK", 500)
-    assert len(list(read_displays([path]))) > 10
-    assert displays_in(path) == expected
 
 
 def peak_of_reading(path: Path) -> int:

@@ -31,21 +31,6 @@ def test_folder_is_searched_for_data_files(tmp_path: Path) -> None:
     assert find_data([tmp_path / "news"], ["runtime"]) == (None, files)
 
 
-def test_folder_without_data_files_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="has neither"):
-        find_data([tmp_path], ALL)
-    (tmp_path / "README").write_text("About these files\n")
-    with pytest.raises(InvalidInput, match="has neither"):
-        find_data([tmp_path], ALL)
-
-
-def test_damaged_file_in_a_folder_is_rejected(tmp_path: Path) -> None:
-    write_simulated_news(tmp_path / "news", days=1, events_per_day=288)
-    (tmp_path / "news" / "second.gz").write_bytes(b"\x1f\x8bdamaged")
-    with pytest.raises(InvalidInput, match=r"second.gz cannot be read"):
-        find_data([tmp_path / "news"], ALL)
-
-
 def test_unused_data_are_rejected(tmp_path: Path) -> None:
     (news,) = write_simulated_news(tmp_path / "both", days=1, events_per_day=288)
     forest = tmp_path / "both" / "covtype.data"
@@ -64,10 +49,3 @@ def test_unknown_data_file_is_rejected_by_name(content: bytes, tmp_path: Path) -
     (tmp_path / "other.csv").write_bytes(content)
     with pytest.raises(InvalidInput, match="other.csv"):
         find_data([tmp_path / "other.csv"], ALL)
-
-
-def test_two_forest_cover_files_are_rejected(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).write_bytes(FOREST_LINE)
-    with pytest.raises(InvalidInput, match="takes one file of forest cover"):
-        find_data([tmp_path / "one", tmp_path / "two"], ALL)

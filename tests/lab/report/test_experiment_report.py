@@ -20,22 +20,18 @@ from glbandits.lab.experiments.summary import summarise
 from glbandits.lab.paper.paper_summary import PaperSummary
 from glbandits.lab.report import write_experiment_report
 from glbandits.lab.report.charts import (
-    DARK_STYLES,
-    FIRST_STYLES,
     chart_title,
     experiment_curves,
     legend_styles,
     paper_figure,
     pulls_chart,
-    regret_chart,
     styles_for,
-    value_range,
 )
 from glbandits.lab.report.conclusions import conclusion
-from glbandits.lab.report.tables import conclusion_table, numbers_table, runtime_table
-from glbandits.policies import POLICIES, OnlineLaplace
+from glbandits.lab.report.tables import conclusion_table, numbers_table
+from glbandits.policies import OnlineLaplace
 from tests.common.display.chart_rows import chart_rows
-from tests.lab.report.small_results import ENTRIES, EXTRAS, FIXED_ARMS, HORIZON, NEWS, RUNTIME, small_results
+from tests.lab.report.small_results import ENTRIES, EXTRAS, FIXED_ARMS, HORIZON, NEWS, small_results
 
 COMMAND = "glb paper forest-1 news --out 'a & b'"
 STYLES = styles_for(())
@@ -138,20 +134,6 @@ def test_page_needs_no_network_and_has_all_experiments(page: Path) -> None:
         assert f'id="{target[1:]}"' in body if target.startswith("#") else (page.parent / target).is_file()
 
 
-def test_page_states_the_thin_grid(tmp_path: Path) -> None:
-    quick = replace(small_results()[0], quick=True)
-    assert "only these values of every grid: exploration 0.1, 1;" in body_of(
-        write_experiment_report([quick], tmp_path, COMMAND)
-    )
-
-
-def test_conclusions_come_before_the_figures(page: Path) -> None:
-    body = body_of(page)
-    conclusions, figure = body.index('id="conclusions"'), body.index("<figure>")
-    assert conclusions < body.index('class="card"') < figure
-    assert body[:figure].count("On fresh seeds") >= 2
-
-
 def test_tables_have_the_numbers_of_the_results() -> None:
     result = small_results()[0]
     paper, fresh = result.protocols
@@ -175,25 +157,6 @@ def test_tables_have_the_numbers_of_the_results() -> None:
         assert any(row[2].startswith(f"{outcome.final.mean():.3f}") for row in small.rows)
 
 
-def test_table_1_has_two_columns_of_seconds_and_ratios() -> None:
-    rows = runtime_table(RUNTIME).rows
-    assert rows[0] == [
-        "sgd-ts",
-        "0.000400",
-        "0.0990",
-        "1.00",
-        "1.00",
-        "0.000800",
-        "0.127",
-        "1.00",
-        "1.00",
-        "1.01",
-        "0.35",
-    ]
-    assert rows[1] == ["ucb-glm", "0.0500", "2.02", "125", "20.4", "0.0400", "29.6", "50.0", "233", "1.98", "1.21"]
-    assert rows[2][:5] == ["uniform", "0.0000100", "-", "0.0250", "-"]
-
-
 def panel_titles(figure: Any) -> list[str]:
     return [" ".join(panel["title"]["text"]) for panel in figure.to_dict()["concat"]]
 
@@ -206,39 +169,12 @@ def test_figures_of_simulated_data_are_marked(tmp_path: Path) -> None:
     assert '<p class="warning">Simulated data' in body_of(write_experiment_report([news], tmp_path, COMMAND))
 
 
-def test_paper_figure_has_only_panels_that_were_run() -> None:
-    fixed_arms, news = small_results()
-    assert panel_titles(paper_figure([news, fixed_arms], PAPER, STYLES)) == [
-        "Five fixed arms <& no forest>",
-        "Five fixed arms <& no forest>: the 4 best arms",
-        "News (simulated data)",
-    ]
-
-
-def test_paper_figure_is_only_for_the_paper_experiments(tmp_path: Path) -> None:
-    fixed_arms, _ = small_results()
-    mine = replace(fixed_arms, experiment=replace(FIXED_ARMS, name="Mine, too"), protocols=fixed_arms.protocols[1:])
-    assert "as the paper arranges them" not in body_of(write_experiment_report([mine], tmp_path, COMMAND))
-    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"mine-too", "mine-too-pulls"}
-
-
 def test_reward_curve_is_best_reward_minus_regret() -> None:
     _, news = small_results()
     for protocol in news.protocols:
         for curve, outcome in zip(experiment_curves(NEWS, protocol), protocol.outcomes, strict=True):
             best = [block.best() for seed in outcome.seeds for block in NEWS.environment.rounds(HORIZON, seed)]
             np.testing.assert_allclose(curve.mean[-1], np.mean(best) - outcome.final.mean() / HORIZON)
-
-
-def test_axis_range_covers_all_but_the_first_rounds() -> None:
-    for result in small_results():
-        for protocol in result.protocols:
-            low, high = value_range(result)
-            assert low == 0.0 or result is small_results()[1]
-            for curve in experiment_curves(result.experiment, protocol):
-                settled = curve.x >= HORIZON // 20
-                assert high > (curve.mean + curve.half_width)[settled].max()
-                assert low <= curve.mean[settled].min()
 
 
 def test_best_arms_are_determined_for_each_seed() -> None:
@@ -254,33 +190,6 @@ def test_best_arms_are_determined_for_each_seed() -> None:
         assert pulls.medians[outcome.label][0] == np.median(of_best)
     legend = legend_styles([fresh], STYLES)
     assert len(chart_rows(pulls_chart(small_results()[0], fresh, legend))) == 4 * len(fresh.outcomes)
-
-
-def test_arm_that_was_never_pulled_has_zero_pulls() -> None:
-    fresh = small_results()[0].protocols[1]
-    narrow = replace(fresh, outcomes=tuple(replace(one, pulls=one.pulls[:, :1]) for one in fresh.outcomes))
-    assert best_pulls(small_results()[0], narrow).medians.keys() == {"sgd-ts", "epsilon-greedy", "uniform"}
-
-
-def test_single_seed_has_no_band() -> None:
-    result = small_results()[0]
-    fresh = result.protocols[1]
-    one = tuple(replace(o, seeds=o.seeds[:1], regret=o.regret[:1], pulls=o.pulls[:1]) for o in fresh.outcomes)
-    alone = replace(fresh, outcomes=one)
-    only = replace(result, protocols=(alone,))
-    assert {row["low"] for row in chart_rows(regret_chart(only, alone, legend_styles([alone], STYLES)))} == {None}
-    summary = summarise(only)
-    assert summary.fresh is not None
-    assert not any("±" in cell for row in numbers_table(summary, summary.fresh).rows for cell in row)
-
-
-def test_styles_differ_and_are_stable() -> None:
-    styles = styles_for(["mine", "yours"])
-    assert len({style.colour for style in styles.values()}) == len(styles) == len(POLICIES) + 2
-    assert styles_for(["yours"])["sgd-ts"] == styles["sgd-ts"]
-    shown = [styles[name] for name in (*FIRST_STYLES, *DARK_STYLES)]
-    assert len({style.colour for style in shown}) == 10
-    assert len({(style.dash, style.shape) for style in shown}) == 10  # they differ in greyscale
 
 
 def test_experiments_with_equal_names_are_rejected(tmp_path: Path) -> None:
@@ -309,13 +218,3 @@ def test_own_comparison_shows_every_policy_and_its_differences_to_the_reference(
     assert cells["uniform"] == "the reference"
     assert "(95 % for all of them at once)" in cards
     assert "hold at once with 95 %" in details
-
-
-def test_comparison_without_a_reference_has_no_differences(tmp_path: Path) -> None:
-    mine = replace(FIXED_ARMS, policies=ENTRIES, extras=())
-    (result,) = ExperimentRunner(ResultStore(tmp_path), jobs=1).run([mine], [FRESH])
-    summary = summarise(result)
-    assert summary.fresh is not None
-    assert not any("minus" in name for name in numbers_table(summary, summary.fresh).columns)
-    assert "behind" not in conclusion(summary)
-    assert "at once" not in conclusion(summary)
