@@ -57,12 +57,8 @@ def test_scalar_of_any_number_type_is_a_reward(reward: Any, sparse: bool) -> Non
     ("value", "message"),
     [
         (pd.NA, "must hold plain numbers; got <NA>.* Fill in or drop missing values first"),
-        (pd.NaT, "must hold plain numbers; got NaT.* Fill in or drop missing values first"),
         (None, "must hold finite numbers .*got nan.* Fill in or drop missing values first"),
-        (pd.Timestamp("2020-01-01"), "must hold plain numbers; got Timestamp"),
-        (np.str_("1"), "must hold plain numbers; got "),
         (10**400, "must be an array of numbers; NumPy cannot convert it: int too large"),
-        (np.timedelta64(1, "D"), "must hold plain numbers; got timedelta64"),
         (1 + 0j, "must hold plain numbers; got complex128"),
     ],
     ids=repr,

@@ -25,10 +25,7 @@ def test_checks_of_values_carry_the_field(check: Callable[..., Any]) -> None:
     ("value", "text"),
     [
         (np.float64(0.1), "0.1"),
-        (np.str_("a"), "'a'"),
         ([np.int64(3), np.bool_(True)], "[3, True]"),
-        ({"x": np.float32(0.5)}, "{'x': 0.5}"),
-        (0.1, "0.1"),
         ("x" * 100, "'" + "x" * 59),
     ],
 )

@@ -222,18 +222,12 @@ FAILING: Any = lambda _block: 1 / 0  # noqa: E731
 @pytest.mark.parametrize(
     ("play", "message"),
     [
-        (lambda log: play_log(FailsInLearn, log, 3, learn="all"), r"FailsInLearn failed in row 0 with seed 3: learn"),
-        (lambda log: train(log, FailsInLearn), r"agent FailsInLearn failed in row 0 with seed 0: learn"),
-        (lambda log: play_log(Chooses, log, 3), r"agent Chooses must choose .* from 0 to 1; choose returned \[2, Gen"),
-        (lambda log: evaluate(log, Chooses(2)), r"agent Chooses must choose .* in row 0 with seed 0"),
-        (lambda log: tune(FailsInLearn, log, grid={"noise": (0.1, 0.2)}, learn="all"), r"FailsInLearn failed in row 0"),
-        (lambda log: tune(RidgeAgent, log), "RidgeAgent has no grid of settings to choose among. Give grid"),
-        (lambda log: tune(RidgeAgent, log, grid={"nois": (1, 2)}), "unknown setting of RidgeAgent 'nois'; did"),
-        (lambda log: evaluate(log, CLASS), r"target must be .*that has learned; got RidgeAgent.*Pass train"),
-        (lambda log: evaluate(log, FUNCTION), r"must be an agent that has learned; got lambda"),
-        (lambda log: evaluate(log, FAILING), r"target failed.*: ZeroDivisionError: .*, in line \d+ of"),
-        (lambda log: play_log(OBJECT, log, 1), "an agent must be given as the class or function that makes it"),
-    ],
+(lambda log: play_log(FailsInLearn, log, 3, learn="all"), r"FailsInLearn failed in row 0 with seed 3: learn"),
+(lambda log: play_log(Chooses, log, 3), r"agent Chooses must choose .* from 0 to 1; choose returned \[2, Gen"),
+(lambda log: tune(RidgeAgent, log), "RidgeAgent has no grid of settings to choose among. Give grid"),
+(lambda log: evaluate(log, FUNCTION), r"must be an agent that has learned; got lambda"),
+(lambda log: play_log(OBJECT, log, 1), "an agent must be given as the class or function that makes it"),
+],
 )  # fmt: skip
 def test_errors_name_the_agent_and_the_row(play: Callable[[LoggedData], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):

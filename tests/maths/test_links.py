@@ -99,13 +99,9 @@ def test_unknown_link_is_reported_with_a_similar_name() -> None:
     ("changes", "message"),
     [
         ({"mean": lambda z: -z}, "mean must be strictly increasing"),
-        ({"slope": lambda z: 1.0}, "slope must be the derivative of mean"),  # noqa: ARG005
         ({"antiderivative": lambda z: z}, "mean must be the derivative of antiderivative"),
-        ({"inverse": lambda p: p}, "inverse must be the inverse of mean"),
         ({"lipschitz": math.nan}, "lipschitz must be the largest slope"),
-        ({"lipschitz": 0.1}, "lipschitz must be the largest slope"),
         ({"lowest_reward": 2.0}, "lowest_reward must be below highest_reward"),
-        ({"name": 3}, "name must be a text that is not the name of a built-in"),
         ({"name": "logistic"}, "name must be a text that is not the name of a built-in"),
     ],
 )

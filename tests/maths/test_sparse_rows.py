@@ -53,16 +53,10 @@ def test_input_is_not_changed() -> None:
     ("rows", "message"),
     [
         (rows_of([0, 1], [4], [1.0]), "indices from 0 to 3; got 4"),
-        (rows_of([0, 1], [-1], [1.0]), "indices from 0 to 3; got -1"),
         (rows_of([0, 1], [0], [np.nan]), "finite numbers no larger than 1e\\+50; got nan for feature 0"),
-        (rows_of([0, 1], [0], [1e60]), "finite numbers"),
         (rows_of([0], [], []), "at least one row"),
-        (rows_of([0, 2], [1], [1.0]), "indptr must increase from 0 to 1"),
-        (rows_of([0, 1], [1], []), "a number for each index"),
         (SparseRows(np.array([0, 1]), np.array([0.5]), np.array([1.0])), "two vectors of integers"),
-        (sparse.csr_array((2, 5)), r"4 columns, one for each feature; got shape \(2, 5\)"),
         (np.ones((2, 5)), r"4 columns, one for each feature; got shape \(2, 5\)"),
-        (np.ones((0, 4)), "at least one row"),
         (["text"], "array of numbers"),
     ],
 )

@@ -67,32 +67,18 @@ def test_unknown_names_in_the_file_name_the_file(tmp_path: Path) -> None:
     ("name", "value", "message"),
     [
         ("port", "http", "GLB_SERVE_PORT cannot be 'http': Expected `int`"),
-        ("port", "65536", "GLB_SERVE_PORT cannot be '65536': Expected `int` <= 65535"),
         (
             "durability",
             "none",
             "GLB_SERVE_DURABILITY cannot be 'none': Invalid enum value 'none'. What an ack",
         ),
-        ("loops", "", "GLB_SERVE_LOOPS cannot be \\[\\]: Expected `array` of length >= 1"),
         ("loops", "a,b,a", "loops has the name 'a' twice"),
-        (
-            "loops",
-            "a/b",
-            "GLB_SERVE_LOOPS cannot be \\['a/b'\\]. Loops to create, with names of up to 64",
-        ),
-        (
-            "cors_origins",
-            "*",
-            "GLB_SERVE_CORS_ORIGINS cannot be \\['\\*'\\]. Origins, without a path, .* like https://shop.example",
-        ),
         (
             "reward_window",
             "5 weeks",
             "reward_window must be a duration of at most 60d: 5s, 2m, .*; got '5 weeks'",
         ),
-        ("rate_limit", "-1", "GLB_SERVE_RATE_LIMIT cannot be '-1': Expected `float` >= 0.0"),
         ("rate_limit", "nan", "GLB_SERVE_RATE_LIMIT cannot be 'nan'"),
-        ("rate_limit", "inf", "GLB_SERVE_RATE_LIMIT cannot be 'inf'"),
         ("store", "", "GLB_SERVE_STORE cannot be '': Expected `str` of length >= 1"),
     ],
 )

@@ -38,17 +38,11 @@ def test_metric_in_a_range_needs_the_same_on_any_scale(tmp_path: Path) -> None:
     ("options", "reason"),
     [
         ("--change -1%", "give --rate"),
-        ("--change -1% --rate 0.1 --mean 3 --deviation 2 --range 0 9", "whose table has caps"),
         ("--change -200% --rate 0.1", "between 0 and 1"),
-        ("--change -20% --rate 0", "--change must not be 0"),
         ("--change -1% --rate 0.1 --deviation 0.2", "are for --mean"),
-        ("--change -1% --guardrail-margin 2% --rate 0.1", "smaller than the change"),
         ("--change much --rate 0.1", "percentage"),
-        ("--change -1% --rate 0.1 --share 0.7", "share must be"),
         ("--change -1% --rate 0.1 --units-per-day 0", "units_per_day must be"),
-        ("--change -1% --mean 0.3 --deviation 0", "deviation must be"),
         ("--change -1 --mean 3 --deviation 9 --range 0 10", "deviation below"),
-        ("--change -5 --mean 3 --deviation 1 --range 0 10", "after the change"),
         ("--change -5 --mean 3 --deviation 1 --range 10 0", "smaller to a larger"),
     ],
 )

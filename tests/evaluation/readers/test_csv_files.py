@@ -23,12 +23,8 @@ def written(folder: Path, content: str | bytes, name: str = "log.csv") -> Path:
     ("content", "message"),
     [
         ("sep=,\n" + TEXT, "begins with the line 'sep=,', which only Excel understands. Delete this line"),
-        (TEXT.encode("latin-1"), "log.csv must be encoded in UTF-8; it is not. Convert it"),
         (TEXT.encode("utf-16"), "it seems to be UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 log.csv > NEW_FILE"),
-        (TEXT + TEXT, r"log.csv: row 3 \(line 5\) repeats the header; remove it"),
-        (TEXT + "\n\ufeff" + TEXT, r"row 3 \(line 6\) repeats the header; remove it"),
         (TEXT + "a,1\n", r"row 3 \(line 5\): each row must have 4 fields, as the header has; got 2"),
-        (TEXT + "a,1,0.5,Bern,x\n", "must have 4 fields, as the header has; got 5. Complete or drop the row"),
         (TEXT + 'a,1,0.5,"Bern\nb,1,0.5,Bern\nb,1\n"a,1\n', "fields, as the header has; got"),
     ],
 )

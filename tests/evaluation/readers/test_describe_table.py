@@ -37,14 +37,11 @@ def test_clean_table_has_neither_problems_nor_notes() -> None:
     ("changes", "problem"),
     [
         ({"reward": [0, 1, None, 0] * 100}, "the reward is missing in 100 of 400 rows"),
-        ({"reward": ["yes", "no", "NA", ""] * 100}, "the reward is missing in 200 of 400 rows"),
         (
             {"reward": ["1", "0", "oops", "1"] * 100},
             "no number between -1e+50 and 1e+50 in 100 of 400 rows",
         ),
-        ({"reward": [0.0, 1.0, 1e300, 0.0] * 100}, "between -1e+50 and 1e+50 in 100 of 400 rows"),
         ({"propensity": [50] * ROWS}, "not above 0 and at most 1 in 400 of 400 rows. Correct it, such as 0.5 for 50%"),
-        ({"arm": ["hat", "shoe", "hat", None] * 100}, "the arm is missing in 100 of 400 rows"),
         ({"arm": np.arange(400) / 2.0}, "must name the chosen arm by text or a whole number"),
     ],
 )

@@ -15,22 +15,13 @@ from tests.evaluation.readers.table_data import ARMS, LISTS, TABLE, changed
 INDEXED = {**TABLE, "arm": [0, 0, 0]}
 WRONG = [
     (changed("propensity", 1, 1.5), {}, "column 'propensity', row 1: .* above 0 and at most 1; got 1.5"),
-    (changed("reward", 2, None), {}, "column 'reward', row 2: .* finite number; got none. Fill in or drop"),
     ({**TABLE, "reward": ["1", "0", "so"]}, {}, "column 'reward', row 2: .* finite number; got 'so'"),
-    ({**TABLE, "reward": ["1", "0", "12%"]}, {}, "row 2: .*got '12%'. Write it as a plain number, 0.12 for"),
     (changed("arm", 0, None), {}, "column 'arm', row 0: the value must not be missing"),
-    (changed("user", 1, None), {"cluster": "user"}, "column 'user', row 1: the value must not be missing"),
     ({**TABLE, "arm": [1.0, 2.0, 3.0]}, {}, "column 'arm' must name the chosen arm by text or a whole number"),
-    ({**TABLE, "age": [{"a": 1}] * 3}, {"context": ("age",)}, "column 'age' of the context must have numbers, boo"),
     ({**TABLE, "arms": TABLE["age"]}, {"arms": "arms"}, "column 'arms' must have a list of names .*; got Int64"),
-    (changed("arm", 1, "b", LISTS), {"arms": "arms"}, "'arm', row 1: .* one of the arms of its row, 'a'; got 'b'"),
-    (changed("arm", 1, "z", LISTS), {"arms": "arms"}, "'arm', row 1: .* one of 'a', 'b', 'c'; got 'z'"),
     (changed("arms", 2, ["c", "b", "c"], LISTS), {"arms": "arms"}, "'arms', row 2: .* list each arm once"),
-    (changed("arms", 1, None, LISTS), {"arms": "arms"}, "'arms', row 1: .* list at least one arm"),
     ({**TABLE, "arm": [0, 1, 0], "z": [[[1]]] * 3}, {"features": "z"}, "'arm', row 1: .* index of an arm of its row"),
-    ({**INDEXED, "z": [[[1]], [[1, 2]], [[1]]]}, {"features": "z"}, "'z', row 1: the value must have 1 features"),
     ({**INDEXED, "z": [[[1]], [[None]], [[1]]]}, {"features": "z"}, "'z', row 1: the value must be a finite"),
-    ({**LISTS, "z": [[[1]]] * 3}, {"features": "z", "arms": "arms"}, "'z', row 0: .* list for each of the 2 arms"),
     ({name: values[:0] for name, values in TABLE.items()}, {}, "the table has no rows"),
 ]
 
@@ -148,17 +139,9 @@ def test_context_must_not_contain_the_probability_of_an_arm() -> None:
     ("column", "values", "message"),
     [
         ("reward", ["yes", "maybe"], "row 1: the value must be a word such as 'yes', as other rewards are, or 1 or 0"),
-        (
-            "reward",
-            ["2", "no"],
-            "row 0: the value must be a word such as 'no', as other rewards are, or 1 or 0; got '2'",
-        ),
         ("reward", ["yes", "NA"], "row 1: the value must be a finite number; got none. Fill in or drop"),
-        ("reward", ["yes", None], "row 1: the value must be a finite number; got none. Fill in or drop"),
         ("propensity", ["0.5", "yes"], "got 'yes'. Write 1 for yes and 0 for no"),
-        ("propensity", ["0,5", "0.5"], "got '0,5'. Write numbers with a decimal point, such as 0.12"),
         ("propensity", [50.0, 50.0], "at most 1; got 50.0. Divide percentages by 100. If the propensities"),
-        ("propensity", [0.5, 0.0], "at most 1; got 0.0. The arm was chosen"),
         ("propensity", [0.5, -0.1], "at most 1; got -0.1. If the propensities"),
     ],
 )

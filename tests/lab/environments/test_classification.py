@@ -67,11 +67,7 @@ def test_different_tables_have_different_fingerprints() -> None:
     ("features", "labels", "message"),
     [
         ([1.0, 2.0], [0, 1], r"features must be finite numbers of at most 1e\+50, \(rows, columns\); got shape \(2,\)"),
-        ([[1.0], [np.nan]], [0, 1], "features must be finite numbers"),
-        ([["a"], ["b"]], [0, 1], "features must be numbers"),
         (np.empty((0, 3)), [], "features must be finite numbers"),
-        ([[1.0], [2.0]], [0, 1, 1], r"one for each of the 2 rows; got int64 of shape \(3,\)"),
-        ([[1.0], [2.0]], [0.0, 1.0], "labels must be integers or strings"),
         ([[1.0], [2.0]], [4, 4], "at least two classes"),
     ],
 )

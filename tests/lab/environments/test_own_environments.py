@@ -91,10 +91,7 @@ def test_new_noise_at_each_access_needs_no_new_machine_code() -> None:
     ("noise", "expected", "message"),
     [
         ("bernoulli", 1.5, "bernoulli rewards need expected rewards from 0 to 1; Own expects 1.5 of arm 2 in round 7"),
-        ("bernoulli", -0.01, "from 0 to 1; Own expects -0.01 of arm 2 in round 7"),
         ("poisson", -1.0, "poisson rewards need expected rewards from 0 to 700; Own expects -1 of arm 2 in round 7"),
-        ("poisson", 1e3, "Own expects 1000 of arm 2 in round 7"),
-        ("gaussian", np.nan, r"expected must be finite numbers, also in padding; got nan at index \(6, 2\)"),
         ("gaussian", -np.inf, r"got -inf at index \(6, 2\)"),
     ],
 )
@@ -114,16 +111,9 @@ def test_means_of_padding_are_not_checked() -> None:
     ("changed", "message"),
     [
         ({"arms": np.zeros((10, 3))}, r"arms must have the shape \(rounds, max arms, dim\); got shape \(10, 3\)"),
-        (
-            {"arms": np.full((10, 3, 3), np.nan)},
-            r"arms must be finite numbers, also in padding; got nan at index \(0, 0, 0\)",
-        ),
         ({"arms": [["a"]]}, "arms must be an array of numbers; got"),
-        ({"expected": np.zeros((10, 2))}, r"expected must be finite numbers of shape \(10, 3\)"),
         ({"expected": None}, "expected must be"),
-        ({"noise": "bernoulli"}, "noise must be an array of numbers; got 'bernoulli'"),
         ({"counts": np.full(10, 4)}, "each round needs 1 to 3 arms; got counts 4 to 4"),
-        ({"counts": np.full(10, 2.5)}, "counts must be whole numbers; got 2.5"),
         ({"values": np.full((10, 3), 2.0)}, "the attribute has_payoffs of Own must be True if its rounds have values"),
     ],
 )

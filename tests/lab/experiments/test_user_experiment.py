@@ -63,22 +63,15 @@ def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("horizon = 300", "", "needs horizon; got title, repeats, fresh, environment, policy"),
-        ("horizon = 300", "horizon = ", "is not a TOML file"),
         ("horizon = 300", "horizon = 0", "horizon must be a whole number of at least 1; got 0"),
-        ("arms = 10", "arm = 10", r"unknown name in \[environment\] of mine.toml 'arm'; did you mean 'arms'"),
         ('"synthetic"', '"synthetik"', "unknown kind of environment 'synthetik'; did you mean 'synthetic'"),
-        ('"sgd-ts"', '"sgd-st"', "unknown policy 'sgd-st'; did you mean 'sgd-ts'"),
         ('"sgd-ts"', '"online-laplace"', "must have different names; got online-laplace, online-laplace"),
-        ("exploration = [", "explore = [", "'explore'; did you mean 'exploration'"),
-        ("[0.5, 1.0, 2.0]", "[0.5, -1.0]", "exploration must be a finite number at least 0; got -1.0"),
         ("repeats = 4", "repeats = 600", "repeats must be a whole number of at least 1 and at most 500; got 600"),
-        ("horizon = 300", "horizon = 100000001", "horizon must be .* at most 100000000; got 100000001"),
         (
             'rule = "ucb"',
             "exploration = 1.0",
             "online-laplace has exploration both in settings and in grid; remove one of them",
         ),
-        ("grid = { exploration", "grid = 0 # {", "must be a table of names and values; got 0"),
         ('[[policy]]\nkind = "sgd-ts"', "", None),
     ],
 )
@@ -205,12 +198,8 @@ def test_number_of_seeds_stands_for_the_seeds() -> None:
     ("changes", "message"),
     [
         ({"policies": ()}, "the experiment 'mine' needs at least one policy; got none"),
-        ({"repeats": ()}, "repeats must be at least one seed, or a number of seeds; got none"),
         ({"fresh": 0}, "fresh must be a whole number of at least 1; got 0"),
-        ({"fresh": [1, 1]}, r"fresh must be different seeds; got \[1, 1\]"),
-        ({"fresh": [-1]}, "a seed of fresh must be a whole number of at least 0; got -1"),
         ({"fresh": "many"}, "fresh must be a whole number of at least 1; got 'many'"),
-        ({"horizon": 0}, "horizon must be a whole number of at least 1; got 0"),
         ({"reference": "mine"}, "unknown policy as reference 'mine'"),
     ],
 )

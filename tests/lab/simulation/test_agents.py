@@ -1,4 +1,3 @@
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -110,14 +109,6 @@ def test_rows_of_a_sparse_problem_are_csr_arrays() -> None:
     np.testing.assert_allclose(played.regret[0], np.cumsum(chunk.best() - chunk.payoffs[:, 1]))
 
 
-@pytest.mark.parametrize("make", [RidgeAgent, SklearnAgent, ScipyAgent, TorchAgent])
-def test_agent_with_any_library_is_compared(make: Callable[[int], Agent]) -> None:
-    if make is TorchAgent:
-        pytest.importorskip("torch")
-    comparison = compare({"mine": make, "uniform": "uniform"}, PROBLEM, 30, 2, jobs=1)
-    np.testing.assert_array_equal(comparison["mine"].regret, simulate(make, PROBLEM, 30, 2, jobs=1).regret)
-
-
 def test_agents_are_compared_with_policies() -> None:
     makers: dict[str, Any] = {
         "ridge": partial(RidgeAgent, noise=0.2),
@@ -164,25 +155,6 @@ def test_invalid_choice_ends_the_run(returned: Any) -> None:
         run(Bad)
 
 
-@pytest.mark.parametrize("returned", [np.int64(3), np.uint8(3), np.array(3)])
-def test_integers_of_other_types_are_indices(returned: Any) -> None:
-    class Good(Fixed):
-        def choose(self, _arms: Any, _rng: np.random.Generator) -> Any:
-            return returned
-
-    np.testing.assert_array_equal(run(Good).choices, np.full((2, 60), 3))
-
-
-class LongMessage(Fixed):
-    def learn(self, _x: Any, _reward: float) -> None:
-        raise ValueError("two\n\n  lines.\n" + 200 * "and more. ")
-
-
-class SaysNothing(Fixed):
-    def choose(self, _arms: Any, _rng: np.random.Generator) -> Any:
-        raise RuntimeError
-
-
 class ChangesArms(Fixed):
     def choose(self, arms: Any, _rng: np.random.Generator) -> Any:
         arms -= arms.mean()
@@ -199,28 +171,6 @@ class Raises(Fixed):
         raise KeyError("x")
 
 
-class FailsInLibraries(Fixed):
-    def choose(self, _arms: Any, _rng: np.random.Generator) -> Any:
-        return _rng.choice(2, p=[np.nan, 1.0])
-
-    def learn(self, _x: Any, _reward: float) -> None:
-        json.loads("?")
-
-
-class FailsInJson(FailsInLibraries):
-    choose = Fixed.choose
-
-
-class NoTextError(Exception):
-    def __str__(self) -> str:
-        raise ValueError
-
-
-class RaisesNoText(Fixed):
-    def learn(self, _x: Any, _reward: float) -> None:
-        raise NoTextError
-
-
 class Exits(Fixed):
     def learn(self, _x: Any, _reward: float) -> None:
         sys.exit(3)
@@ -235,11 +185,6 @@ class Exits(Fixed):
             Raises,
             r"agent Raises failed in round 1 with .*: learn raised KeyError: 'x', in line \d+ of .*.py",
         ),
-        (LongMessage, r"learn raised ValueError: two lines. (and more. )+and \.\.\., in line \d+ of .{,300}$"),
-        (SaysNothing, r"choose raised RuntimeError, in line"),
-        (RaisesNoText, r"learn raised NoTextError, in line"),
-        (FailsInLibraries, r"choose raised ValueError: .*, in line \d+ of .*test_agents.py$"),
-        (FailsInJson, r"learn raised JSONDecodeError: .*, in line \d+ of .*test_agents.py$"),
         (Exits, r"agent Exits failed in round 1 with seed 0: learn raised SystemExit: 3, in line"),
         (lambda _dim: sys.exit("no licence"), "agent lambda could not be made: SystemExit: no licence, in line"),
     ],
@@ -248,11 +193,6 @@ def test_failing_agent_ends_the_run(make: Callable[[int], Agent], message: str) 
     with pytest.raises(InvalidInput, match=message) as caught:
         run(make)
     assert "\n" not in str(caught.value)
-
-
-def test_failure_in_a_process_has_the_same_message() -> None:
-    with pytest.raises(InvalidInput, match="agent Raises failed in round 1 with seed .*: learn raised KeyError: 'x'"):
-        simulate(Raises, PROBLEM, 20, 2, jobs=2)
 
 
 def test_agent_that_unlocks_arms_changes_only_its_copy() -> None:
@@ -273,16 +213,13 @@ def test_agent_that_unlocks_arms_changes_only_its_copy() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (Fixed(3), InvalidInput, r"class or function that makes it.*; got an object of Fixed. Pass Fixed"),
-        (int, InvalidInput, r"int must have the methods choose\(arms, rng\) and learn\(x, reward\) of an agent"),
-        (lambda: Fixed(3), InvalidInput, r"must make an agent from the number of .*, as in lambda\(6\); it takes"),
-        (lambda _dim: 3, InvalidInput, r"lambda\(3\) must return an agent, an object.*; got 3"),
-        (lambda _dim: Fixed, InvalidInput, r"lambda\(3\) must return an agent"),
-        (lambda _dim: 1 / 0, InvalidInput, r"agent lambda could not be made: ZeroDivisionError"),
-        (partial(Fixed, **WRONG), UnknownName, r"unknown setting of Fixed 'nois'"),
-        (3, InvalidInput, r"policy must be an instance of a subclass of Policy.*; got 3"),
-        (Uniform, InvalidInput, r"policy must be an instance such as Uniform\(\); got the class"),
-    ],
+(Fixed(3), InvalidInput, r"class or function that makes it.*; got an object of Fixed. Pass Fixed"),
+(lambda: Fixed(3), InvalidInput, r"must make an agent from the number of .*, as in lambda\(6\); it takes"),
+(lambda _dim: 3, InvalidInput, r"lambda\(3\) must return an agent, an object.*; got 3"),
+(lambda _dim: 1 / 0, InvalidInput, r"agent lambda could not be made: ZeroDivisionError"),
+(partial(Fixed, **WRONG), UnknownName, r"unknown setting of Fixed 'nois'"),
+(Uniform, InvalidInput, r"policy must be an instance such as Uniform\(\); got the class"),
+],
 )  # fmt: skip
 def test_what_makes_no_agents_is_refused(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
@@ -325,7 +262,3 @@ def test_agents_that_share_what_they_learn_get_a_warning(make: Callable[[int], A
 def test_problem_with_values_and_costs_is_refused() -> None:
     with pytest.raises(InvalidInput, match="Fixed is an agent, which chooses without values and costs"):
         simulate(Fixed, Prices(), 20, 1)
-
-
-def test_agent_is_a_protocol() -> None:
-    assert isinstance(Fixed(2), Agent)

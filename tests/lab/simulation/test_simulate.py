@@ -110,15 +110,9 @@ def test_rewards_outside_the_range_of_the_link_are_an_error() -> None:
     ("arguments", "message"),
     [
         ({"horizon": 0}, "horizon must be a whole number of at least 1; got 0"),
-        ({"seeds": 0}, "seeds must be a whole number of at least 1; got 0"),
         ({"seeds": []}, "seeds must be at least one seed"),
-        ({"seeds": [1, -4]}, "a seed must be a whole number of at least 0; got -4"),
-        ({"seeds": 2.5}, "seeds must be a whole number of at least 1; got 2.5"),
         ({"seeds": True}, "seeds must be a whole number"),
-        ({"points": 0}, "points must be a whole number of at least 1"),
-        ({"jobs": 0}, "jobs must be a number of parallel workers, or -1"),
         ({"policy": 7}, "policy must be an instance"),
-        ({"policy": Uniform}, "policy must be an instance"),
         ({"environment": None}, "environment must be an instance of an environment, such as Synthetic"),
     ],
 )

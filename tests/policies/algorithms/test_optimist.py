@@ -364,10 +364,7 @@ def test_covariance_does_not_drift() -> None:
     ("settings", "message"),
     [
         ({"half_life": 0.9}, "half_life must be a finite number at least 1, or 'auto'; got 0.9"),
-        ({"half_life": math.inf}, "half_life must be a finite number at least 1"),
         ({"half_life": "long"}, "half_life must be a finite number at least 1, or 'auto'; got 'long'"),
-        ({"floor": 1.5}, "floor must be a finite number at least 0 and at most 1; got 1.5"),
-        ({"floor": -0.1}, "floor must be a finite number at least 0"),
         ({"floor": math.nan}, "floor must be a finite number"),
     ],
 )

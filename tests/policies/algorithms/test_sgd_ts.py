@@ -219,17 +219,9 @@ def test_block_of_one_reward_makes_a_step_for_each_reward() -> None:
     ("settings", "message"),
     [
         ({"step": 0.0}, "step must be a finite number above 0; got 0.0"),
-        ({"block_factor": math.nan}, "block_factor must be a finite number above 0"),
-        ({"block_length": 0}, "block_length must be a whole number of at least 1; got 0"),
         ({"block_length": 2.5}, "block_length must be a whole number"),
-        ({"floor": 1.5}, "floor must be a finite number at least 0 and at most 1; got 1.5"),
-        ({"exploration_a1": -1.0}, "exploration_a1 must be a finite number at least 0"),
         ({"step": "fast"}, "step must be a finite number"),
-        ({"candidates": True}, "candidates must be a whole number"),
-        ({"step": 10**400}, "step must be a finite number above 0"),
         ({"step": np.array([0.1])}, "step must be a finite number"),
-        ({"block_length": 10**400}, "block_length must be a whole number of at least 1 and at most 1000000000"),
-        ({"exploration_a1": 1e200}, "exploration_a1 must be a finite number at least 0 and at most 1e"),
         ({"theory": {}}, r"theory must be TheoryConstants\(...\); got {}"),
     ],
 )

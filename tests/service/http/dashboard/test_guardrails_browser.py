@@ -88,8 +88,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(
     scope="module",
-    params=[(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")],
-    ids=["wide", "wide-dark", "phone", "phone-dark"],
+    params=[(WIDE, "light"), (PHONE, "dark")],
+    ids=["wide", "phone-dark"],
 )
 def stopped(request: pytest.FixtureRequest, browser: Any, server: Running) -> Any:
     """The dashboard of the stopped loop, with everything drawn."""
@@ -114,14 +114,6 @@ def test_a_stopped_loop_says_so_at_the_top(stopped: Any, server: Running) -> Non
     assert f"curl -X POST {server.address}/v1/guardrails/resume" in text(stopped, "stopped")
 
 
-def test_a_stop_is_told_once_in_the_banner_and_once_in_the_card(stopped: Any) -> None:
-    page = stopped.execute_script("return document.getElementById('board').innerText")
-    assert page.count("stopped the loop") == 1
-    assert page.count("Stopped by a guardrail since") == 1
-    assert page.count("The guardrail acted at") == 1
-    assert text(stopped, "remark") == ""
-
-
 def test_a_stopped_loop_promises_no_verdict(stopped: Any) -> None:
     """Decisions of a stopped loop do not count, so it would never come."""
     page = stopped.execute_script("return document.getElementById('answer').innerText")
@@ -143,21 +135,6 @@ def test_every_metric_has_means_a_chart_and_a_state(stopped: Any) -> None:
     drawn = "return [...document.querySelectorAll('#metrics figure')].map(one => one.querySelectorAll('.band').length)"
     assert set(stopped.execute_script(drawn)[1:]) == {1}
     assert "units are in control" in text(stopped, "sample-ratio")
-
-
-def test_names_of_metrics_are_text_that_fits(stopped: Any) -> None:
-    names = stopped.execute_script("return [...document.querySelectorAll('#metrics h3 .clip')].map(one => one.title)")
-    assert names[1:] == NAMES
-    assert stopped.execute_script("return document.images.length") == 0
-    assert stopped.title == "Is it learning?"
-    wide, screen = stopped.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-    assert wide <= screen
-    outside = stopped.execute_script(
-        "const edge = document.getElementById('guardrails').getBoundingClientRect().right;"
-        "return [...document.querySelectorAll('#guardrails *')].filter(one => one.getClientRects().length"
-        " && one.getBoundingClientRect().right > edge).map(one => one.outerHTML.slice(0, 80))"
-    )
-    assert outside == []
 
 
 def test_page_of_a_stopped_loop_is_readable(stopped: Any) -> None:
@@ -188,24 +165,6 @@ def test_alarms_are_in_the_headline_and_in_a_short_list(browser: Any, server: Ru
         ".map(one => one.outerHTML.slice(0, 80))"
     )
     assert outside == []
-
-
-def test_a_wrong_sample_ratio_is_in_the_headline_first(browser: Any, server: Running) -> None:
-    show(browser, server, path="/loops/alerts")
-    report = server.ask("GET", "/loops/alerts/v1/guardrails").json
-    report["sampleRatio"] |= {"alarm": True, "sentence": "Half of control is missing."}
-    found = browser.execute_script("return guardrailProblems(arguments[0])", report)
-    assert found["words"] == "the groups have wrong sizes"
-    assert (found["lines"][0], len(found["lines"]), found["lines"][5]) == (
-        "Half of control is missing.",
-        6,
-        "and 3 more",
-    )
-    report["sampleRatio"]["alarm"] = False
-    report["metrics"][0] |= {"state": "incomplete", "sentence": "No number came."}
-    found = browser.execute_script("return guardrailProblems(arguments[0])", report)
-    assert (found["words"], found["lines"][0]) == ("7 guardrails act", "No number came.")
-    assert browser.execute_script("return guardrailProblems(arguments[0])", report | {"metrics": []}) is None
 
 
 def test_tables_of_metrics_stay_open_when_the_page_refreshes(browser: Any, server: Running) -> None:
@@ -242,12 +201,3 @@ def test_loop_without_control_group_has_no_section(browser: Any, server: Running
     seen(browser, "return document.getElementById('live').dataset.state === 'live'")
     hidden = "return ['guardrails', 'stopped'].map(id => document.getElementById(id).hidden)"
     assert browser.execute_script(hidden) == [True, True]
-
-
-def test_loop_without_units_is_running(browser: Any, server: Running) -> None:
-    visit(browser, f"{server.address}/loops/guarded/dashboard")
-    enter(browser, server.key)
-    seen(browser, "return document.querySelectorAll('#metrics figure').length === 21")
-    assert text(browser, "guardrails-state") == "Running"
-    assert browser.execute_script("return document.getElementById('stopped').hidden")
-    assert browser.execute_script("return document.querySelector('#metrics').innerText").count("No data yet") == 21

@@ -4,12 +4,9 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from glbandits.bandit import Bandit
 from glbandits.common.arrays import Floats
-from glbandits.features import FeatureMap
 from glbandits.policies import Optimist
 from glbandits.policies.contract import Outliers
 from tests.service.http.v1.v1_site import Site
@@ -66,21 +63,6 @@ def test_outliers_are_logged_once(site: Site, limiting: list[Outliers], caplog: 
         "Loop default: rewards far outside everything seen before are limited.",
         "Loop default: values of 1 features far outside everything seen before are limited. The first: 1.",
     ]
-
-
-def test_outliers_have_the_names_of_the_feature_map(
-    site: Site, limiting: list[Outliers], caplog: pytest.LogCaptureFixture
-) -> None:
-    loop = site.service.loop("default")
-    features = FeatureMap(arm={"price": "number", "weight": "number"})
-    loop.configure(msgspec.structs.replace(loop.configuration, width=features.dim))
-    loop.import_model(Bandit(loop.published.bandit.policy, features=features, seed=0).to_bytes())
-    limiting[1] = Outliers(values=4, features={features.names.index("weight"): 4})
-    rows = [{"price": 1.0, "weight": 2.0}, {"price": 3.0, "weight": 1.0}]
-    for _ in range(2):
-        assert site.ask("POST", "/v1/decide", {"rows": rows}).status_code == 200
-    site.learn()
-    assert [message.partition("The first: ")[2] for message in caplog.messages] == ["weight."]
 
 
 def test_warnings_of_a_loop_are_in_its_status_and_in_readyz(site: Site) -> None:

@@ -109,14 +109,14 @@ def spoiled(body: bytes, rng: random.Random) -> bytes:
     return body.replace(b'"salty"', b"[" * deep + b"]" * deep)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(body=st.one_of(VALUES.map(encoded), st.binary(max_size=50)))
 def test_any_body_gets_a_valid_response(site: Site, body: bytes) -> None:
     judge_rank(site.ask("POST", f"{V1}/rank", body).status_code, body)
     judge_reward(site.ask("POST", f"{V1}/events/known/reward", body).status_code, body)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(name=st.sampled_from([*WHOLE, "eventId", "other"]), value=VALUES, features=VALUES, reward=VALUES)
 def test_any_field_value_gets_a_valid_response(site: Site, name: str, value: Any, features: Any, reward: Any) -> None:
     for request_body in (WHOLE | {name: value}, WHOLE | {"actions": [{"id": "a", "features": features}]}):
@@ -125,14 +125,14 @@ def test_any_field_value_gets_a_valid_response(site: Site, name: str, value: Any
     judge_reward(site.ask("POST", f"{V1}/events/known/reward", body).status_code, body)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(path=st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
 def test_any_event_id_in_a_path_gets_a_valid_response(site: Site, path: str) -> None:
     quoted = "".join(f"%{byte:02X}" for byte in path.encode())
     assert site.ask("POST", f"{V1}/events/{quoted}/reward", {"value": 1}).status_code in (204, 400, 404)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32), path=st.sampled_from(list(NEAR)))
 def test_any_setting_gets_a_valid_response(site: Site, seed: int, path: str) -> None:
     rng = random.Random(seed)
@@ -163,8 +163,8 @@ def fuzz(site: Site, requests: int, seed: int) -> Counter[tuple[str, int]]:
 
 
 def test_nearly_valid_requests_get_a_valid_response(site: Site) -> None:
-    responses = fuzz(site, 3_000, seed=1)
-    assert all(responses[kind, 400] > 100 for kind in ("rank", "events/known/reward"))
-    assert min(responses["rank", 201], responses["events/known/reward", 204]) > 100
+    responses = fuzz(site, 1_000, seed=1)
+    assert all(responses[kind, 400] > 30 for kind in ("rank", "events/known/reward"))
+    assert min(responses["rank", 201], responses["events/known/reward", 204]) > 30
     site.learn()  # all accepted events can be learned
     assert site.service.store.check() == []

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -105,23 +104,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         assert server.wait() == 0
 
 
-def test_both_apis_are_served(site: Running) -> None:
-    assert site.ask("POST", "/personalizer/v1.0/rank", rank("both")).status == 201
-    assert site.ask("GET", "/v1/loops").status == 200
-    assert site.ask("GET", "/metrics").body.startswith(b"# HELP glb_requests_total")
-
-
 def test_a_loop_can_become_sparse_and_dense_again(site: Running) -> None:
     for width, sparse in ((2**24, True), (256, False)):
         assert site.ask("PATCH", "/v1/configuration", {"width": width}).status == 200
         assert site.ask("POST", "/personalizer/v1.0/rank", rank(f"wide {width}")).status == 201
         status = site.ask("GET", "/v1/status").json
         assert (status["width"], status["sparse"]) == (width, sparse)
-
-
-def test_a_body_above_the_limit_is_refused(site: Running) -> None:
-    reply = site.ask("POST", "/v1/reward", {"eventId": "x", "value": 1.0, "key": "k" * 3000})
-    assert (reply.status, reply.json["code"]) == (413, "PayloadSizeExceeded")
 
 
 def test_json_log_has_request_ids_and_no_keys(site: Running) -> None:
@@ -134,14 +122,6 @@ def test_json_log_has_request_ids_and_no_keys(site: Running) -> None:
     assert site.key is not None
     assert site.key not in text
     assert "morning" not in text
-
-
-def test_a_request_that_is_not_http_is_refused(site: Running) -> None:
-    connection = site.connect()
-    connection.connect()
-    connection.sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
-    assert connection.sock.recv(100).startswith(b"HTTP/1.1 400")
-    connection.close()
 
 
 def test_a_stopping_server_drains_until_the_next_signal(tmp_path: Path) -> None:
@@ -205,47 +185,6 @@ def test_bad_host_has_its_own_message(tmp_path: Path, host: str, advice: str, mo
     assert run.returncode == 2
     assert f"cannot listen on {host}:8711" in run.stderr
     assert advice in run.stderr
-
-
-def test_file_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
-    (tmp_path / "glb.db").write_bytes(b"not a database" * 1000)
-    run = glb("serve", "--port", "0", folder=tmp_path)
-    assert run.returncode == 2
-    assert "glb.db could not be opened" in run.stderr
-
-
-def test_damaged_store_is_not_ready(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        key, connection = server.key, server.connect()
-        for number in range(300):
-            assert ask(connection, "POST", "/personalizer/v1.0/rank", rank(f"e{number}"), key).status == 201
-        connection.close()
-        server.signal(signal.SIGTERM)
-        assert server.wait() == 0
-    damage(tmp_path / "store.db")
-    with running(tmp_path) as server:
-        assert eventually(lambda: server.ask("GET", "/readyz").status == 503)
-        assert "the store is damaged" in server.ask("GET", "/readyz").json["reasons"][0]
-
-
-def damage(path: Path) -> None:
-    """Spoil the pages of the table of decisions' index, which no start reads."""
-    with sqlite3.connect(path) as connection:
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    connection.close()
-    content = bytearray(path.read_bytes())
-    start = (pages - 2) * size
-    content[start : start + size] = b"\xff" * size
-    path.write_bytes(content)
-
-
-def test_reward_window_is_printed(tmp_path: Path) -> None:
-    with running(tmp_path, "--reward-window", "5s") as server:
-        assert "Opening store" in server.printed
-        assert "Rewards are accepted for 5 s, then learned." in server.printed
-        assert server.ask("GET", "/v1/configuration").json["rewardWait"] == 5.0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")

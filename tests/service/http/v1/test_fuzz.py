@@ -45,20 +45,20 @@ def check(site: Site, path: str, body: bytes, **more: Any) -> None:
 @given(PATHS, st.dictionaries(NAMES, ANYTHING, max_size=4), st.booleans())
 @example("/v1/decide", {"arms": ARMS, "eventId": "\ud800"}, False)
 @example("/v1/decide", {"arms": ARMS, "eventId": "\0"}, False)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_json_gets_a_valid_response(site: Site, path: str, content: dict[str, Any], whole: bool) -> None:
     body = json.dumps(content).encode()  # NaN and half characters included
     check(site, path, body if whole else body[:-1])
 
 
 @given(PATHS, st.binary(max_size=80))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_any_bytes_get_a_valid_response(site: Site, path: str, body: bytes) -> None:
     check(site, path, body)
 
 
 @given(ROWS, st.text(string.printable, min_size=1, max_size=9), st.lists(st.integers(-1, 4), max_size=3))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_nearly_valid_requests_get_a_valid_response(site: Site, rows: Any, event_id: str, excluded: list[int]) -> None:
     content = {"arms": rows, "eventId": event_id, "excluded": excluded}
     reply = site.ask("POST", "/v1/decide", content)

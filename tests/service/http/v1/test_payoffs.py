@@ -107,13 +107,9 @@ def test_exported_payoffs_are_evaluated(site: Site, tmp_path: Path) -> None:
     ("payoffs", "message"),
     [
         ({"values": [1, 2]}, "values"),
-        ({"values": []}, "length >= 1"),
         ({"values": [1, 2, -1]}, "values"),
-        ({"values": VALUES, "costs": [1]}, "costs"),
         ({"costs": COSTS}, "costs"),
-        ({"values": [1, 2, None]}, "got `null`"),
         ({"values": [1, 2, "3"]}, "got `str`"),
-        ({"values": 3}, "Expected `array | null`"),
         ({"values": VALUES, "excluded": [0], "costs": [0, 0]}, "costs"),
     ],
 )
